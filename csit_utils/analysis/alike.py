@@ -1,6 +1,6 @@
-"""May two results be compared? Names alone do not tell: tools mean different things by NDR, PDR and IMIX.
+"""Comparability of two results: tools define NDR, PDR and IMIX differently under the same names.
 
-Peers' definitions, as read in their sources: FD.io CSIT's PDR allows 0.5 % loss and its IMIX is 7:4:1 of 64/570/1518
+Definitions of other tools, from their sources: FD.io CSIT's PDR allows 0.5 % loss and its IMIX is 7:4:1 of 64/570/1518
 bytes; NFVbench's NDR allows 0.001 %, its PDR 0.1 % (both can be set), and its IMIX is 7:4:1 of 64/594/1518 bytes.
 """
 
@@ -17,12 +17,12 @@ from csit_utils.dataset.rows import TestRow
 
 @dataclass(frozen=True)
 class Likeness:
-    """What stands between two results. Whole sentences, for people."""
+    """Differences between two results, as sentences."""
 
     differences: tuple[str, ...] = ()
-    """Why they mean different things: not to be compared unless a person insists, and then with these beside it."""
+    """Reasons not to compare them; shown beside the comparison if the user insists."""
     remarks: tuple[str, ...] = ()
-    """They may be compared, and this is to be known then."""
+    """Notes on a comparison that is valid."""
 
     @property
     def alike(self) -> bool:
@@ -32,7 +32,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class _Side:
-    """What of a result decides the meaning of its figure."""
+    """Properties of a result that decide the meaning of its figure."""
 
     called: str
     simulated: bool | None
@@ -41,35 +41,35 @@ class _Side:
     one_way: bool
     goal: GoalWords | None
     sent: str
-    """Of a characterization: what its loads are."""
+    """Of a study other than density: its kind of load."""
 
 
 def likeness(
     one: TestRow | Series, other: TestRow | Series, metric: Metric | Measure, called: tuple[str, str] = ("A", "B")
 ) -> Likeness:
-    """Whether a figure means the same in two results.
+    """Return the differences in meaning of a figure between two results.
 
     Args:
         one: A test or a series.
         other: Another one.
         metric: The figure.
-        called: How the sentences call the two.
+        called: Names of the two in the sentences.
     """
     a, b = _side(one, metric, called[0]), _side(other, metric, called[1])
     return Likeness(tuple(_differences(a, b, metric)), tuple(_remarks(a, b)))
 
 
 def resolution_pps(result: TestRow | Series, metric: Metric | Measure) -> float:
-    """How far a figure may lie from what was measured because it was rounded; 0.0 where it was not."""
+    """Return the rounding error of a figure in pps; 0.0 if it is not rounded."""
     goal = read_goal(result.goals or "", metric.value)
     return goal.step_pps / 2 if goal and goal.step_pps else 0.0
 
 
 def without_bounds(row: TestRow, metric: Metric, value_pps: float) -> tuple[float, float]:
-    """Where a figure lies that another tool gives without its bounds, in pps, as far as its definition tells.
+    """Return lower and upper bound, in pps, of a figure that another tool gives without bounds.
 
-    A rounded one lies half a step to either side. Above a load there is the width that its search ends with, above a
-    rate that was forwarded the loss that was allowed as well; infinite where no width is told.
+    A rounded figure may be off by half a step. The true value may be above a load by the final width of the search, and
+    above a forwarded rate also by the allowed loss; the upper bound is infinite if the width is unknown.
     """
     half = resolution_pps(row, metric)
     goal = read_goal(row.goals or "", metric.value)
@@ -134,11 +134,11 @@ def _remarks(a: _Side, b: _Side) -> Iterator[str]:
 
 
 def _remark(goal: GoalWords, against: GoalWords, called: str) -> Iterator[str]:
-    """What is to be known of one of two goals."""
+    """Notes on one of two goals."""
     if goal.trial_s is None and against.trial_s is not None:
-        yield f"{called} does not tell how long its trials are"
+        yield f"{called} does not report the length of its trials"
     if goal.exceed_ratio is None and against.exceed_ratio is not None:
-        yield f"{called} does not tell which share of its trials may lose more"
+        yield f"{called} does not report its exceed ratio"
     same = goal.given_as == FORWARDED and not goal.loss_ratio  # without loss all of the load was forwarded
     if goal.given_as and goal.given_as != against.given_as and not same:
         yield f"{goal.name} of {called} is a {goal.given_as}, which {_against_load(goal)}"
@@ -173,6 +173,6 @@ def _frames(a: _Side, b: _Side) -> str:
 
 
 def _mix(parts: str) -> str:
-    """`7x64, 4x570, 1x1518` as people write it: `7:4:1 of 64/570/1518 B`."""
+    """`7x64, 4x570, 1x1518` in the usual form `7:4:1 of 64/570/1518 B`."""
     pairs = re.findall(r"(\d+)x(\d+)", parts)
     return f"{':'.join(weight for weight, _ in pairs)} of {'/'.join(size for _, size in pairs)} B"

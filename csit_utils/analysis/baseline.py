@@ -1,4 +1,4 @@
-"""What a night is held against when nobody names it: the last runs of its testbed before it."""
+"""The default baseline of a run: the last runs on its testbed before it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,15 +8,15 @@ from csit_utils.dataset.rows import TestRow
 
 
 def runs_before(candidate: Sequence[TestRow], known: Sequence[TestRow], count: int) -> list[TestRow]:
-    """Tests of the last runs on the candidate's testbeds that began before the candidate did there.
+    """Return tests of the last runs on the candidate's testbeds before the candidate.
 
     Args:
-        candidate: Tests that are to be judged; they may be among `known`.
-        known: All tests at hand.
-        count: Runs of each testbed at most.
+        candidate: Tests to judge; they may be among `known`.
+        known: All tests.
+        count: Largest number of runs per testbed.
 
     Returns:
-        The oldest run first; empty where nothing was measured there before, or no time is told.
+        Oldest run first; empty without earlier runs, or if start times are unknown.
     """
     past = history(known)
     begun: dict[TestbedKey, datetime] = {}

@@ -1,4 +1,4 @@
-"""Why tests did not pass: equal sentences make one cause, whatever numbers and names are in them."""
+"""Causes of failed tests: messages that differ only in numbers and names have one cause."""
 
 import re
 from collections.abc import Iterable
@@ -24,11 +24,11 @@ _PARTICULARS = re.compile(
 
 
 _QUARANTINE = re.compile(r"quarantined(?: after \d+ attempts|: (?:VSC|CSC|CSP) [^:]*)?: ")
-"""Before the reason, of the test in which the cell broke the system and of those that were left out for that."""
+"""Prefix of the reason, in the test that broke the system and in those skipped because of it."""
 
 
 class CauseKind(StrEnum):
-    """How tests ended that did not pass, the worst first."""
+    """Kinds of tests that did not pass, worst first."""
 
     QUARANTINED = "quarantined"
     FAILED = "failed"
@@ -38,32 +38,32 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True)
 class Cause:
-    """Tests that ended alike."""
+    """Tests with the same cause."""
 
     kind: CauseKind
     sentence: str
-    """What their messages have in common, the rest as an ellipsis."""
+    """The common part of their messages, with ellipses for the rest."""
     tests: tuple[TestRow, ...]
-    """The newest first."""
+    """Newest first."""
     first_seen: str | None
     last_seen: str | None
-    """ISO 8601; None where no test of it has a time."""
+    """ISO 8601; None if no test has a time."""
 
     @property
     def testbeds(self) -> tuple[str, ...]:
-        """Where it was seen; empty where no test tells."""
+        """Names of testbeds; empty if unknown."""
         return tuple(sorted({row.testbed for row in self.tests if row.testbed}))
 
 
 def abstracted(message: str) -> str:
-    """The first sentence of a message without what tells one test from another."""
+    """Return the first sentence of a message, with ellipses for numbers, names, paths and addresses."""
     line = next(iter(message.strip().splitlines()), "")
     text = _PARTICULARS.sub(_LEFT_OUT, _QUARANTINE.sub("", line).split("; ", 1)[0])
     return re.sub(rf"{_LEFT_OUT}(?:[\s,]*{_LEFT_OUT})+", _LEFT_OUT, text).strip()
 
 
 def kind_of(row: TestRow) -> CauseKind:
-    """How a test ended that did not pass."""
+    """Return the kind of a test that did not pass."""
     if quarantined(row):
         return CauseKind.QUARANTINED
     if row.planned is False:
@@ -72,10 +72,10 @@ def kind_of(row: TestRow) -> CauseKind:
 
 
 def causes(rows: Iterable[TestRow]) -> list[Cause]:
-    """Causes of all tests that did not pass: the worst kind first, and of a kind what is most frequent.
+    """Return the causes of all tests that did not pass: worst kind first, within a kind most frequent first.
 
     Args:
-        rows: Any tests; those that passed are left out.
+        rows: Any tests; passed ones are ignored.
     """
     groups: dict[tuple[CauseKind, str], list[TestRow]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Figures by cell: what was measured of one metric in one cell of one series, and in which runs it was not."""
+"""Figures by cell: all values of a metric in a cell of a series over time."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from csit_utils.studies.density.analysis.density import asks_for
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """A metric of a cell of a matrix, or a number of a characterization."""
+    """A metric of a cell of a matrix, or a quantity of another study."""
 
     series: Series
     nf_chains: int
@@ -24,7 +24,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """For a line: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
+        """Name for a line of text: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
         series = self.series
         if isinstance(self.metric, Measure):
             return f"{series.system.name} {place_text(series, self.nf_chains, self.nf_nodes)} {self.metric}"
@@ -35,7 +35,7 @@ class Cell:
 
 
 def place_text(series: Series, nf_chains: int, nf_nodes: int) -> str:
-    """A cell of any testbed, with what is known of it: `CSC 2R1C NF-1c vSwitch-1c 64B`."""
+    """Return the name of a cell without its testbed: `CSC 2R1C NF-1c vSwitch-1c 64B`."""
     sizes = [f"NF-{series.nf_size}"] if series.nf_size else []
     switch = [f"vSwitch-{series.vs_dtc}c"] if series.vs_dtc else []
     return " ".join([series.service_type, f"{nf_chains}R{nf_nodes}C", *sizes, *switch, series.frame])
@@ -43,38 +43,38 @@ def place_text(series: Series, nf_chains: int, nf_nodes: int) -> str:
 
 @dataclass(frozen=True)
 class CellFigure:
-    """What one test found."""
+    """The value of a metric in one test."""
 
     row: TestRow
     value_pps: float
     """The lower bound of a search, or the mean of trials."""
     upper_pps: float | None
-    """None: nothing above could be offered."""
+    """None: not bounded above by the offered load."""
     error_pps: float
-    """Standard error of the mean of trials; 0.0 for a search, whose bounds tell."""
+    """Standard error of a mean of trials; 0.0 for a search, which has bounds."""
     lowest_pps: float | None = None
-    """Where it may lie below the value; None for a search."""
+    """Lowest possible value; None for a search."""
 
     @property
     def width_pps(self) -> float | None:
-        """Of where it may lie; None where nothing above could be offered."""
+        """Width of its range; None if it is not bounded above."""
         lowest = self.value_pps if self.lowest_pps is None else self.lowest_pps
         return None if self.upper_pps is None else self.upper_pps - lowest
 
     @property
     def at(self) -> datetime:
-        """When the test began; long ago where that is not told."""
+        """Start time; year 1 if unknown."""
         return when(self.row)
 
 
 def when(row: TestRow) -> datetime:
-    """When a test began; the year 1 where that is not told, so that it comes before all others."""
+    """Return the start time of a test; year 1 if unknown, so that it sorts first."""
     found = datetime.fromisoformat(row.started_at) if row.started_at else datetime.min
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def figure(row: TestRow, metric: Metric) -> CellFigure | None:
-    """A test's figure; None where it failed, has none, or knows only what it is below of."""
+    """Return the figure of a test; None if it failed, has none, or has only an upper bound."""
     found = bounds(row, metric)
     if found is None or found.lower is None:
         return None
@@ -82,9 +82,9 @@ def figure(row: TestRow, metric: Metric) -> CellFigure | None:
 
 
 def figures(rows: Iterable[TestRow]) -> dict[Cell, list[CellFigure]]:
-    """All figures by cell, in the order of time.
+    """Return all figures by cell, in the order of time.
 
-    A latency test finds a PDR on its way, with less evidence; it counts where no test asked for PDR itself.
+    The PDR of a latency test, which has less evidence, counts only without a PDR test of the cell.
     """
     asked: dict[Cell, list[CellFigure]] = defaultdict(list)
     by_the_way: dict[Cell, list[CellFigure]] = defaultdict(list)
@@ -106,7 +106,7 @@ def figures(rows: Iterable[TestRow]) -> dict[Cell, list[CellFigure]]:
 
 
 def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:
-    """When each run of each system began."""
+    """Return the start time of each run of each system."""
     found: dict[System, dict[str, datetime]] = defaultdict(dict)
     for row in rows:
         system = system_of(row)
@@ -117,10 +117,10 @@ def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:
 
 
 def resolution(found: Sequence[CellFigure], metric: Metric | Measure) -> float:
-    """What figures of a cell may differ by without any reason, in pps.
+    """Return by how much figures of a cell may differ without a change of the system, in pps.
 
-    Half of the width between the bounds of a search, the standard error of a mean of trials, or what they were rounded
-    to: the largest of these.
+    The largest of half of the width between the bounds of a search, the standard error of a mean of trials, and the
+    rounding error.
     """
     spreads = [each.width_pps / 2 for each in found if each.width_pps is not None]
     errors = [each.error_pps for each in found]

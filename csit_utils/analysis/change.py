@@ -1,4 +1,4 @@
-"""What a comparison says of a cell: both sides, the change, its confidence interval, and what it may be called."""
+"""Results of a comparison by cell: both sides, change, confidence interval, outcome."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,13 +8,13 @@ from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 
 CONFIDENCE = 0.95
-"""Of intervals."""
+"""Confidence level of intervals."""
 FALSE_CALLS = 0.05
-"""Share of the cells called changed that may be so by chance, on average."""
+"""False discovery rate: expected share of false ones among the reported changes."""
 
 
 class Method(StrEnum):
-    """How a change was judged."""
+    """Methods to judge a change."""
 
     RUNS = "runs"
     ONE_RUN = "one run against several"
@@ -23,15 +23,15 @@ class Method(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What can be said of a cell."""
+    """Outcomes of the comparison of a cell."""
 
     REGRESSION = "regression"
     PROGRESSION = "progression"
     NO_CHANGE = "no change seen"
     CANNOT_TELL = "cannot tell"
-    """One run on both sides, few cells, and their bounds overlap."""
+    """One run per side, few cells, and overlapping bounds."""
     UNLIKE = "unlike"
-    """The figures mean different things."""
+    """The figures have different meanings."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,16 @@ class CellSide:
     figures: tuple[CellFigure, ...]
     mean_pps: float
     stdev_pps: float | None
-    """Of runs; None for a single one."""
+    """Standard deviation over runs; None for a single run."""
     low_pps: float
-    """Of a single run: its lower bound; of several the least figure."""
+    """Lower bound of a single run; lowest figure of several runs."""
     high_pps: float
-    """Of a single run: its upper bound, infinite where nothing above could be offered; else the greatest figure."""
+    """Upper bound of a single run, possibly infinite; highest figure of several runs."""
     resolution_pps: float
 
     @property
     def runs(self) -> int:
-        """How many."""
+        """Number of runs."""
         return len(self.figures)
 
 
@@ -69,22 +69,22 @@ class Change:
     a: CellSide
     b: CellSide
     change: float
-    """Of the means, from A to B, relative to A; infinite where A is 0."""
+    """Relative change of the means from A to B; infinite if A is 0."""
     low: float
-    """Of its confidence interval."""
+    """Bound of its confidence interval."""
     high: float
     method: Method
     probability: float | None
-    """That runs of equal systems differ as much; None where that cannot be known."""
+    """p-value: probability that runs of equal systems differ as much; None if it cannot be computed."""
     adjusted: float | None
-    """The same, judged together with all other cells."""
+    """p-value adjusted for the number of cells."""
     outcome: Outcome
     remarks: tuple[str, ...] = ()
-    """What is to be known; of unlike figures why they are unlike."""
+    """Notes; for unlike figures the differences in meaning."""
 
     @property
     def name(self) -> str:
-        """For a line."""
+        """Name for a line of text."""
         return f"{place_text(self.a.series, self.nf_chains, self.nf_nodes)} {self.metric}"
 
 
@@ -95,9 +95,9 @@ class Comparison:
     changes: tuple[Change, ...]
     """In the order of cells."""
     only_a: tuple[Cell, ...]
-    """Cells with a figure on that side only."""
+    """Cells with a figure only in A."""
     only_b: tuple[Cell, ...]
 
     def of(self, *outcomes: Outcome) -> tuple[Change, ...]:
-        """Changes with one of these outcomes."""
+        """Return the changes with one of these outcomes."""
         return tuple(change for change in self.changes if change.outcome in outcomes)

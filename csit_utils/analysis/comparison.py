@@ -1,8 +1,7 @@
-"""Two selections of tests side by side: by cell the change, its confidence interval, and whether it may be chance.
+"""Comparison of two selections of tests: by cell the change, its confidence interval and significance.
 
-How one cell is judged is told in `judging`; single runs on both sides are judged by the `spread` of their matrix
-where it has enough cells. The interval is of 95 % for a cell alone; whether a cell is *called* changed is judged for
-all cells together, see `_judged_together`.
+`judging` judges a single cell. Single runs on both sides are judged by the `spread` of their matrix if it has enough
+cells. Intervals are 95 % for a single cell; significance is adjusted for the number of cells, see `_judged_together`.
 """
 
 from collections import defaultdict
@@ -23,15 +22,15 @@ __all__ = ["CONFIDENCE", "FALSE_CALLS", "CellSide", "Change", "Comparison", "Met
 
 
 def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False) -> Comparison:
-    """Compare what two selections have in common.
+    """Compare the cells that two selections have in common.
 
-    Cells are the same by service type, place, sizes, frame and metric; where both sides have tests of several testbeds
-    or profiles, those of the same are compared.
+    Cells match by service type, rows and columns, sizes, frame and metric; if both sides have several testbeds or
+    profiles, also by these.
 
     Args:
-        a: What is compared with, the baseline.
-        b: What is compared.
-        insist: Also compare figures that mean different things; what differs is then a remark.
+        a: The baseline.
+        b: Tests to compare with it.
+        insist: Also compare figures with different meanings, and note the differences.
     """
     of_a, of_b = figures(a), figures(b)
     pairs = list(_pairs(of_a, of_b))
@@ -57,7 +56,7 @@ def _pairs(of_a: Collection[Cell], of_b: Collection[Cell]) -> Iterable[tuple[Cel
 
 
 def _place(cell: Cell) -> tuple[object, ...]:
-    """What is the same in the same cell of any testbed."""
+    """Identity of a cell across testbeds."""
     series = cell.series
     frame = series.frame.split(" ")[0].upper()
     return (series.service_type, series.nf_size, series.vs_dtc, frame, cell.nf_chains, cell.nf_nodes, cell.metric)
@@ -73,9 +72,9 @@ def _change(one: Cell, other: Cell, of_a: Sequence[CellFigure], of_b: Sequence[C
         apart = high < 0 or low > 0
         outcome = _direction(change) if apart else Outcome.CANNOT_TELL
     else:
-        outcome = Outcome.NO_CHANGE  # until all are judged together
+        outcome = Outcome.NO_CHANGE  # until all cells are judged together
     bound = [
-        f"{name} is a lower limit: nothing above could be offered"
+        f"{name} is a lower bound, limited by the offered load"
         for name, found in (("A", of_a), ("B", of_b))
         if any(each.upper_pps is None for each in found)
     ]
@@ -87,7 +86,7 @@ def _change(one: Cell, other: Cell, of_a: Sequence[CellFigure], of_b: Sequence[C
 
 
 def _by_spread(changes: Sequence[Change]) -> Sequence[Change]:
-    """Single runs, judged by how differently the cells of their matrix changed, where these are enough."""
+    """Changes between single runs, judged by the spread of changes over the matrix if it has enough cells."""
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for index, each in enumerate(changes):
         limited = inf in (each.a.high_pps, each.b.high_pps)
@@ -116,11 +115,10 @@ def _by_spread(changes: Sequence[Change]) -> Sequence[Change]:
 
 
 def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
-    """Judge by probabilities adjusted for how many there are (Benjamini and Hochberg, 1995).
+    """Decide by p-values adjusted for the number of cells (Benjamini and Hochberg, 1995).
 
-    Of all cells that are called changed, on average a share of at most `FALSE_CALLS` is called so wrongly; where
-    nothing changed at all, that is the chance of any call. Valid for independent figures and for positively dependent
-    ones, such as NDR and PDR of a cell.
+    The false discovery rate is at most `FALSE_CALLS`; without any change, that is the probability of a false report.
+    Valid for independent and for positively dependent figures, such as NDR and PDR of a cell.
     """
     probabilities = [each.probability for each in changes if each.probability is not None]
     adjusted = iter(false_discovery_control(probabilities).tolist())
@@ -132,7 +130,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
         if found <= FALSE_CALLS:
             yield replace(each, adjusted=found, outcome=_direction(each.change))
         elif each.probability <= 1 - CONFIDENCE:
-            alone = "alone it would be called changed; among as many cells it may be chance"
+            alone = "significant by itself, but not among this many cells"
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE, remarks=(*each.remarks, alone))
         else:
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE)

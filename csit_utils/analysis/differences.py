@@ -1,4 +1,4 @@
-"""What differs between two environments, plans or search profiles: what most likely matters first."""
+"""Differences between environments, plans or search profiles, most relevant first."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,47 +29,47 @@ _ORDER = (
     r"\bgit_",
     r"\bhostname$",
 )
-"""Paths in the order of likely relevance to a rate: what executes packets, how it is scheduled, what software; names of
-machines last. What is in none of these comes before the names."""
+"""Paths in the order of likely relevance to a rate: CPUs, scheduling, software, and names of machines last. Other paths
+come before the names."""
 _COMMAND_LINE = "command_line"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs."""
+    """A value that differs."""
 
     path: str
-    """Of the model's keys, such as `settings./sys/devices/system/cpu/smt/control` or `nodes.TG.kernel`."""
+    """Path of keys of the model, such as `settings./sys/devices/system/cpu/smt/control` or `nodes.TG.kernel`."""
     a: str | None
-    """None: not there, or not known."""
+    """None: absent or unknown."""
     b: str | None
 
 
 def environment_differences(a: Environment, b: Environment) -> tuple[Difference, ...]:
-    """What differs between two environments, nodes of a lab included. Of command lines only the words that differ."""
+    """Return differences of two environments and their nodes; of command lines only the words that differ."""
     return _ordered(_flat(a.model_dump(mode="json")), _flat(b.model_dump(mode="json")))
 
 
 def profile_differences(a: SearchProfile, b: SearchProfile) -> tuple[Difference, ...]:
-    """What differs between two search profiles; goals are the same by their names."""
+    """Return differences of two search profiles; goals match by name."""
     return _ordered(_flat(_profile(a)), _flat(_profile(b)))
 
 
 def plan_differences(a: Plan, b: Plan) -> tuple[Difference, ...]:
-    """What differs between two plans: CPUs by thread, data threads and medium by interface, vSwitch segments, NFs.
+    """Return differences of two plans: CPUs by thread, data threads and medium by interface, vSwitch segments, NFs.
 
-    Addresses and names follow from the cell, and are left out.
+    Addresses and names follow from the cell and are ignored.
     """
     return _ordered(_plan(a), _plan(b))
 
 
 def leaves(environment: Environment) -> dict[str, str]:
-    """Everything known of an environment by path, nodes of a lab included."""
+    """Return all values of an environment and its nodes by path."""
     return _flat(environment.model_dump(mode="json"))
 
 
 def by_relevance(paths: Iterable[str]) -> list[str]:
-    """Paths of what may differ, each once: what most likely matters first."""
+    """Return each path once, most relevant first."""
     return sorted(set(paths), key=lambda path: (_rank(path), path))
 
 
@@ -85,7 +85,7 @@ def _rank(path: str) -> int:
 
 
 def _shortened(found: Difference) -> Difference:
-    """Of two command lines the words that the other one has not."""
+    """Reduce two command lines to the words that the other one does not have."""
     if not found.path.endswith(_COMMAND_LINE) or found.a is None or found.b is None:
         return found
     a, b = found.a.split(), found.b.split()
@@ -96,7 +96,7 @@ def _shortened(found: Difference) -> Difference:
 
 
 def _flat(value: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - what JSON holds
-    """Leaves by path; what is None is left out."""
+    """Leaves by path, without those that are None."""
     if isinstance(value, Mapping):
         inside: Sequence[tuple[str, Any]] = [(str(key), each) for key, each in value.items()]
     elif isinstance(value, list):

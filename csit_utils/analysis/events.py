@@ -1,4 +1,4 @@
-"""What happened in the trends of all cells: steps, and departures that nobody can confirm yet, newest first."""
+"""Events in the trends of all cells: confirmed steps and suspected changes, newest first."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ class CellEvent:
 
     trend: Trend
     index: int
-    """Of the first figure that is changed."""
+    """Index of the first changed figure."""
     level_before_pps: float
     level_after_pps: float
     suspected: bool = False
-    """The last one or two nights alone: it may be nights that went wrong."""
+    """The change is only in the last one or two nights, which may be outliers."""
 
     @property
     def change(self) -> float:
-        """Relative to the level before."""
+        """Change relative to the level before."""
         return self.level_after_pps / self.level_before_pps - 1
 
     @property
@@ -33,25 +33,25 @@ class CellEvent:
 
     @property
     def before(self) -> CellFigure:
-        """The last one of the old level: what changed, changed after it."""
+        """Last figure of the old level."""
         return self.trend.figures[self.index - 1]
 
     @property
     def after(self) -> CellFigure:
-        """The first one of the new level."""
+        """First figure of the new level."""
         return self.trend.figures[self.index]
 
 
 @dataclass(frozen=True)
 class EventGroup:
-    """Events of one system that were first seen in one run and go one way: mostly they have one cause."""
+    """Events of a system in one direction, first seen in the same run: probably with one cause."""
 
     events: tuple[CellEvent, ...]
-    """The largest change first."""
+    """Largest change first."""
 
     @property
     def system(self) -> System:
-        """Where."""
+        """The system of the events."""
         return self.events[0].trend.cell.series.system
 
     @property
@@ -61,12 +61,12 @@ class EventGroup:
 
     @property
     def suspected(self) -> bool:
-        """Whether nobody can confirm it yet."""
+        """Whether no event is confirmed yet."""
         return self.events[0].suspected
 
     @property
     def cells(self) -> int:
-        """Cells of the density matrix that changed, in whichever metric."""
+        """Number of cells of the density matrix with a change of any metric."""
         return len(
             {(each.trend.cell.series, each.trend.cell.nf_chains, each.trend.cell.nf_nodes) for each in self.events}
         )
@@ -78,7 +78,7 @@ class EventGroup:
 
 
 def events(trends: Iterable[Trend]) -> list[CellEvent]:
-    """All events, newest first; at one time the largest change first. Cells in two bands and drifts have none."""
+    """Return all events, newest first, then largest change first. Cells in two bands and drifts have none."""
     found = [event for trend in trends for event in _events(trend)]
     return sorted(found, key=lambda each: (each.after.at, abs(each.change)), reverse=True)
 
@@ -94,7 +94,7 @@ def _events(trend: Trend) -> Iterator[CellEvent]:
 
 
 def grouped(found: Sequence[CellEvent]) -> list[EventGroup]:
-    """Events that were first seen together, in the order of `found`."""
+    """Return events by the run in which they were first seen, in the order of `found`."""
     groups: dict[tuple[System, str, bool, bool], list[CellEvent]] = {}
     for event in found:
         key = (event.trend.cell.series.system, event.after.row.run, event.up, event.suspected)

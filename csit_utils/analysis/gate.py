@@ -1,4 +1,4 @@
-"""May a candidate pass? It may not where a cell fell by more than chance explains, and by more than is tolerated."""
+"""Gate of a candidate: it fails if a cell has a significant decrease above the tolerance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from csit_utils.studies.density.analysis.density import asks_for
 
 @dataclass(frozen=True)
 class Unjudged:
-    """A cell that nothing can be said of."""
+    """A cell that cannot be judged."""
 
     name: str
     reason: str
@@ -20,16 +20,16 @@ class Unjudged:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a comparison means for a candidate."""
+    """Cells of a candidate by result of the gate."""
 
     fallen: tuple[Change, ...]
-    """The largest fall first."""
+    """Largest decrease first."""
     kept: tuple[Change, ...]
     unjudged: tuple[Unjudged, ...]
 
     @property
     def judged(self) -> int:
-        """How many cells could be judged."""
+        """Number of judged cells."""
         return len(self.fallen) + len(self.kept)
 
 
@@ -38,8 +38,8 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
 
     Args:
         comparison: Of the baseline (A) with the candidate (B).
-        candidate: Tests of the candidate, for the reason where one has no figure.
-        tolerance: Fall that is let pass although it is no chance, relative, at least 0.
+        candidate: Tests of the candidate, for the reason of a missing figure.
+        tolerance: Tolerated relative decrease, at least 0.
     """
     judged = comparison.of(Outcome.REGRESSION, Outcome.PROGRESSION, Outcome.NO_CHANGE)
     fallen = [each for each in judged if each.outcome is Outcome.REGRESSION and -each.change > tolerance]
@@ -57,11 +57,11 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
 def _why(change: Change) -> str:
     if change.outcome is Outcome.UNLIKE:
         return "; ".join(change.remarks)
-    return "one run on either side, too few cells to tell how runs vary, and their bounds overlap"
+    return "one run per side, too few cells to estimate the noise, and overlapping bounds"
 
 
 def _missing(cell: Cell, candidate: Sequence[TestRow]) -> str:
-    """Why the candidate has no figure for a cell."""
+    """Reason why the candidate has no figure for a cell."""
     for row in candidate:
         here = (row.service_type, row.nf_chains, row.nf_nodes) == (
             cell.series.service_type, cell.nf_chains, cell.nf_nodes,

@@ -1,4 +1,4 @@
-"""What may be compared with what. Unlike things never share a matrix, a curve or a colour scale."""
+"""Groups of comparable results: only these share a matrix, a curve or a colour scale."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from csit_utils.dataset.rows import OWN, TestRow
 
 
 class Metric(StrEnum):
-    """A throughput figure."""
+    """Throughput metrics."""
 
     NDR = "NDR"
     PDR = "PDR"
@@ -25,24 +25,24 @@ RECEIVE_RATES = (Metric.MRR, Metric.ORR)
 
 
 def _cores_of(nf_size: str) -> list[float]:
-    """Data cores of each NF of a size such as `1c+0.5c`; empty where it is not known."""
+    """Data cores of each NF of a size such as `1c+0.5c`; empty if unknown."""
     return [float(cores) for cores in re.findall(r"(\d+(?:\.\d+)?)c", nf_size)]
 
 
 @dataclass(frozen=True, order=True)
 class System:
-    """Where results come from. Simulated and measured results are never of one system, nor those of different tools."""
+    """Source of results. Simulated and measured results are different systems, as are results of different tools."""
 
     simulated: bool
     world: str
     testbed: str
     drivers: str
     origin: str = OWN
-    """Which software's results they are."""
+    """Tool that measured."""
 
     @property
     def name(self) -> str:
-        """For a heading."""
+        """Name for a heading."""
         kind = "simulated" if self.simulated else self.world
         if kind in self.origin:
             return f"{self.testbed}, {self.origin}"
@@ -51,20 +51,20 @@ class System:
 
 @dataclass(frozen=True)
 class Series:
-    """All that is equal in the cells of one matrix."""
+    """Properties that all cells of a matrix share."""
 
     system: System
     service_type: str
     nf_size: str
-    """Empty where a tool does not tell it."""
+    """Empty if unknown."""
     vs_dtc: int | None
-    """None where a tool does not tell it."""
+    """None if unknown."""
     frame: str
     profile: str
     goals: str
 
     def __lt__(self, other: "Series") -> bool:
-        """By the order of the fields; unknown sizes before known ones."""
+        """Compare fields in their order; unknown sizes sort first."""
         return self._order < other._order
 
     @property
@@ -74,17 +74,17 @@ class Series:
 
     @property
     def name(self) -> str:
-        """For a heading inside its system and frame size."""
+        """Name for a heading within its system and frame size."""
         return f"{self.service_type} · {self.nf_name} · {self.vswitch_name}"
 
     @property
     def nf_name(self) -> str:
-        """The size of the NFs."""
+        """Size of the NFs."""
         return f"NF-{self.nf_size}" if self.nf_size else "NF of unknown size"
 
     @property
     def vswitch_name(self) -> str:
-        """The size of the vSwitch."""
+        """Size of the vSwitch."""
         return f"vSwitch-{self.vs_dtc}c" if self.vs_dtc is not None else "vSwitch of unknown size"
 
 
@@ -94,12 +94,12 @@ class ThroughputBounds(NamedTuple):
     lower: float | None
     """None: the throughput is below `upper`."""
     upper: float | None
-    """None: nothing above `lower` could be offered. The same as `lower` where a tool gives a figure and no bounds."""
+    """None: not bounded above by the offered load. Equal to `lower` for a tool that reports no bounds."""
     complete: bool
 
 
 def bounds(row: TestRow, metric: Metric) -> ThroughputBounds | None:
-    """A row's figure; None where the test has none, or failed: what a failed test found is not to be trusted."""
+    """Return the figure of a row; None if it has none, or if the test failed, so that its figures are unreliable."""
     if not row.recorded or row.status != "PASS":
         return None
     if metric is Metric.NDR:
@@ -136,12 +136,12 @@ def bounds(row: TestRow, metric: Metric) -> ThroughputBounds | None:
 
 
 def trials_of(row: TestRow, metric: Metric) -> int | None:
-    """Trials that a receive rate is the mean of."""
+    """Return the number of trials of a receive rate."""
     return row.mrr_trials if metric is Metric.MRR else row.orr_trials if metric is Metric.ORR else None
 
 
 def error_pps(row: TestRow, metric: Metric) -> float:
-    """Standard error of a mean of trials; 0 for bounds of a search, which tell their own."""
+    """Return the standard error of a mean of trials in pps; 0 for a search, which has bounds."""
     if metric not in RECEIVE_RATES:
         return 0.0
     stdev_pps = row.mrr_stdev_pps if metric is Metric.MRR else row.orr_stdev_pps
@@ -149,7 +149,7 @@ def error_pps(row: TestRow, metric: Metric) -> float:
 
 
 def per_core(row: TestRow, metric: Metric) -> float | None:
-    """Throughput per data core that was asked for."""
+    """Return the throughput per requested data core in pps."""
     found = bounds(row, metric)
     if found is None or found.lower is None or not row.data_cores:
         return None
@@ -157,14 +157,14 @@ def per_core(row: TestRow, metric: Metric) -> float | None:
 
 
 def system_of(row: TestRow) -> System | None:
-    """A row's system; None for a test without a record."""
+    """Return the system of a row; None without a record."""
     if row.simulated is None or row.world is None or row.testbed is None:
         return None
     return System(row.simulated, row.world, row.testbed, row.drivers or "", row.origin)
 
 
 def series_of(row: TestRow) -> Series | None:
-    """A row's series; None for a test without a record, and for one that is no service of NFs."""
+    """Return the series of a row; None without a record, or if the test has no service of NFs."""
     system = system_of(row)
     if system is None or row.service_type is None:
         return None
@@ -180,17 +180,17 @@ def series_of(row: TestRow) -> Series | None:
 
 
 def all_series(rows: Iterable[TestRow]) -> list[Series]:
-    """Every series: measured systems before simulated ones, then by name."""
+    """Return all series: measured before simulated ones, then by name."""
     return sorted({series for row in rows if (series := series_of(row)) is not None})
 
 
 def belongs(row: TestRow, series: Series, system: System | None) -> bool:
-    """Whether a row is of a series. A test without a record counts where nothing that is known of it speaks against it.
+    """Whether a row belongs to a series. A test without a record belongs if nothing known of it contradicts.
 
     Args:
         row: Any row.
         series: The series.
-        system: The system of a row without a record, as far as its file tells.
+        system: The system of a row without a record, if its file has one.
     """
     own = series_of(row)
     if own is not None:
@@ -205,7 +205,7 @@ def belongs(row: TestRow, series: Series, system: System | None) -> bool:
 
 
 def systems_by_source(rows: Iterable[TestRow]) -> dict[str, System]:
-    """The system of a file, where all records of the file are of one system."""
+    """Return systems by file, for files with records of a single system."""
     found: dict[str, set[System]] = {}
     for row in rows:
         system = system_of(row)

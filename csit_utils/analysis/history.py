@@ -1,8 +1,8 @@
-"""What happened in a series: steps, two bands, drift, outliers, and what its end may mean. Numbers and times in.
+"""Findings in a series of values over time: steps, two bands, drift, outliers, suspected changes.
 
-Two bands are looked for first: a series in two bands has no steps, whatever its runs of low values. Steps are held
-against a line: where that is nearer to the values, they drift. The last one or two values cannot be confirmed yet:
-where noise alone would make them with a probability of at most `SUSPICION`, they are suspected.
+Two bands are tested first: a series in two bands has no steps. If a line fits better than steps, the series drifts. A
+change in the last one or two values cannot be confirmed yet: it is suspected if its probability under noise alone is at
+most `SUSPICION`.
 """
 
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ from csit_utils.analysis.steps import LEAST, Step, find_steps, noise, tail
 from csit_utils.analysis.twobands import TwoBands, find_two_bands
 
 SUSPICION = 0.001
-"""Chance that noise alone makes the last value of a series suspected."""
+"""Probability that noise alone makes the last value of a series suspected."""
 FEWEST = 10
-"""Values that are needed to tell noise from steps."""
+"""Fewest values that permit to tell steps from noise."""
 _OUTLIER = 0.001
-"""Chance that noise alone makes a value an outlier."""
+"""Probability that noise alone makes a value an outlier."""
 _LEAST_SCALE = 1e-4
-"""Of the noise relative to the level, where values repeat exactly and have no resolution."""
+"""Noise relative to the level, for values that repeat exactly and have no resolution."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """A slow change, which a line tells better than steps."""
+    """A slow change, which a line fits better than steps."""
 
     change: float
     """From the first to the last value along the line, relative to the first."""
@@ -38,7 +38,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found in a series."""
+    """Findings in a series."""
 
     scale: float
     """Of the noise, in the unit of the values."""
@@ -48,19 +48,19 @@ class Findings:
     suspected: float | None = None
     """Relative change of the last one or two values."""
     fresh: int = 0
-    """How many values these are."""
+    """Number of these values."""
     outliers: tuple[int, ...] = ()
-    """Indices of values that noise does not explain, and that are no step."""
+    """Indices of values explained neither by noise nor by a step."""
 
 
 def look(values: Sequence[float], times: Sequence[datetime], resolution: float, alpha: float) -> Findings:
-    """Look at one series.
+    """Return the findings in one series.
 
     Args:
-        values: In the order of time, one at least; what was not measured is left out.
+        values: In the order of time, at least one, without gaps.
         times: Of the values.
-        resolution: What values may differ by without any reason, in their unit.
-        alpha: Chance of a false step in it.
+        resolution: Difference of values without a change of the system, in their unit.
+        alpha: Probability of a false step.
     """
     scale = max(noise(values, resolution), _LEAST_SCALE * abs(median(values))) or 1.0
     if len(values) < FEWEST:
@@ -83,14 +83,14 @@ def look(values: Sequence[float], times: Sequence[datetime], resolution: float, 
 
 
 def levels(values: Sequence[float], steps: Sequence[Step]) -> tuple[float, ...]:
-    """Median of the part between steps that each value is in; one per value."""
+    """Return for each value the median of its part between steps."""
     ends = [0, *(step.index for step in steps), len(values)]
     parts = [values[one:two] for one, two in pairwise(ends)]
     return tuple(level for part in parts if part for level in [median(part)] * len(part))
 
 
 def _suspected(values: Sequence[float], steps: Sequence[Step], scale: float) -> tuple[float | None, int]:
-    """Relative change of the last nights, and how many they are."""
+    """Relative change of the last nights, and their number."""
     last = list(values[steps[-1].index if steps else 0 :])
     for new in (2, 1):
         level = median(last[:-new])
@@ -103,7 +103,7 @@ def _suspected(values: Sequence[float], steps: Sequence[Step], scale: float) -> 
 
 
 def _drift(values: Sequence[float], times: Sequence[datetime], steps: Sequence[Step]) -> Drift | None:
-    """The line of Theil and Sen, where it is nearer to the figures than steps are."""
+    """The Theil-Sen line, if it fits better than steps."""
     days = np.array([(at - times[0]).total_seconds() / 86400 for at in times])
     figures_ = np.array(values)
     later = days[None, :] - days[:, None]

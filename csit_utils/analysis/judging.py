@@ -1,19 +1,14 @@
-"""Change of one cell between two sides, its interval, and the probability of chance.
+"""Change of one cell between two sides, its confidence interval and p-value.
 
-By what there is:
+- **Several runs on both sides**: Welch's t-test (Biometrika 34 (1947) 28), which permits unequal variances.
+- **One run against several**: the same, with the variance of the side with several runs and `n - 1` degrees of freedom.
+- **One run on both sides, many cells**: the spread of changes over the matrix estimates the noise, see `spread`.
+- **One run on both sides, few cells**: the noise is unknown. Intervals are the bounds of the figures (for MRR the 95 %
+  interval of the mean of trials); whether they overlap says nothing about the next run.
 
-- **several runs on both sides**: difference of means by Welch (Biometrika 34 (1947) 28), which lets the sides vary
-  unequally;
-- **one run against several**: the same with the variation of the side that tells one, `n - 1` degrees of freedom;
-- **one run on both sides, many cells**: how differently the cells of a matrix changed tells how runs vary, see
-  `spread`, which `comparison` asks;
-- **one run on both sides, few cells**: nothing tells how runs vary. The figures' own bounds are intervals (of a search;
-  of MRR the 95 % interval of the mean of its trials). They may be apart or overlap; that says nothing of the next run.
-
-The standard deviation of runs counts as no less than the resolution of one (half of the width between a search's
-bounds): runs that agree by rounding are not without variation. The interval is of the ratio of the means, by
-propagation of errors (first order). It is of 95 % for a cell alone; whether a cell is *called* changed is judged for
-all cells together, see `multiple`.
+The standard deviation is at least the resolution of a run (half of the width between the bounds of a search), because
+rounded figures may agree by chance. The interval is of the ratio of the means, by propagation of errors (first order).
+It is 95 % for a single cell; `comparison` adjusts p-values for the number of cells.
 """
 
 from collections.abc import Sequence
@@ -31,7 +26,7 @@ from csit_utils.analysis.measures import Measure
 
 
 class Judgement(NamedTuple):
-    """A change between two sides, all of it relative to the first."""
+    """A change relative to the first side."""
 
     method: Method
     change: float
@@ -39,11 +34,11 @@ class Judgement(NamedTuple):
     """Of its confidence interval."""
     high: float
     probability: float | None
-    """Of so large a change by chance; None where nothing tells how runs vary."""
+    """p-value; None if the noise is unknown."""
 
 
 def side(cell: Cell, found: Sequence[CellFigure]) -> CellSide:
-    """Figures of a cell, summed up."""
+    """Summarize the figures of a cell."""
     values = [each.value_pps for each in found]
     lows, highs = zip(*(_interval(each, cell.metric) for each in found), strict=True)
     several = len(values) > 1

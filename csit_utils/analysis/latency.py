@@ -1,4 +1,4 @@
-"""Latency histograms: decoding, merging, and the curve of latency by percentile."""
+"""Latency histograms: decoding, merging, and latency by percentile."""
 
 import base64
 import binascii
@@ -11,13 +11,13 @@ from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLen
 from hdrh.histogram import HdrHistogram
 
 _LARGEST_BYTES = 16 * 1024 * 1024
-"""A real histogram unpacks to some 10 kB; one that unpacks to more than this is an attack on memory."""
+"""Upper bound of an unpacked histogram, against archive bombs; real ones have about 10 kB."""
 _DIGITS = 3
-"""Significant ones of a histogram."""
+"""Significant digits of a histogram."""
 HALF_LOADS = ("PDR50", "SOAK50")
-"""Labels of half of the rate that latency loads are shares of."""
+"""Labels of the latency load at 50 % of the rate."""
 POINTS_PER_DECADE = 16
-"""Of a curve, along the axis 1 / (1 - q)."""
+"""Points of a curve, on the axis 1 / (1 - q)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Percentiles:
-    """The usual figures of a histogram, in nanoseconds."""
+    """Percentiles of a histogram in nanoseconds."""
 
     count: int
     min_ns: int
@@ -44,7 +44,7 @@ class Percentiles:
 
 
 def merge(encoded: Iterable[str]) -> HdrHistogram | None:
-    """One histogram of all that can be decoded; None where nothing can, or where nothing was counted."""
+    """Return the sum of all decodable histograms; None if there is none, or all are empty."""
     merged: HdrHistogram | None = None
     for text in encoded:
         decoded = _decode(text)
@@ -79,9 +79,9 @@ def _decode(text: str) -> HdrHistogram | None:
 
 
 def rescaled(histogram: HdrHistogram, value_of: Callable[[int], int], longest: int) -> HdrHistogram | None:
-    """The same counts at other values, as in another unit; None where one is beyond `longest`.
+    """Return a histogram with converted values, as in another unit; None if one exceeds `longest`.
 
-    The histogram's own iterator steps through all its empty buckets, which takes some seventy times as long.
+    The iterator of the library visits all empty buckets, which takes about 70 times as long.
     """
     made = HdrHistogram(1, longest, _DIGITS)
     counts = np.ctypeslib.as_array(histogram.counts)
@@ -93,7 +93,7 @@ def rescaled(histogram: HdrHistogram, value_of: Callable[[int], int], longest: i
 
 
 def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> Curve:
-    """Latency at quantiles that lie evenly on the axis 1 / (1 - q), as far as the number of samples carries.
+    """Return latency at quantiles spaced evenly on the axis 1 / (1 - q), as far as the number of samples permits.
 
     With 1,000 samples there is no 99.99th percentile: the curve ends at the largest value.
     """
@@ -104,22 +104,22 @@ def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> Curve
 
 
 def percentiles(histogram: HdrHistogram) -> Percentiles:
-    """The figures of the latency tables."""
+    """Return the percentiles of the latency tables."""
     p50, p90, p99, p999, largest = _at(histogram, (0.5, 0.9, 0.99, 0.999, 1.0))
     lowest = int(histogram.get_min_value())
     return Percentiles(int(histogram.get_total_count()), lowest, p50, p90, p99, p999, largest)
 
 
 def _at(histogram: HdrHistogram, quantiles: Sequence[float]) -> list[int]:
-    """The smallest value that at least the share `q` of all samples does not exceed.
+    """For each share `q` the smallest value that at least this share of samples does not exceed.
 
-    The histogram's own look-up counts from the start for every percentile; here the counts are added up once.
+    The library counts from the start for every percentile; here counts are accumulated once.
     """
     cumulated = np.cumsum(np.ctypeslib.as_array(histogram.counts).astype(np.int64))
-    # The tiny amount keeps a product such as 0.9 * 10 = 9.000000000000002 from asking for the tenth sample.
+    # The tolerance keeps a product such as 0.9 * 10 = 9.000000000000002 from selecting the tenth sample.
     wanted = np.maximum(1, np.ceil(np.asarray(quantiles) * cumulated[-1] - 1e-9))
     places = np.searchsorted(cumulated, wanted)
-    # A count is of all values up to the first one of the next count.
+    # A count covers all values up to the first value of the next count.
     after = places + 1
     half = int(histogram.sub_bucket_half_count)
     doublings = np.maximum((after >> int(histogram.sub_bucket_half_count_magnitude)) - 1, 0)

@@ -1,4 +1,4 @@
-"""Which runs a picture of today is made of, where there are many."""
+"""Selection of the runs that represent the present state."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -7,10 +7,10 @@ from csit_utils.dataset.rows import TestRow
 
 
 def latest_runs(history: History) -> tuple[Run, ...]:
-    """The newest run of each testbed, and older ones that tried nothing of what newer ones tried.
+    """Return the newest run of each testbed, and older runs without a test of a newer one.
 
-    So the suites of one night that ran one after the other are one picture, and a night is replaced by the next: what
-    the newest run left out shows as not run, and not as the figure of some other night.
+    So suites that ran one after the other in a night are combined, and each night replaces the previous one: a test
+    missing in the newest run is shown as not run, not with a figure of an earlier night.
 
     Args:
         history: All runs.
@@ -31,17 +31,17 @@ def latest_runs(history: History) -> tuple[Run, ...]:
 
 
 def _kind(row: TestRow) -> Hashable:
-    """What makes two tests the same test in two runs; known of tests without a record too."""
+    """Identity of a test across runs, also without a record."""
     frame = (row.frame or "").split(" ", 1)[0].upper()
     sizes = (row.nf_size, row.vs_dtc) if row.recorded else row.test_id
     return (row.test_type, row.service_type, row.nf_chains, row.nf_nodes, sizes, frame, row.profile, row.drivers)
 
 
 def rows_of(runs: Iterable[Run], history: History, rows: Sequence[TestRow]) -> Sequence[TestRow]:
-    """Tests of some runs in the order they have, and tests of which no testbed is known.
+    """Return the tests of some runs in their order, and tests of an unknown testbed.
 
     Args:
-        runs: Those that are wanted.
+        runs: The selected runs.
         history: All runs.
         rows: All tests.
     """

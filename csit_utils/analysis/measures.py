@@ -1,4 +1,4 @@
-"""Numbers of characterizations as figures of tests, so that they are compared and followed like those of the matrix."""
+"""Quantities of studies as figures of tests, for comparisons and trends."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,54 +9,54 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.packed import digest_of, revision_of
 
 OF_WORKLOAD = "of the workload"
-"""Unit of a measure whose figures are in the unit of their workload, such as calls/s."""
+"""Unit of a measure in the unit of its workload, such as calls/s."""
 
 
 class Measure(str):
-    """Name of a number of a characterization. Rates are one way."""
+    """Name of a quantity of a study. Rates are of one direction."""
 
     unit: str | None
     """None: packets per second; empty: a ratio; `OF_WORKLOAD`."""
 
     def __new__(cls, name: str, unit: str | None = None) -> Self:
-        """Name a number and its unit."""
+        """Create a name with a unit."""
         made = super().__new__(cls, name)
         made.unit = unit
         return made
 
     @property
     def value(self) -> str:
-        """The name, as of a `Metric`."""
+        """The name, as for a `Metric`."""
         return str(self)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A number of a characterization."""
+    """A value of a measure."""
 
     measure: Measure
     value: float
     """In the unit of the measure."""
     lowest: float
-    """The true value lies between this and `highest`."""
+    """Lower bound of the true value."""
     highest: float | None
-    """None: nothing above could be, or was, offered."""
+    """Upper bound; None: not bounded by the offered load."""
 
 
 @dataclass(frozen=True)
 class MeasuredRow(TestRow):
-    """A characterization as a test: the service is its `service_type`, what was sent its `goals`."""
+    """A record of a study as a test: the service is its `service_type`, the load its `goals`."""
 
     measures: tuple[Measured, ...] = ()
 
 
 def measured_row(item: Characterized, measures: tuple[Measured, ...], **fields: str | int | None) -> MeasuredRow:
-    """Return a row with what all characterizations have in common.
+    """Return a row with the fields that all studies share.
 
     Args:
-        item: The characterization.
-        measures: Its numbers.
-        fields: Of a `TestRow`.
+        item: The record.
+        measures: Its values.
+        fields: Further fields of a `TestRow`.
     """
     record = item.record
     return MeasuredRow(
@@ -85,7 +85,7 @@ def measured_row(item: Characterized, measures: tuple[Measured, ...], **fields: 
 
 
 def _version(record: Record) -> str:
-    """Of what forwards: as its driver says it, else the kernel's."""
+    """Version of the system under test: that of the driver, else of the kernel."""
     if record.simulated:
         return "simulated"
     said = next((facts["vswitch"] for facts in record.facts.values() if "vswitch" in facts), None)

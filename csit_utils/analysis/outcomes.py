@@ -1,4 +1,4 @@
-"""Which tests began to fail, to pass, or to be left out from one run to the next."""
+"""Tests whose outcome differs between two runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from csit_utils.studies.density.analysis.density import QUARANTINED
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Tests of the newer run whose end is another one than before; tests of both runs where nothing else is said."""
+    """Tests by change of outcome; tests of both runs unless noted otherwise."""
 
     failing: tuple[TestRow, ...] = ()
-    """Passed before. Quarantined ones are below."""
+    """Passed before; without quarantined ones."""
     passing: tuple[TestRow, ...] = ()
     """Did not pass before."""
     quarantined: tuple[TestRow, ...] = ()
-    """They were not before; tests of the newer run alone as well."""
+    """Not quarantined before; includes tests of the newer run only."""
     added: tuple[TestRow, ...] = ()
-    """Of the newer run alone."""
+    """In the newer run only."""
     missing: tuple[TestRow, ...] = ()
-    """Of the older run alone."""
+    """In the older run only."""
 
 
 def outcomes(before: Iterable[TestRow], after: Iterable[TestRow]) -> Outcomes:
-    """Compare how tests of two runs ended. Of a test that ran twice in a run the last one counts."""
+    """Compare the outcomes of two runs. The last attempt of a test in a run counts."""
     old, new = _by_id(before), _by_id(after)
     both = [(old[key], new[key]) for key in new if key in old]
     return Outcomes(
@@ -39,7 +39,7 @@ def outcomes(before: Iterable[TestRow], after: Iterable[TestRow]) -> Outcomes:
 
 
 def quarantined(row: TestRow) -> bool:
-    """Whether a test was given up because its cell broke the system under test, in it or in another one."""
+    """Whether a test was given up because its cell broke the system under test, in this or another test."""
     return bool(row.quarantined) or row.message.startswith(QUARANTINED)
 
 

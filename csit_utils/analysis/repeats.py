@@ -1,6 +1,6 @@
-"""How far repeated runs of a cell differ, whether in two bands, and how alike its instances are treated in each.
+"""Spread of repeated runs of a cell, two bands, and fairness among its instances.
 
-Runs before and after a step of the trend are told apart: figures of two levels have no spread in common.
+Runs before and after a step of the trend are separate: figures at two levels have no common spread.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ _WHISKER = 1.5
 
 @dataclass(frozen=True)
 class Box:
-    """Box-plot statistics; quartiles are interpolated between figures, both ends included."""
+    """Box-plot statistics; quartiles are interpolated linearly, with both ends included."""
 
     count: int
     low: float
-    """Least figure within 1.5 interquartile ranges below the first quartile."""
+    """Lowest figure within 1.5 interquartile ranges below the first quartile."""
     first: float
     median: float
     third: float
@@ -38,32 +38,32 @@ class Repeats:
 
     cell: Cell
     figures: tuple[CellFigure, ...]
-    """In the order of time, two at least."""
+    """In the order of time, at least two."""
     mean_pps: float
     stdev_pps: float
     box: Box
     bands: TwoBands | None
     fairness: tuple[float, ...]
-    """Jain's index of the instances in each run that tells it, in the order of time; 1 is equal."""
+    """Jain's fairness index of the instances by run, where known, in the order of time; 1 is equal."""
     level: int = 1
-    """Which of the cell's levels, the oldest first."""
+    """Number of the level, from 1 for the oldest."""
     levels: int = 1
-    """How many the cell has: one more than steps."""
+    """Number of levels: one more than steps."""
 
     @property
     def variation(self) -> float:
-        """Coefficient of variation: standard deviation over mean; 0.0 where the mean is 0."""
+        """Coefficient of variation: standard deviation over mean; 0.0 for a mean of 0."""
         return self.stdev_pps / self.mean_pps if self.mean_pps else 0.0
 
     @property
     def nights(self) -> tuple[str, str] | None:
-        """The first and the last day, `2026-11-01`; None where no run tells."""
+        """First and last day such as `2026-11-01`; None if unknown."""
         days = [each.row.started_at[:10] for each in self.figures if each.row.started_at]
         return (days[0], days[-1]) if days else None
 
 
 def box(values: Sequence[float]) -> Box:
-    """Box-plot statistics of at least one figure."""
+    """Return the box-plot statistics of at least one figure."""
     ordered = sorted(values)
     first, middle, third = quantiles(ordered, n=4, method="inclusive") if len(ordered) > 1 else [ordered[0]] * 3
     reach = _WHISKER * (third - first)
@@ -77,12 +77,12 @@ def repeats(
     instances: Iterable[InstanceRow] = (),
     steps: Mapping[Cell, Sequence[Step]] | None = None,
 ) -> list[Repeats]:
-    """Cells that were measured more than once, those that vary most first; one entry per level.
+    """Return cells with repeated runs, largest variation first; one entry per level.
 
     Args:
         rows: All tests.
         instances: Shares of service instances, for fairness.
-        steps: Of the trends of the cells, where there are any.
+        steps: Steps of the trends by cell.
     """
     fair = {(row.anchor, row.number): row.fairness for row in instances if row.fairness is not None}
     found = []

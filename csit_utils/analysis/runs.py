@@ -1,4 +1,4 @@
-"""Runs of testbeds over time: what one execution measured, and what several of them are together."""
+"""Runs of testbeds over time, and groups of runs for comparisons."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ _FEWEST_BEFORE = 3
 
 @dataclass(frozen=True, order=True)
 class TestbedKey:
-    """Where runs are comparable in time: never simulated with measured, nor results of different tools."""
+    """Key of comparable runs: separates simulated from measured results, and tools from each other."""
 
     __test__ = False  # not a pytest class
 
@@ -31,15 +31,15 @@ class Run:
 
     testbed: TestbedKey
     name: str
-    """For people, unique among all runs: testbed, and its label or its date."""
+    """Unique display name: testbed, and its label or date."""
     label: str | None
     started_at: datetime | None
-    """UTC; of its first test."""
+    """Start of its first test, UTC."""
     versions: tuple[str, ...]
-    """Of the software under test; more than one where tests of a run differ."""
+    """Versions of the software under test; several if tests differ."""
     revisions: tuple[str, ...]
     environments: tuple[str, ...]
-    """Digests."""
+    """Digests of environments."""
     rows: Sequence[TestRow] = field(repr=False, compare=False)
 
     @property
@@ -49,7 +49,7 @@ class Run:
 
 
 class SideKind(StrEnum):
-    """What a side of a comparison is."""
+    """Kinds of sides of a comparison."""
 
     RUN = "run"
     BEFORE = "runs before"
@@ -60,7 +60,7 @@ class SideKind(StrEnum):
 
 @dataclass(frozen=True)
 class ComparisonSide:
-    """Runs that are taken together for a comparison."""
+    """Runs that form one side of a comparison."""
 
     kind: SideKind
     name: str
@@ -75,38 +75,38 @@ class History:
 
     @cached_property
     def testbeds(self) -> tuple[TestbedKey, ...]:
-        """Measured ones first, then by name."""
+        """Measured testbeds first, then by name."""
         return tuple(sorted({run.testbed for run in self.runs}, key=lambda one: (one.simulated, one)))
 
     def of(self, testbed: TestbedKey) -> tuple[Run, ...]:
-        """Runs of a testbed, oldest first."""
+        """Return the runs of a testbed, oldest first."""
         return tuple(run for run in self.runs if run.testbed == testbed)
 
     def latest(self, testbed: TestbedKey) -> Run:
-        """The newest run of a testbed."""
+        """Return the newest run of a testbed."""
         return self.of(testbed)[-1]
 
     def previous(self, testbed: TestbedKey) -> Run | None:
-        """The run before the newest; None where there is only one."""
+        """Return the run before the newest; None if there is only one."""
         found = self.of(testbed)
         return found[-2] if len(found) > 1 else None
 
     def before(self, testbed: TestbedKey) -> ComparisonSide | None:
-        """Up to ten runs before the newest, which tell how runs vary; None where there are not three."""
+        """Return up to ten runs before the newest, to estimate the noise; None if there are fewer than three."""
         found = self.of(testbed)[-_BEFORE - 1 : -1]
         if len(found) < _FEWEST_BEFORE:
             return None
         return ComparisonSide(SideKind.BEFORE, f"{called(testbed)}, {len(found)} runs before the latest", found)
 
     def named(self, name: str) -> ComparisonSide | None:
-        """A run, a label, a version or a testbed by its name; None where nothing is called so."""
+        """Return the run, label, version or testbed of a name; None if there is none."""
         return next((side for side in self.sides if side.name == name), None)
 
     @cached_property
     def sides(self) -> tuple[ComparisonSide, ...]:
-        """All that can be compared: testbeds, releases by label and by version, and runs, newest first.
+        """All sides of comparisons: testbeds, releases by label and by version, and runs, newest first.
 
-        A label or a version that all runs of a testbed share is left out, since it says the same as the testbed.
+        A label or version shared by all runs of a testbed is omitted: it is the same as the testbed.
         """
         return tuple(self._sides())
 
@@ -134,8 +134,8 @@ def history(rows: Iterable[TestRow]) -> History:
     """Group tests into runs.
 
     Args:
-        rows: All tests. A test without a record is of the testbed of all others of its run; it is left out where
-            they are of several testbeds, or where none tells one.
+        rows: All tests. A test without a record belongs to the testbed of the others of its run; it is omitted if
+            they have several testbeds or none.
     """
     grouped: dict[str, list[TestRow]] = {}
     for row in rows:
@@ -146,17 +146,17 @@ def history(rows: Iterable[TestRow]) -> History:
 
 
 def called(testbed: TestbedKey) -> str:
-    """A testbed's name, with the tool that measured where it is not this suite."""
+    """Return the name of a testbed, with the tool if it is not this one."""
     return testbed.name if testbed.origin == OWN else f"{testbed.name} ({testbed.origin})"
 
 
 def row_label(rows: Sequence[TestRow]) -> str | None:
-    """The label that the tests of a run have."""
+    """Return the label of a run."""
     return next((row.label for row in rows if row.label), None)
 
 
 def instant(stamp: str | None) -> datetime | None:
-    """An ISO 8601 time as UTC, taken as such where it tells no zone; None where it is none."""
+    """Return an ISO 8601 time in UTC, the default zone; None if it is invalid."""
     try:
         found = datetime.fromisoformat(stamp or "")
     except ValueError:

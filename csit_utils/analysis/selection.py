@@ -1,4 +1,4 @@
-"""Which tests are meant: `testbed=lab-1,night=2026-11-20` and the like."""
+"""Selections of tests such as `testbed=lab-1,night=2026-11-20`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ RANGE = ".."
 
 
 def night_of(row: TestRow) -> date | None:
-    """The evening's date of the night in which a test began, UTC: what begins before noon is of the night before."""
+    """Return the date (UTC) of the night of a test: tests before noon belong to the night before."""
     return (when(row) - _NOON).date() if row.started_at else None
 
 
@@ -32,7 +32,7 @@ _KEYS: Mapping[str, Callable[[TestRow], object]] = {
     "origin": lambda row: row.origin,
 }
 KEYS = tuple(_KEYS)
-"""What can be chosen by."""
+"""Keys of selections."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Chosen:
     """A selection of tests."""
 
     text: str
-    """As it was written."""
+    """The selection as given."""
     conditions: tuple[tuple[str, tuple[str, ...]], ...]
-    """Keys, each with the values of which one has to match."""
+    """Keys with their accepted values."""
 
     def meets(self, row: TestRow) -> bool:
-        """Whether a test is one of them; what is not known of a test never matches."""
+        """Whether a test is selected; an unknown property never matches."""
         return all(
             any(_matches(found, value) for value in values)
             for key, values in self.conditions
@@ -53,24 +53,23 @@ class Chosen:
         )
 
     def of(self, rows: Sequence[TestRow]) -> list[TestRow]:
-        """The tests that are meant.
+        """Return the selected tests.
 
         Raises:
-            ConfigError: There are none; the text tells which values there are.
+            ConfigError: No test is selected; the message lists existing values.
         """
         found = [row for row in rows if self.meets(row)]
         if not found:
             alone = (each for each in self.conditions if not any(Chosen("", (each,)).meets(row) for row in rows))
             key, _ = next(alone, self.conditions[0])
-            raise ConfigError(f"{self.text}: no test has that; {_known(rows, key)}")
+            raise ConfigError(f"{self.text}: matches no test; {_known(rows, key)}")
         return found
 
 
 def parse_chosen(text: str) -> Chosen:
-    """Read a selection: `key=value` with commas between.
+    """Return a selection from comma-separated `key=value` pairs.
 
-    Values are shell patterns, with `|` between those of which one has to match; `night=2026-11-01..2026-11-30` is a
-    range.
+    Values are shell patterns, alternatives separated by `|`; `night=2026-11-01..2026-11-30` is a range.
 
     Raises:
         ConfigError: A key is unknown or has no value.
@@ -80,8 +79,8 @@ def parse_chosen(text: str) -> Chosen:
         key, equals, value = part.strip().partition("=")
         if key not in _KEYS:
             close = get_close_matches(key, KEYS, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(KEYS)}"
-            raise ConfigError(f"{text}: there is no file '{text}', and tests are not chosen by '{key}'; {hint}")
+            hint = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(KEYS)}"
+            raise ConfigError(f"{text}: no file '{text}', and no key '{key}'; {hint}")
         if not equals or not value:
             raise ConfigError(f"{text}: say {key}=VALUE")
         values = tuple(value.split("|"))
@@ -98,7 +97,7 @@ def _check_nights(text: str, value: str) -> None:
             date.fromisoformat(end)
         except ValueError as error:
             raise ConfigError(
-                f"{text}: '{end}' is no date; write night=2026-11-20 or 2026-11-01..2026-11-30"
+                f"{text}: '{end}' is no date; expected night=2026-11-20 or 2026-11-01..2026-11-30"
             ) from error
 
 
@@ -117,6 +116,6 @@ _SHOWN = 8
 def _known(rows: Sequence[TestRow], key: str) -> str:
     values = sorted({str(found) for row in rows if (found := _KEYS[key](row)) is not None})
     if not values:
-        return f"no test at hand tells its {key}"
+        return f"the {key} of all tests is unknown"
     few = values if len(values) <= _SHOWN else [*values[: _SHOWN // 2], "...", *values[-_SHOWN // 2 :]]
     return f"{key} is one of {', '.join(few)}"

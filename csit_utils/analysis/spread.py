@@ -1,4 +1,4 @@
-"""How much single runs vary, told by how differently their cells changed."""
+"""Noise of single runs, estimated from the spread of changes over a matrix."""
 
 from collections.abc import Sequence
 from math import exp, expm1, hypot, inf, log
@@ -8,50 +8,50 @@ from typing import NamedTuple
 from scipy.special import stdtr, stdtrit
 
 FEWEST_CELLS = 8
-"""Of one matrix; fewer do not tell a spread."""
+"""Fewest cells of a matrix for an estimate."""
 _NORMAL = 1.4826
-"""From a median absolute deviation to the standard deviation of normal noise."""
+"""Standard deviation of normal noise over its median absolute deviation."""
 
 
 class SpreadRatio(NamedTuple):
-    """A cell on both sides, a single run each."""
+    """Change of a cell between two single runs."""
 
     a_pps: float
     b_pps: float
     error: float
-    """Relative: what both may differ by without any reason, such as the resolution of a search."""
+    """Relative difference without a change of the system, such as the resolution of a search."""
 
 
 class Judged(NamedTuple):
-    """A change among those of the other cells."""
+    """A change judged against those of the other cells."""
 
     low: float
-    """Of the interval of the relative change."""
+    """Bound of the confidence interval of the relative change."""
     high: float
     probability: float
-    """That runs of equal systems differ as much."""
+    """p-value: probability that runs of equal systems differ as much."""
 
 
 def relative(resolution_a: float, mean_a: float, resolution_b: float, mean_b: float) -> float:
-    """Relative error of a ratio; infinite where one side is 0."""
+    """Return the relative error of a ratio; infinite if one side is 0."""
     return hypot(resolution_a / mean_a, resolution_b / mean_b) if mean_a > 0 and mean_b > 0 else inf
 
 
 def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[Judged] | None:
     """Judge cells of one matrix by the spread of their changes.
 
-    Two single runs do not tell how runs vary. Most cells of a matrix change alike, if at all, so how far their changes
-    lie apart does: the noise is the median absolute deviation of the logarithms of the ratios about their median, at
-    least the cell's own error. Each change is then held against no change by Student's t with one degree of freedom
-    less than there are cells. What all cells have in common is seen; where about half of them changed, the spread is as
-    large as the change, and nothing is called.
+    Two single runs have no variance of their own. Most cells of a matrix change alike, if at all, so the spread of
+    their changes estimates the noise: it is the median absolute deviation of the logarithms of the ratios about their
+    median, and at least the error of the cell. Each change is tested against no change by Student's t with one degree
+    of freedom less than cells. A change of all cells is detected; if about half of them changed, the spread is as large
+    as the change, and nothing is reported.
 
     Args:
-        ratios: Of all cells.
+        ratios: Changes of all cells.
         confidence: Of the interval, in (0, 1).
 
     Returns:
-        One judgement per cell; None where there are fewer than `FEWEST_CELLS`, or a rate of 0.
+        One judgement per cell; None with fewer than `FEWEST_CELLS`, or with a rate of 0.
     """
     if len(ratios) < FEWEST_CELLS or any(each.a_pps <= 0 or each.b_pps <= 0 for each in ratios):
         return None

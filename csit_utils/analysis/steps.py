@@ -1,26 +1,26 @@
-"""Where a noisy series changes its level. Numbers in, steps out.
+"""Detection of steps in the level of a noisy series.
 
-A night's figure is a level plus noise. Noise of benchmarks has heavy tails, so it is taken to be Student's t with 4
-degrees of freedom, and levels are medians: a night that went wrong moves neither.
+A figure is a level plus noise. Noise of benchmarks has heavy tails, so it is modelled as Student's t with 4 degrees of
+freedom, and levels are medians: an outlier affects neither.
 
 **Noise.** The mean of the middle half of the absolute differences of neighbours, which a few steps do not disturb,
-over that of the distribution; widened for short series, where it is itself uncertain; never below the resolution of
-the figures. (The median would do, but figures of a search come in steps of its width, and so would their median.)
+over that of the distribution; widened for short series, where it is uncertain; at least the resolution of the figures.
+(The median is not used: figures of a search are multiples of its width, and so would be their median.)
 
-**Evidence for one split.** Of a split into a longer part of `a` values and a shorter one of `m`, let `d` be the
-departure from the longer part's median that the majority of the shorter one, `r = max(3, m // 2 + 1)` values, reach
-or exceed to one side. It is shrunk by `sqrt(a / (a + m))`, as the longer part's level is not exact either. A single
-value of the same level reaches it with the probability `q` of the tail, a majority with `P(Binomial(m, q) >= r)`, to
-either side twice that. So a large departure needs few nights, a small one many, and one or two wild nights are never
-enough.
+**Evidence for one split.** For a split into a longer part of `a` values and a shorter one of `m`, let `d` be the
+distance from the median of the longer part that the majority of the shorter one, `r = max(3, m // 2 + 1)` values,
+reach or exceed on one side. It is reduced by `sqrt(a / (a + m))`, as the level of the longer part is uncertain too. A
+single value at the same level reaches it with the tail probability `q`, a majority with `P(Binomial(m, q) >= r)`, and
+on either side with twice that. So a large distance needs few nights, a small one many, and one or two outliers are
+never enough.
 
-**Splits.** All splits of seeded intervals, so that a short episode between two equal levels is seen as well (Kovács,
+**Splits.** All splits of seeded intervals, which also detect a short episode between two equal levels (Kovács,
 Bühlmann, Li and Munk, *Seeded binary segmentation*, Biometrika 110 (2023), arXiv:2002.06633). The best split is
 taken, then the best of those whose interval it does not divide. There are several times as many splits as values, but
-they overlap so much that probabilities are multiplied by the number of values only. `alpha` is then the chance of any
-false step in a series whose noise is no worse than assumed.
+they overlap so much that probabilities are multiplied by the number of values only. `alpha` is then the probability of
+any false step in a series whose noise is no worse than assumed.
 
-How often that holds, and which steps are found after how many nights, is measured: `docs/statistics.md`.
+`docs/statistics.md` has the measured false alarm rate, and the share of steps detected by size and number of nights.
 """
 
 from bisect import insort
@@ -37,13 +37,13 @@ from scipy.special import bdtrc, stdtr
 FREEDOM = 4
 """Degrees of freedom of the noise."""
 LEAST = 3
-"""Values in a part at least."""
+"""Fewest values in a part."""
 _MEAN_DIFFERENCE = 1.1815
 """Mean of the middle half of |x - y| of independent values of Student's t with 4 degrees of freedom."""
 _WIDENING = 6.0
-"""The noise of n values is widened by this over n - 1: that of few may come out far too small."""
+"""The noise of n values is widened by this over n - 1, as the estimate from few values may be far too small."""
 _DECAY = sqrt(0.5)
-"""Each layer of seeded intervals is shorter by this."""
+"""Length of a layer of seeded intervals over that of the previous layer."""
 
 Array = NDArray[np.float64]
 
@@ -53,27 +53,27 @@ class Step:
     """A change of level."""
 
     index: int
-    """Of the first value of the new level."""
+    """Index of the first value of the new level."""
     before: float
     """Median of the level before."""
     after: float
     probability: float
-    """That noise alone makes such a split anywhere in the series; at most 1."""
+    """Probability that noise alone makes such a split anywhere in the series; at most 1."""
 
     @property
     def change(self) -> float:
-        """Relative; 0.0 where the level before is 0."""
+        """Relative change; 0.0 if the level before is 0."""
         return (self.after - self.before) / abs(self.before) if self.before else 0.0
 
 
 def noise(values: Sequence[float], resolution: float = 0.0) -> float:
-    """Scale of the noise of a series, as a Student's t with 4 degrees of freedom has it.
+    """Return the scale of the noise of a series as Student's t with 4 degrees of freedom.
 
-    The standard deviation of that is 1.41 times its scale.
+    Its standard deviation is 1.41 times the scale.
 
     Args:
         values: In the order of time.
-        resolution: What figures may differ by without any reason, such as half of the width between a search's bounds.
+        resolution: Difference without a change of the system, such as half of the width between a search's bounds.
     """
     if len(values) < 2:
         return resolution
@@ -84,17 +84,17 @@ def noise(values: Sequence[float], resolution: float = 0.0) -> float:
 
 
 def widening(count: int) -> float:
-    """What the noise of so many values is widened by."""
+    """Return the factor that widens the noise of so many values."""
     return 1 + _WIDENING / max(1, count - 1)
 
 
 def find_steps(values: Sequence[float], scale: float, alpha: float) -> tuple[Step, ...]:
-    """Steps of a series, in the order of time.
+    """Return the steps of a series, in the order of time.
 
     Args:
-        values: In the order of time; nights without a figure are left out.
+        values: In the order of time, without gaps.
         scale: Of the noise, above 0.
-        alpha: Chance of any false step.
+        alpha: Probability of any false step.
     """
     splits = list(_splits(values))
     if not splits:
@@ -111,12 +111,12 @@ def find_steps(values: Sequence[float], scale: float, alpha: float) -> tuple[Ste
 
 
 def tail(departure: float, scale: float) -> float:
-    """Chance that the noise of one value reaches a departure, to either side."""
+    """Return the two-sided probability that the noise of one value reaches a distance."""
     return min(1.0, 2 * float(stdtr(FREEDOM, -abs(departure) / scale)))
 
 
 _Split = tuple[int, int, int, float, int]
-"""Start, place and end of a split, departure of the shorter part (shrunk), its number of values."""
+"""Start, place and end of a split, reduced distance of the shorter part, its number of values."""
 
 
 def _splits(values: Sequence[float]) -> Iterator[_Split]:
@@ -135,7 +135,7 @@ def _splits(values: Sequence[float]) -> Iterator[_Split]:
 
 
 def _running(values: Sequence[float]) -> list[list[float]]:
-    """Sorted heads of a series: of one value, of two, and so on."""
+    """Sorted prefixes of a series: of one value, of two, and so on."""
     heads, head = [], list[float]()
     for value in values:
         insort(head, value)
@@ -144,7 +144,7 @@ def _running(values: Sequence[float]) -> list[list[float]]:
 
 
 def _departure(one: list[float], other: list[float]) -> float:
-    """How far the majority of the shorter part is from the longer part's level; both are sorted."""
+    """Distance of the majority of the shorter part from the level of the longer part; both are sorted."""
     short, long = (one, other) if len(one) <= len(other) else (other, one)
     level, majority = median(long), _majority(len(short))
     away = max(0.0, short[-majority] - level, level - short[majority - 1])
@@ -160,12 +160,12 @@ def _probabilities(splits: Sequence[_Split], scale: float) -> Array:
 
 
 def _majority(count: int) -> int:
-    """How many values of a part have to be away: more than half of them, and three."""
+    """Number of values of a part that must be at the distance: more than half, and at least three."""
     return max(LEAST, count // 2 + 1)
 
 
 def _intervals(count: int) -> list[tuple[int, int]]:
-    """Seeded intervals: the whole, and layers of ever shorter ones that overlap by half."""
+    """Seeded intervals: the whole, and layers of shorter ones that overlap by half."""
     found = {(0, count)} if count >= 2 * LEAST else set()
     length = count * _DECAY
     while length >= 2 * LEAST:
@@ -177,7 +177,7 @@ def _intervals(count: int) -> list[tuple[int, int]]:
 
 
 def _settled(values: Sequence[float], places: list[int], scale: float, alpha: float) -> tuple[Step, ...]:
-    """Steps at the best places between their neighbours; those that then lack evidence are left out."""
+    """Steps moved to the best places between their neighbours, without those that then lack evidence."""
     while places:
         bounds = [0, *places, len(values)]
         for i in range(1, len(bounds) - 1):
@@ -198,7 +198,7 @@ def _settled(values: Sequence[float], places: list[int], scale: float, alpha: fl
 
 
 def _best(values: Sequence[float], start: int, end: int) -> int:
-    """The split with the least sum of absolute departures from the medians of its parts."""
+    """The split with the least sum of absolute deviations from the medians of its parts."""
 
     def cost(place: int) -> float:
         parts = (values[start:place], values[place:end])

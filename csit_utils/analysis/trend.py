@@ -1,11 +1,11 @@
-"""The trend of every cell over its runs: steps, two bands, drift, and what the last nights may mean.
+"""The trend of every cell over its runs: steps, two bands, drift, suspected changes.
 
-A run without a figure (failed, skipped, not run) is a gap: it is counted, and is no zero.
+A run without a figure (failed, skipped, not run) is counted as a gap, not as zero.
 
-Steps are looked for in all cells together: `alpha` is the chance of any false step in the whole, so each of `n` cells
-gets `alpha / n` (Bonferroni). A step is confirmed by three nights at least, and by more the smaller it is against the
-noise. That a departure of the last one or two nights is *suspected* is said of a cell by mistake with a probability of
-`SUSPICION`, whatever the number of cells. The method is in `history`, `steps` and `twobands`.
+`alpha` is the probability of any false step over all cells, so each of `n` cells gets `alpha / n` (Bonferroni). A step
+is confirmed by at least three nights, and by more if it is small against the noise. A change in the last one or two
+nights is *suspected* wrongly with a probability of `SUSPICION` per cell. `history`, `steps` and `twobands` have the
+methods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +23,11 @@ from csit_utils.dataset.rows import TestRow
 __all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "State", "Trend", "changed", "trends"]
 
 ALPHA = 0.01
-"""Chance of any false step in all that is looked at together."""
+"""Probability of any false step over all cells."""
 
 
 class State(StrEnum):
-    """What is to be said of a cell now."""
+    """Present state of a cell."""
 
     STEADY = "steady"
     REGRESSION = "regression"
@@ -41,28 +41,28 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Trend:
-    """A cell over its runs."""
+    """The history of a cell."""
 
     cell: Cell
     figures: tuple[CellFigure, ...]
     """In the order of time."""
     gaps: tuple[datetime, ...]
-    """When runs of the system began in which the cell has no figure, between its first figure and the last run."""
+    """Start times of runs without a figure, between the first figure and the last run."""
     scale_pps: float
-    """Of the noise."""
+    """Scale of the noise."""
     steps: tuple[Step, ...] = ()
     bands: TwoBands | None = None
     drift: Drift | None = None
     suspected: float | None = None
-    """Relative change of the last one or two nights, which nobody can confirm yet."""
+    """Relative change of the last one or two nights, not confirmed yet."""
     fresh: int = 0
-    """How many nights these are."""
+    """Number of these nights."""
     outliers: tuple[int, ...] = ()
-    """Indices of figures that noise does not explain, and that are no step."""
+    """Indices of figures explained neither by noise nor by a step."""
 
     @property
     def state(self) -> State:
-        """In one word."""
+        """Present state."""
         if self.bands is not None:
             return State.TWO_BANDS
         if self.drift is not None:
@@ -78,16 +78,16 @@ class Trend:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Median of the part that each figure is in, in pps; one per figure."""
+        """For each figure the median of its part between steps, in pps."""
         return levels(self.values, self.steps)
 
 
 def trends(rows: Sequence[TestRow], alpha: float = ALPHA) -> list[Trend]:
-    """The trend of every cell, in the order of cells.
+    """Return the trend of every cell, in the order of cells.
 
     Args:
         rows: All tests.
-        alpha: Chance of any false step in all cells together.
+        alpha: Probability of any false step over all cells.
     """
     found, runs = figures(rows), runs_of(rows)
     judged = sum(len(own) >= FEWEST for own in found.values())
@@ -97,13 +97,13 @@ def trends(rows: Sequence[TestRow], alpha: float = ALPHA) -> list[Trend]:
 def trend_of(
     cell: Cell, found: Sequence[CellFigure], runs: Mapping[System, Mapping[str, datetime]], alpha: float
 ) -> Trend:  # fmt: skip
-    """The trend of one cell.
+    """Return the trend of one cell.
 
     Args:
-        cell: Which.
+        cell: The cell.
         found: Its figures in the order of time.
-        runs: When runs of its system began.
-        alpha: Chance of a false step in this cell.
+        runs: Start times of the runs of its system.
+        alpha: Probability of a false step in this cell.
     """
     values, times = [each.value_pps for each in found], [each.at for each in found]
     seen = look(values, times, resolution(found, cell.metric), alpha)
@@ -127,5 +127,5 @@ def _gaps(found: Sequence[CellFigure], runs: Mapping[str, datetime]) -> tuple[da
 
 
 def changed(found: Iterable[Trend]) -> list[Trend]:
-    """Trends with a confirmed step, the largest fall first."""
+    """Return trends with a confirmed step, largest decrease first."""
     return sorted((each for each in found if each.steps), key=lambda each: min(step.change for step in each.steps))

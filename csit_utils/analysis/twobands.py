@@ -1,11 +1,10 @@
-"""Does a figure go back and forth between two levels? Then a low night is no regression. Numbers in, bands out.
+"""Detection of figures that alternate between two levels, whose low nights are no regressions.
 
-Values are split into an upper and a lower group wherever they are farthest apart against their spread: Ashman's `D =
-|m1 - m2| / sqrt((s1^2 + s2^2) / 2)` (Ashman, Bird and Zepf, Astronomical Journal 108 (1994) 2348). There are two
-bands when `D` is at least `LEAST_D`, when either group has `LEAST` values and `LEAST_SHARE` of all, when each was
-left and come back to, and when the order of visits may be chance: the number of unbroken runs is not too small for a
-random order (Wald and Wolfowitz, Annals of Mathematical Statistics 11 (1940) 147). A level that changed once and
-stayed has two runs: that is a step.
+Values are split into an upper and a lower group where Ashman's `D = |m1 - m2| / sqrt((s1^2 + s2^2) / 2)` is largest
+(Ashman, Bird and Zepf, Astronomical Journal 108 (1994) 2348). There are two bands if `D` is at least `LEAST_D`, each
+group has at least `LEAST` values and `LEAST_SHARE` of all, each band was left and entered again, and the order is
+consistent with chance: the number of runs is not too small for a random order (Wald and Wolfowitz, Annals of
+Mathematical Statistics 11 (1940) 147). A level that changed once and stayed has two runs: that is a step.
 """
 
 from collections.abc import Sequence
@@ -18,34 +17,34 @@ LEAST = 3
 LEAST_SHARE = 0.1
 LEAST_D = 6.0
 LEAST_RUNS = 4
-"""Each band was left and come back to."""
+"""Each band was left and entered again."""
 LEAST_CHANCE = 0.001
-"""Of so few runs in a random order; below it the order is no chance."""
+"""Probability of so few runs in a random order, below which the order is not random."""
 
 
 @dataclass(frozen=True)
 class TwoBands:
-    """Two levels that a figure goes back and forth between."""
+    """Two levels between which a figure alternates."""
 
     upper: float
     """Mean of the upper band."""
     lower: float
     lower_share: float
-    """Of the values, in [0, 1]."""
+    """Share of values in the lower band, in [0, 1]."""
     runs: int
-    """Unbroken visits of either band."""
+    """Number of uninterrupted visits of either band."""
     chance: float
-    """Of no more runs than these, were the order random; of the whole, not of a sample."""
+    """Probability of at most this number of runs in a random order."""
     in_lower: tuple[bool, ...]
     """By value, in the order of time."""
 
 
 def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands | None:
-    """Look for two bands.
+    """Return the two bands of a series; None if there are none.
 
     Args:
         values: In the order of time.
-        resolution: What figures may differ by without any reason; spreads below count as that.
+        resolution: Difference without a change of the system; the least spread of a band.
     """
     boundary = _boundary(sorted(values), resolution)
     if boundary is None:
@@ -61,13 +60,13 @@ def find_two_bands(values: Sequence[float], resolution: float = 0.0) -> TwoBands
 
 
 def chance_of_runs(runs: int, one: int, other: int) -> float:
-    """Probability of at most so many runs in a random order of two kinds (Wald and Wolfowitz)."""
+    """Return the probability of at most so many runs in a random order of two kinds (Wald and Wolfowitz)."""
     every = comb(one + other, one)
     return sum(_orders(number, one, other) for number in range(2, runs + 1)) / every
 
 
 def _orders(runs: int, one: int, other: int) -> int:
-    """Orders of two kinds that have exactly so many runs."""
+    """Number of orders of two kinds with exactly so many runs."""
     half, odd = divmod(runs, 2)
 
     def ways(parts_of_one: int, parts_of_other: int) -> int:
@@ -77,7 +76,7 @@ def _orders(runs: int, one: int, other: int) -> int:
 
 
 def _boundary(ordered: Sequence[float], resolution: float) -> float | None:
-    """Least value of the upper group of the best split; None where no split is good enough."""
+    """Lowest value of the upper group of the best split; None if no split qualifies."""
     fewest = max(LEAST, round(LEAST_SHARE * len(ordered)))
     best, boundary = LEAST_D, None
     for place in range(fewest, len(ordered) - fewest + 1):

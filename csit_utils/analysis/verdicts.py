@@ -1,4 +1,4 @@
-"""The verdict of each number of a test, and of a cell that was measured several times."""
+"""Verdicts of the figures of a test, and of a cell over several runs."""
 
 from collections.abc import Iterable
 
@@ -14,11 +14,11 @@ _SHORT = {
     "affinity-lost": "moved",
     "oversubscribed": "shared",
 }
-"""Where there is room for a word only: what limits, or what is wrong."""
+"""Short forms of verdicts."""
 
 
 def verdict_of(row: TestRow, metric: Metric) -> tuple[str, ...]:
-    """Kinds of one number of a test, most important first; of the whole test where its row tells no more."""
+    """Return the verdict kinds of a figure, most important first; those of the whole test if the row has no others."""
     own = {
         Metric.NDR: row.ndr_verdict,
         Metric.PDR: row.pdr_verdict,
@@ -30,12 +30,12 @@ def verdict_of(row: TestRow, metric: Metric) -> tuple[str, ...]:
 
 
 def verdict_of_runs(runs: Iterable[TestRow], metric: Metric) -> tuple[str, ...]:
-    """Kinds of one number over several runs of a cell."""
+    """Return the verdict kinds of a figure over several runs of a cell."""
     return tuple(dict.fromkeys(kind for row in runs for kind in verdict_of(row, metric)))
 
 
 def short(kinds: Iterable[str]) -> str:
-    """A verdict in a word or two; what has a mark of its own (oversubscribed) only where it is all there is."""
+    """Return a verdict in a word or two; kinds with their own mark (oversubscribed) only if there are no others."""
     every = list(kinds)
     chosen = [kind for kind in every if kind != "oversubscribed"] or every
     return ", ".join(_SHORT.get(kind, kind) for kind in chosen[:2])

@@ -1,4 +1,4 @@
-"""Selections of tests as a command line names them: files, or `key=value` of tests that are looked for in a place."""
+"""Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,28 +16,26 @@ from resources.libraries.python.errors import ConfigError
 RESULTS = Path("results")
 DATA = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--data", help="Where tests are that are chosen by KEY=VALUE; may be given again.  [default: results]"
-    ),
+    typer.Option("--data", help="File, folder or dataset that KEY=VALUE selects from; repeatable.  [default: results]"),
 ]
 SIDE_HELP = (
-    f"Files or directories, KEY=VALUE[,...] of the tests in --data, or published figures ({', '.join(names())}); "
-    f"keys are {', '.join(KEYS)}."
+    f"Files or folders, a selection KEY=VALUE[,...] of --data, or published figures ({', '.join(names())}). "
+    f"Keys: {', '.join(KEYS)}."
 )
 
 
 class Reader:
-    """Reads what a command line names; each place once."""
+    """Reads the selections of a command line; each file or folder once."""
 
     def __init__(self, data: Sequence[Path] | None) -> None:
         self._data = tuple(data or (RESULTS,))
         self._known: dict[tuple[Path, ...], Contents] = {}
 
     def rows(self, text: str) -> list[TestRow]:
-        """The tests that a text means.
+        """Return the tests of a selection.
 
         Raises:
-            ConfigError: There are none.
+            ConfigError: The selection is invalid or empty.
         """
         path = Path(text)
         if path.exists():
@@ -48,22 +46,25 @@ class Reader:
         return chosen.of(self.every(text))
 
     def every(self, text: str) -> Sequence[TestRow]:
-        """All tests of --data, for a text that chooses among them.
+        """Return all tests of `--data`.
+
+        Args:
+            text: The selection, for the error.
 
         Raises:
-            ConfigError: There is no such place.
+            ConfigError: A file or folder of `--data` does not exist.
         """
         missing = [str(place) for place in self._data if not place.exists()]
         if missing:
-            raise ConfigError(f"{text}: there is no {missing[0]} to look in; name another place with --data")
+            raise ConfigError(f"{text}: {missing[0]} does not exist; give the results to select from by --data")
         return self._tests(*self._data)
 
     def contents(self) -> list[Contents]:
-        """All that has been read."""
+        """Return the contents of all files and folders read so far."""
         return list(self._known.values())
 
     def tell_problems(self) -> bool:
-        """Say on stderr which inputs were not read in full; return whether there are any."""
+        """Print on stderr which inputs could not be read in full; return whether there are any."""
         problems = [problem.text for contents in self._known.values() for problem in contents.problems]
         for problem in problems:
             typer.echo(problem, err=True)

@@ -1,11 +1,10 @@
-"""`cleanup`: find and remove what killed runs have left."""
+"""`cleanup`: list and remove leftovers of killed runs."""
 
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.durations import seconds
-from csit_utils.commands.reserve import TOPOLOGY
+from csit_utils.commands.reserve import TOPOLOGY, seconds
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers, find, remove
 from resources.libraries.python.testbed.maintenance.machines import Machines
@@ -13,18 +12,19 @@ from resources.libraries.python.testbed.maintenance.machines import Machines
 
 def cleanup(
     topology: TOPOLOGY,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without, it is only listed.")] = False,
-    wait: Annotated[str, typer.Option(help="How long a run that was cut off may take to clean up by itself.")] = "30s",
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the leftovers instead of listing them.")] = False,
+    wait: Annotated[str, typer.Option(help="Time to let a disconnected run clean up by itself.")] = "30s",
     runtimes: Annotated[
-        bool, typer.Option("--runtimes", help="Also remove what agents run on (the next run brings it again).")
+        bool,
+        typer.Option("--runtimes", help="Also remove the agents' Python runtimes; the next run copies them again."),
     ] = False,
 ) -> None:
-    """List what runs that were killed have left on all nodes; with --yes, remove it.
+    """List leftovers of killed runs on all nodes; with --yes, remove them.
 
-    Namespaces, processes, ports that were moved or have another driver, kernel settings: by what such a run wrote down
-    before it made them, so nothing of anybody else's is touched. Runtimes of agents go when unused for 30 days. Refuses
-    while a run is alive, or while another user has the reservation. Settings that ./csit prepare changed are put back
-    when the reservation of that time has ended.
+    Leftovers are namespaces, processes, moved or rebound ports, and kernel settings. A run records each one before it
+    makes it, and only what is on record is touched. Agent runtimes unused for 30 days are removed too. Refuses while a
+    run is alive or another user holds the reservation. Settings changed by ./csit prepare are restored once its
+    reservation has ended.
 
     \b
     ./csit cleanup topologies/available/NAME.yaml              list
@@ -46,15 +46,15 @@ def _print(found: MachineLeftovers) -> None:
     left, name = found.left, found.machine
     if left.in_use:
         who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "an unknown process"
-        typer.echo(f"{name}: in use by a run that is alive, {who}")
+        typer.echo(f"{name}: in use by a running test, {who}")
     for line in left.lines():
         typer.echo(f"{name}: {line}")
     if left.prepared:
         by = f"by {left.prepared.by} since {left.prepared.since}"
-        typer.echo(f"{name}: prepared {by}, {left.prepared.settings} settings to be put back")
+        typer.echo(f"{name}: prepared {by}, {left.prepared.settings} settings to restore")
     for each in found.stale:
         typer.echo(f"{name}: {each.title}, {each.mb} MB, unused for {each.unused_days:.0f} days")
     for named in left.unclaimed:
-        typer.echo(f"{name}: network namespace {named} is not on record; if it is not in use: ip netns del {named}")
+        typer.echo(f"{name}: network namespace {named} is not on record; if it is unused: ip netns del {named}")
     if found.clean and not left.in_use:
-        typer.echo(f"{name}: nothing is left")
+        typer.echo(f"{name}: no leftovers")

@@ -1,4 +1,4 @@
-"""`compare`: two or more selections of tests, cell by cell."""
+"""`compare`: selections of tests against the first one, cell by cell."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Sort(StrEnum):
-    """The order of lines."""
+    """Order of lines."""
 
     CHANGE = "change"
     CELL = "cell"
@@ -26,21 +26,24 @@ class Sort(StrEnum):
 def compare(
     sides: Annotated[list[str], typer.Argument(metavar="A B...", help=SIDE_HELP)],
     data: DATA = None,
-    sort: Annotated[Sort, typer.Option(help="The largest fall first, or by cell.")] = Sort.CHANGE,
+    sort: Annotated[Sort, typer.Option(help="By change, largest decrease first, or by cell.")] = Sort.CHANGE,
     outcome: Annotated[
-        list[str] | None, typer.Option(help="Only cells with this outcome, such as regression; may be given again.")
+        list[str] | None, typer.Option(help="Only cells with this outcome, such as regression; repeatable.")
     ] = None,
-    insist: Annotated[bool, typer.Option("--insist", help="Compare unlike figures too, and say what differs.")] = False,
+    insist: Annotated[
+        bool, typer.Option("--insist", help="Also compare unlike figures, and note what differs.")
+    ] = False,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Compare tests with those of A: means, change, its 95 % confidence interval, and whether it may be chance.
+    """Compare results with those of A: change, 95 % confidence interval, significance.
 
-    Several runs on both sides are judged by their scatter; one run on both sides by how differently the cells of
-    its matrix changed, or with fewer than eight cells by its bounds, so that a change is said where they lie apart.
-    Of all cells called changed, at most 5 % are expected to be chance. Figures that mean different things (other
-    loss ratio, other IMIX, simulated) are not compared. The status is 0 whatever is found.
+    With several runs per side, significance follows from the variance between runs. With a single run per side, it
+    follows from the spread of changes over the matrix, or, below eight cells, from the search bounds: cells whose
+    bounds do not overlap have changed. At most 5 % of the reported changes are expected to be false
+    (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real) are not compared. Exit
+    status: 0 in any case.
 
     Example: ./csit compare monday/output.xml tuesday/output.xml
 
@@ -49,21 +52,21 @@ def compare(
     Example: ./csit compare 'night=2026-11-01..2026-11-07' 'night=2026-11-08..2026-11-14' --outcome regression
     """
     if len(sides) < 2:
-        raise ConfigError(f"{sides[0]}: compared with what? Name two selections at least")
+        raise ConfigError(f"{sides[0]}: nothing to compare with; give at least two selections")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     from csit_utils.analysis.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.comparison import compare as compared  # noqa: PLC0415 - as above
 
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:
-        raise ConfigError(f"--outcome '{unknown[0]}': there are {', '.join(Outcome)}")
+        raise ConfigError(f"--outcome '{unknown[0]}': choose from {', '.join(Outcome)}")
     reader = Reader(data)
     baseline, *others = [reader.rows(text) for text in sides]
     lines: list[TableLine] = []
     for text, rows in zip(sides[1:], others, strict=True):
         found = compared(baseline, rows, insist=insist)
         if not found.changes:
-            raise ConfigError(f"{sides[0]} and {text} have no cell with a figure in common")
+            raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common")
         chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
         if sort is Sort.CHANGE:
             chosen.sort(key=lambda each: each.change)
@@ -106,7 +109,7 @@ def _spread(side: "CellSide") -> str:
 
 
 def as_object(change: "Change", called: str) -> Mapping[str, Any]:
-    """One change for a machine; the keys are described in docs/how-to/compare-runs.md."""
+    """Return a change as a JSON object; docs/how-to/compare-runs.md describes the keys."""
     sides = {
         f"{name}_{key}": value
         for name, side in (("a", change.a), ("b", change.b))

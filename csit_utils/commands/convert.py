@@ -1,4 +1,4 @@
-"""`convert`: a topology file of FD.io CSIT into one of this project."""
+"""`convert`: convert a topology file of FD.io CSIT."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,15 +13,14 @@ from resources.libraries.python.model.load import convert_topology
 def convert(
     file: Annotated[Path, typer.Argument(help="A topology file of FD.io CSIT.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write; standard output by default.")
+        Path | None, typer.Option("-o", "--output", help="File to write; default: standard output.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file where it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")] = False,
 ) -> None:
-    """Write a topology file of FD.io CSIT in this project's form, without the passwords and keys in it.
+    """Convert a topology file of FD.io CSIT to this project's format.
 
-    What was moved, added and left out is listed on standard error. A password becomes the name of a variable of the
-    environment, and a private key the path of a file; neither is written anywhere. A template of CSIT has to be filled
-    in first.
+    What was moved, added and left out is listed on standard error. Secrets are not copied: a password becomes the name
+    of an environment variable, a private key the path of a file. Fill in a template of CSIT before converting it.
 
     Example: ./csit convert csit/topologies/available/lf_2n_icx_testbed212.yaml -o icx.yaml
     """

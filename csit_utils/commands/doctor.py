@@ -17,21 +17,21 @@ from resources.libraries.python.testbed.node.checks.finding import CheckFinding,
 
 
 def doctor(
-    topology: Annotated[Path, typer.Argument(help="Testbed file.")] = LOCAL_TOPOLOGY,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object with all findings.")] = False,
+    topology: Annotated[
+        Path, typer.Argument(help="Topology file.", show_default="topologies/local.yaml")
+    ] = LOCAL_TOPOLOGY,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with all findings.")] = False,
     thorough: Annotated[
         bool,
-        typer.Option(
-            "--thorough", help="In a lab, start an agent on each node and let its drivers try what they need."
-        ),
+        typer.Option("--thorough", help="In a lab, start an agent on each node and let drivers try what they need."),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only problems and warnings.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only problems and warnings.")] = False,
 ) -> None:
-    """Check a testbed without changing it: what is wrong, and how to fix it.
+    """Check a testbed: what is wrong, and how to fix it. Changes nothing.
 
-    The exit status is 1 if there is a problem, which makes runs fail or their figures wrong. A warning does not
-    stop a run. Nodes of a lab are checked in parallel; one that is unreachable is one line, and the others are
-    checked all the same. ./csit prepare sets what can be set at run time.
+    A problem makes runs fail or their figures wrong; a warning does not stop a run. Exit status 1: there is a problem.
+    Nodes of a lab are checked in parallel, independently of each other. ./csit prepare applies settings that can be
+    changed at run time.
 
     \b
     ./csit doctor                                          this machine

@@ -1,4 +1,4 @@
-"""`emulate`: a testbed of emulated machines with PCI NICs, on this computer."""
+"""`emulate`: a testbed of QEMU machines with PCI NICs on this computer."""
 
 import shutil
 import sys
@@ -17,11 +17,11 @@ from resources.libraries.python.errors import ConfigError
 
 _WITHIN_S = 600.0
 _USUAL_S = 30.0
-"""From start to SSH on two cores that nothing else uses."""
+"""Time from start to SSH on two idle cores."""
 
 
 class Action(StrEnum):
-    """What to do."""
+    """Actions of the command."""
 
     UP = "up"
     STATUS = "status"
@@ -30,25 +30,23 @@ class Action(StrEnum):
 
 
 def emulate(
-    action: Annotated[Action, typer.Argument(help="Start it, show it, end it, or only make the machines' image.")],
-    nodes: Annotated[int, typer.Option(min=2, max=3, help="Machines: TG and DUT1, or DUT2 as well.")] = 2,
-    nic: Annotated[
-        EmulatedNicModel, typer.Option(help="NIC of the ports that are measured on.")
-    ] = EmulatedNicModel.VIRTIO,
+    action: Annotated[Action, typer.Argument(help="Start, show or stop the testbed, or only build the disk image.")],
+    nodes: Annotated[int, typer.Option(min=2, max=3, help="Number of machines: TG, DUT1 and with 3 DUT2.")] = 2,
+    nic: Annotated[EmulatedNicModel, typer.Option(help="NIC model of the measured ports.")] = EmulatedNicModel.VIRTIO,
     queues: Annotated[
-        int, typer.Option(min=1, max=MOST_QUEUES, help="Receive queues of virtio ports; takes root.")
+        int, typer.Option(min=1, max=MOST_QUEUES, help="Receive queues per virtio port; more than 1 need root.")
     ] = 1,
-    topology: Annotated[Path | None, typer.Option(help="Also write the topology file here.")] = None,
-    name: Annotated[str, typer.Option(help="Of the testbed, where there are several.")] = "testbed",
-    kvm: Annotated[bool, typer.Option("--kvm", help="Use KVM, which has to work here, instead of emulation.")] = False,
-    mirror: Annotated[str, typer.Option(help="Debian mirror that the image's packages come from.")] = MIRROR,
+    topology: Annotated[Path | None, typer.Option(help="Also write the topology file to this path.")] = None,
+    name: Annotated[str, typer.Option(help="Name of the testbed, to run several.")] = "testbed",
+    kvm: Annotated[bool, typer.Option("--kvm", help="Use KVM instead of software emulation.")] = False,
+    mirror: Annotated[str, typer.Option(help="Debian mirror for the packages of the image.")] = MIRROR,
 ) -> None:
-    """Start a testbed of emulated machines with PCI NICs, to learn the lab world or to change it without a lab.
+    """Start a testbed of emulated machines with PCI NICs, to try lab runs without a lab.
 
-    QEMU machines with two NUMA nodes, SMT, an IOMMU, huge pages and isolated CPUs, joined by virtual cables, reached
-    over SSH. They run in the background until they are ended, and survive a reboot of their own. The first start makes
-    their disk of Debian packages, which takes root, some minutes, and 0.6 GB in the cache; a later one takes half a
-    minute. Rates are those of software emulation, and no density figures.
+    The QEMU machines have two NUMA nodes, SMT, an IOMMU, huge pages and isolated CPUs. They are joined by virtual
+    cables, reached over SSH, and run in the background until they are stopped. The first start builds their disk image
+    from Debian packages: it needs root, takes minutes and 0.6 GB in the cache. Later starts take half a minute. Rates
+    are those of software emulation, not density figures.
 
     \b
     ./csit emulate up                          prints the path of the topology file
@@ -59,7 +57,7 @@ def emulate(
     match action:
         case Action.UP:
             if queues > 1 and nic is not EmulatedNicModel.VIRTIO:
-                raise ConfigError(f"--queues {queues}: only virtio ports have more than one here, not {nic}")
+                raise ConfigError(f"--queues {queues}: only virtio ports support several queues, not {nic}")
             accelerator: Literal["tcg", "kvm"] = "kvm" if kvm else "tcg"
             layout = EmulatedLayout(nodes=3 if nodes == 3 else 2, nic=nic, accelerator=accelerator, queues=queues)
             _up(testbed, layout, mirror)
@@ -70,7 +68,7 @@ def emulate(
             if not _show(testbed):
                 raise typer.Exit(1)
         case Action.DOWN:
-            typer.echo("ended" if testbed.down() else "nothing was running", err=True)
+            typer.echo("stopped" if testbed.down() else "not running", err=True)
         case Action.BUILD:
             with _Line() as line:
                 made = image(mirror, line.step)
@@ -79,7 +77,7 @@ def emulate(
 
 def _checked(name: str) -> str:
     if not name.replace("-", "").isalnum() or len(name) > 32:
-        raise ConfigError(f"--name {name}: letters, digits and '-', at most 32")
+        raise ConfigError(f"--name {name}: use letters, digits and '-', at most 32 characters")
     return name
 
 
@@ -90,13 +88,13 @@ def _up(testbed: EmulatedTestbed, layout: EmulatedLayout, mirror: str) -> None:
         return
     check(layout)
     if cached() is None:
-        typer.echo("making the machines' image of Debian packages; once, for some minutes", err=True)
+        typer.echo("building the disk image from Debian packages; once, takes some minutes", err=True)
     with _Line() as line:
         testbed.up(layout, image(mirror, line.step), _WITHIN_S, line.wait)
 
 
 def _show(testbed: EmulatedTestbed) -> bool:
-    """Machines on stderr, the topology on stdout; whether all machines are up."""
+    """Print machines on stderr and the topology path on stdout; return whether all machines are up."""
     states = testbed.states()
     if not states:
         others = ", ".join(f"--name {name}" for name in _others(testbed))
@@ -110,7 +108,7 @@ def _show(testbed: EmulatedTestbed) -> bool:
 
 
 def _others(testbed: EmulatedTestbed) -> list[str]:
-    """Names of other testbeds whose machines are there."""
+    """Names of other running testbeds."""
     if not testbed.folder.parent.is_dir():
         return []
     folders = sorted(folder for folder in testbed.folder.parent.iterdir() if folder.is_dir())
@@ -119,14 +117,14 @@ def _others(testbed: EmulatedTestbed) -> list[str]:
 
 def _words(testbed: EmulatedTestbed, state: State) -> str:
     if state.pid is None:
-        return f"ended; its log: {testbed.folder / state.name}.log"
+        return f"exited; log: {testbed.folder / state.name}.log"
     login = f"ssh -p {state.port} -i {testbed.folder}/key -o UserKnownHostsFile={testbed.folder}/known_hosts"
     answers = "up" if state.answers else "running, SSH does not answer"
     return f"{answers}, pid {state.pid}, {state.memory_mb} MB: {login} root@127.0.0.1"
 
 
 class _Line:
-    """Progress: a line on a terminal's stderr that is written over, or a line per step elsewhere."""
+    """Progress on stderr: one line that is overwritten on a terminal, otherwise a line per step."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -140,13 +138,13 @@ class _Line:
             sys.stderr.write("\r\x1b[K")
 
     def step(self, done: int, total: int, what: str) -> None:
-        """A step of making the image."""
+        """Show a step of building the image."""
         spent = time.monotonic() - self._begun
         left = f", about {spent / done * (total - done):.0f} s left" if done and spent > 1 else ""
         self._say(f"step {done + 1} of {total}: {what.rstrip('.')}{left}")
 
     def wait(self, what: str, since_s: float, within_s: float) -> None:
-        """Waiting for machines."""
+        """Show that machines are starting."""
         if not what:
             return
         if not sys.stderr.isatty():

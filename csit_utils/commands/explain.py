@@ -1,4 +1,4 @@
-"""`explain`: how to read a metric."""
+"""`explain`: definition, unit and interpretation of a metric."""
 
 import textwrap
 from typing import Annotated
@@ -10,9 +10,9 @@ from resources.libraries.python.errors import ConfigError
 
 
 def explain(
-    metric: Annotated[str | None, typer.Argument(help="A metric; without it, all are listed.")] = None,
+    metric: Annotated[str | None, typer.Argument(help="Name of a metric; default: list all.")] = None,
 ) -> None:
-    """Say what a metric is, its unit, how it is measured, and how not to misread it.
+    """Explain a metric: definition, unit, how it is measured, common misreadings.
 
     Example: ./csit explain pdr
     """
@@ -26,7 +26,7 @@ def explain(
         return
     found = known.get(metric.lower())
     if found is None:
-        raise ConfigError(f"there is no metric '{metric}'; there are {', '.join(known)}")
+        raise ConfigError(f"no metric '{metric}'; choose from {', '.join(known)}")
     typer.echo(_page(found))
 
 

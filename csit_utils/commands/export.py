@@ -1,4 +1,4 @@
-"""`export`: results in the form of another project's tools."""
+"""`export`: results as files of FD.io CSIT's tools."""
 
 import gzip
 import json
@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.progress import Progress
-from csit_utils.commands.reading import INPUTS, read, tell_problems
+from csit_utils.commands.reading import INPUTS, Progress, read, tell_problems
 from csit_utils.report.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
 
@@ -21,33 +20,32 @@ _EXAMPLE = f"csit-vpp-perf-{_TYPE}-daily-master-2n-icx"
 
 def export(
     inputs: INPUTS,
-    uti: Annotated[bool, typer.Option("--uti", help="As result files of FD.io CSIT, model 1.5.1 (UTI).")] = False,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the files; made where needed.")] = Path(
+    uti: Annotated[bool, typer.Option("--uti", help="Write result files of FD.io CSIT, model 1.5.1 (UTI).")] = False,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the files, created if missing.")] = Path(
         "uti"
     ),
     job: Annotated[
         str | None,
         typer.Option(
-            help="Name of the job, from which the dashboard takes DUT and testbed: csit-vpp-perf-{type}-daily-master-"
-            "2n-icx. Files then go to OUTPUT/JOB/BUILD, as on CSIT's log server; {type} is mrr, ndrpdr or soak."
+            help="Job name, from which C-Dash derives DUT and testbed, such as csit-vpp-perf-{type}-daily-master-"
+            "2n-icx; {type} becomes mrr, ndrpdr or soak. Writes to OUTPUT/JOB/BUILD, as on CSIT's log server."
         ),
     ] = None,
-    build: Annotated[int, typer.Option(min=1, help="Number of the job's run, for --job.")] = 1,
-    compress: Annotated[bool, typer.Option("--gzip", help="Write .info.json.gz, which CSIT's ETL looks for.")] = False,
+    build: Annotated[int, typer.Option(min=1, help="Build number, for --job.")] = 1,
+    compress: Annotated[bool, typer.Option("--gzip", help="Write .info.json.gz, as CSIT's ETL expects.")] = False,
 ) -> None:
-    """Write results as files that FD.io CSIT's ETL and dashboard (C-Dash) read: one for each test and for each suite.
+    """Export results for FD.io CSIT's ETL and dashboard (C-Dash): a file per test and suite.
 
-    MRR, NDR and PDR with latency, and soak tests are written; CSIT's model has no place for latency tests without NDR,
-    studies and results of other tools, which are counted and left out. Histograms of latency are in microseconds there.
-    What a figure is worth is in tags there, such as VERDICT_OVERSUBSCRIBED; simulated results are of the host and NIC
-    `simulated`.
+    Exports MRR, NDR and PDR with latency, and soak tests. CSIT's model does not cover latency tests without NDR,
+    studies and results of other tools: they are counted and left out. Latency histograms are converted to microseconds.
+    Verdicts become tags such as VERDICT_OVERSUBSCRIBED; simulated results have the host and NIC `simulated`.
 
     Example: ./csit export results/night/output.xml --uti -o uti --gzip
     """
     if not uti:
-        raise ConfigError("say in which form: --uti writes FD.io CSIT's result files")
+        raise ConfigError("no output format given; --uti writes result files of FD.io CSIT")
     if job is not None and not re.fullmatch(_JOB, job.replace(_TYPE, "mrr")):
-        raise ConfigError(f"--job {job!r}: CSIT's ETL does not find such a name; one is {_EXAMPLE}")
+        raise ConfigError(f"--job {job!r}: not a job name of CSIT's ETL, such as {_EXAMPLE}")
     dataset = read(inputs)
     found: dict[tuple[str, ...], InfoFile] = {}
     left_out = len(dataset.characterizations) + len(dataset.foreign) + len(dataset.unrecorded)
@@ -57,8 +55,8 @@ def export(
             left_out += 1
         elif made.path in found:
             raise ConfigError(
-                f"{item.source}: {made.content['test_id']} is there more than once; export each run by itself, with a "
-                "--build or an --output of its own"
+                f"{item.source}: {made.content['test_id']} occurs more than once; export each run separately, with its "
+                "own --build or --output"
             )
         else:
             found[made.path] = made
@@ -66,15 +64,15 @@ def export(
         _write_all(folder, [*tests, *suite_files(tests)], compress=compress)
         typer.echo(f"{folder}: {len(tests)} tests written", err=True)
     if left_out:
-        typer.echo(f"{left_out} tests left out: CSIT's model has no place for them", err=True)
+        typer.echo(f"{left_out} tests left out: not covered by CSIT's model", err=True)
     tell_problems(dataset)
 
 
 def _by_folder(output: Path, job: str | None, build: int, tests: Iterable[InfoFile]) -> dict[Path, list[InfoFile]]:
-    """Tests by the folder of their job.
+    """Return tests by folder of their job.
 
     Raises:
-        ConfigError: Tests of several types would share a job: CSIT's ETL knows types by words in paths.
+        ConfigError: Tests of several types would share a job: CSIT's ETL derives the type from the path.
     """
     found: dict[Path, list[InfoFile]] = {}
     types: dict[Path, set[str]] = {}
@@ -103,7 +101,7 @@ def _write_all(folder: Path, files: Iterable[InfoFile], *, compress: bool) -> No
 
 
 def _write(path: Path, content: bytes) -> None:
-    """In one step: a reader sees the whole file or none."""
+    """Write a file atomically."""
     part = path.with_name(f".{path.name}"[:240] + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`gate`: an exit status for CI."""
+"""`gate`: an exit status for a CI pipeline."""
 
 import re
 from collections.abc import Sequence
@@ -14,25 +14,26 @@ if TYPE_CHECKING:
     from csit_utils.analysis.gate import Decision
 
 _SHOWN = 10
-"""Reasons that are told one by one."""
+"""Reasons that are listed."""
 
 
 def gate(
     baseline: Annotated[
         str,
-        typer.Argument(help=f"{SIDE_HELP} Or before=N: the last N runs on CANDIDATE's testbed in --data before it."),
+        typer.Argument(help=f"{SIDE_HELP} Or before=N: the last N runs in --data before CANDIDATE on its testbed."),
     ],
-    candidate: Annotated[str, typer.Argument(help="The same, but for before=N.")],
+    candidate: Annotated[str, typer.Argument(help="Files, folders or a selection, as for BASELINE.")],
     data: DATA = None,
-    tolerance: Annotated[str, typer.Option(help="Let a fall pass that is no larger, such as 2%.")] = "0%",
-    require: Annotated[int, typer.Option(min=0, help="Fail also when fewer cells can be judged.")] = 1,
-    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML there, for Jenkins and others.")] = None,
+    tolerance: Annotated[str, typer.Option(help="Tolerated decrease, such as 2%.")] = "0%",
+    require: Annotated[int, typer.Option(min=0, help="Minimum number of cells with a result on both sides.")] = 1,
+    junit: Annotated[Path | None, typer.Option(help="Also write a JUnit XML file, for Jenkins and others.")] = None,
 ) -> None:
-    """Fail when a cell of CANDIDATE fell against BASELINE by more than its confidence allows, and than is tolerated.
+    """Fail if a cell of CANDIDATE regressed against BASELINE.
 
-    Status: 0 no cell fell, 1 some did or too few could be judged, 2 bad input. One run on either side is judged by
-    how differently its cells changed; give several nights as baseline, and smaller falls are seen. A cell without a
-    figure cannot be judged: it is counted and its reason told, and --require says how many have to be.
+    A cell fails if its decrease is significant and larger than the tolerance. Exit status: 0 no regression, 1 a
+    regression or too few judged cells (--require), 2 invalid input. A single baseline run is judged by the spread of
+    changes over its matrix; several nights as baseline reveal smaller decreases. Cells without a figure on either side
+    cannot be judged: they are counted, with the reason.
 
     Example: ./csit gate baseline/ results/output.xml --tolerance 2% --junit gate.xml
 
@@ -62,29 +63,29 @@ def gate(
 
 
 def parse_before(text: str) -> int | None:
-    """The number of runs in `before=14`; None where a baseline is named otherwise.
+    """Return the number of runs of `before=14`; None for another kind of baseline.
 
     Raises:
-        ConfigError: It is no number, or none of 1 and more.
+        ConfigError: Not a number from 1 to 9999.
     """
     key, equals, value = text.partition("=")
     if key.strip() != "before" or not equals:
         return None
     if not re.fullmatch(r"[1-9]\d{0,3}", value.strip()):
-        raise ConfigError(f"{text}: say before=N, N runs from 1 on, such as before=14")
+        raise ConfigError(f"{text}: expected before=N with N at least 1, such as before=14")
     return int(value)
 
 
 def parse_tolerance(text: str) -> float:
-    """Read a relative fall: `2%`, `0.02`.
+    """Return a tolerance as a share in [0, 1), from `2%` or `0.02`.
 
     Raises:
-        ConfigError: It is none, or not from 0 to 100 %.
+        ConfigError: The text has another form, or its value is out of range.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else -1.0
     if not 0 <= value < 1:
-        raise ConfigError(f"--tolerance '{text}': say a share below 100 %, such as 2% or 0.02")
+        raise ConfigError(f"--tolerance '{text}': expected a share below 100 %, such as 2% or 0.02")
     return value
 
 
@@ -105,7 +106,7 @@ def _report(found: "Decision", tolerance: str, require: int) -> Sequence[str]:
     ]
     short = f", {require} required" if found.judged < require else ""
     lines.append(
-        f"{found.judged} cells judged{short}: {len(found.fallen)} fell by more than {tolerance} and chance, "
-        f"{len(found.kept)} did not; {len(found.unjudged)} could not be judged"
+        f"{found.judged} cells judged{short}: {len(found.fallen)} with a significant decrease above {tolerance}, "
+        f"{len(found.kept)} without; {len(found.unjudged)} could not be judged"
     )
     return lines

@@ -1,4 +1,4 @@
-"""`import`: results into a dataset."""
+"""`import`: add results to a dataset."""
 
 import json
 import os
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.progress import Progress
-from csit_utils.commands.reading import INPUTS
+from csit_utils.commands.reading import INPUTS, Progress
 
 if TYPE_CHECKING:
     from csit_utils.dataset.batch import Outcome
@@ -17,20 +16,20 @@ if TYPE_CHECKING:
 
 def import_(
     inputs: INPUTS,
-    into: Annotated[Path, typer.Option("--into", help="The dataset's folder; made where it is not there.")],
+    into: Annotated[Path, typer.Option("--into", help="Folder of the dataset, created if missing.")],
     label: Annotated[
-        str | None, typer.Option(help="What you call this run: a release, a night. A run keeps its first label.")
+        str | None, typer.Option(help="Label of the runs, such as a release; a run keeps its first label.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="What was done, as one JSON object on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as one JSON object.")] = False,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="To read files with; as many as there are CPUs by default.")
+        int | None, typer.Option(min=1, help="Number of worker processes; default: one per CPU.")
     ] = None,
 ) -> None:
-    """Add results to a dataset, which all commands read in place of files, and fast at any size.
+    """Add results to a dataset, which commands read faster than files.
 
-    Inputs: output.xml, packed or not, result records (.json), result files of FD.io CSIT and NFVbench, ZIP archives,
-    and folders of all these. What is in the dataset already is not added again, whatever its name is now. A file that
-    cannot be read in full is named, costs nothing else, and makes the status 1.
+    Reads output.xml (also compressed), result records (.json), result files of FD.io CSIT and NFVbench, ZIP archives,
+    and folders of these. Files with the same content are added once, whatever their names. Files that cannot be read in
+    full are reported, and the others are imported; the exit status is then 1.
 
     Examples: ./csit import results/ --into history --label nightly
 
@@ -41,7 +40,7 @@ def import_(
 
     layout = Layout.make(into)
     done: list[Outcome] = []
-    with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to end", err=True)):
+    with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
         for outcome in _shown(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
             done.append(outcome)
             for text in outcome.problems:
@@ -54,13 +53,13 @@ def import_(
         figures = {"dataset": str(into), "files": added + known, "known": known, "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        typer.echo(f"{into}: {tests} tests of {added} files added; {known} were there already")
+        typer.echo(f"{into}: {tests} tests of {added} files added; {known} files already there")
     if problems:
         raise typer.Exit(1)
 
 
 def _shown(outcomes: "Iterator[Outcome | int]") -> "Iterable[Outcome]":
-    """The outcomes; on a terminal with how far it is, and the time that is left."""
+    """Yield the outcomes, and show progress on a terminal."""
     total, done = 0, 0
     with Progress("files") as progress:
         for each in outcomes:

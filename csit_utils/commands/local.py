@@ -1,4 +1,4 @@
-"""`local`: the main job on the machine at hand, from nothing to a report."""
+"""`local`: measure a density matrix on this machine, and write a report."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,38 +25,46 @@ from resources.libraries.python.testbed.worlds.factory import layout_of, memory_
 _TYPED = "COMMANDLINE"
 CELLS = "1x1,1x2,2x1"
 MORE_THAN_ONE_VM = "VSC NOT 1R1C"
-"""Left out where nobody has chosen cells: virtual machines take long to boot and, emulated, say little."""
+"""Excluded unless the user chooses cells: virtual machines boot slowly and, emulated, their figures mean little."""
 _SPACE_BYTES = 100_000_000
 
 
 def local(
     context: typer.Context,
-    topology: Annotated[Path, typer.Option(help="Testbed file.")] = LOCAL_TOPOLOGY,
+    topology: Annotated[
+        Path, typer.Option(help="Topology file.", show_default="topologies/local.yaml")
+    ] = LOCAL_TOPOLOGY,
     types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
     cells: Annotated[
-        str, typer.Option(help="Rows x columns, such as 1x1,2x1 or {1,2}x{1-4}; by default of VSC only 1x1.")
+        str,
+        typer.Option(
+            help="Service instances x NFs per instance, such as 1x1,2x1 or {1,2}x{1-4}. By default VSC, which boots "
+            "virtual machines, runs only 1x1."
+        ),
     ] = CELLS,
-    nf_sizes: Annotated[str, typer.Option(help="Data cores of an NF.")] = "1c",
+    nf_sizes: Annotated[str, typer.Option(help="Data cores per NF.")] = "1c",
     nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; empty: the testbed's.")
+        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
     ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
-    frames: Annotated[str, typer.Option(help="Frame sizes.")] = "64B",
-    search: Annotated[str, typer.Option(help="quick, csit (results that count), reference, rfc2544, soak.")] = "quick",
-    output: Annotated[Path | None, typer.Option(help="Folder for the results; default results/<time>.")] = None,
+    frames: Annotated[str, typer.Option(help="Frame sizes, such as 64B,IMIX.")] = "64B",
+    search: Annotated[
+        str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
+    ] = "quick",
+    output: Annotated[Path | None, typer.Option(help="Folder of the results; default: results/<time>.")] = None,
     priors: Annotated[
         Path | None,
-        typer.Option(help="Earlier results that searches start from; default the newest run in results/."),
+        typer.Option(help="Earlier run whose results searches start from; default: the latest in results/."),
     ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="Start every search from nothing.")] = False,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the run of this folder, which was cut short.")] = None,
+    cold: Annotated[bool, typer.Option("--cold", help="Do not start searches from earlier results.")] = False,
+    resume: Annotated[Path | None, typer.Option(help="Resume the interrupted run of this folder.")] = None,
 ) -> None:
-    """Measure a small density matrix on this machine with real packets, and write a report.
+    """Measure a small density matrix on this machine, and write a report.
 
-    Needs root (network namespaces). Takes about six minutes with the defaults. Everything it makes on the machine is
-    gone afterwards; after a kill -9 the next run removes what was left.
+    Sends real packets through network namespaces, so it needs root. Takes about six minutes with the defaults. Removes
+    everything it makes on the machine; if it is killed, the next run cleans up.
 
-    Example: ./csit local --cells '{1,2,4}x{1,2}' --search csit
+    Example: ./csit local --cells '{1,2,4}x{1,2}' --search ladder
     """
     if resume is not None:
         _measure(resume.absolute(), _resumed(context, resume))
@@ -86,12 +94,12 @@ def local(
 
 
 def _measure(folder: Path, argv: list[str]) -> NoReturn:
-    """Run Robot, write the report, end with its status."""
-    # In this process: Ctrl-C and SIGTERM reach Robot, which then removes what it made.
+    """Run Robot, write the report, and exit with 1 if Robot's status is not 0."""
+    # In this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
     status = run_cli(["--outputdir", str(folder), *argv], exit=False)
     output_xml = folder / "output.xml"
     if not output_xml.exists():
-        raise CsitError(f"robot ended with {status} and left no {output_xml}")
+        raise CsitError(f"robot exited with status {status} and wrote no {output_xml}")
     page = folder / "density.html"
     try:
         report([output_xml], output=page, csv=folder / "csv")
@@ -103,28 +111,28 @@ def _measure(folder: Path, argv: list[str]) -> NoReturn:
 
 
 def _resumed(context: typer.Context, folder: Path) -> list[str]:
-    """Robot's command line for the rest of a run, after a look whether the testbed can be used.
+    """Check that the testbed is usable; return Robot's command line for the rest of a run.
 
     Raises:
-        ConfigError: There is no such run, or other choices are given as well.
+        ConfigError: No such run, or other options are given.
     """
     sources = {name: context.get_parameter_source(name) for name in context.params if name != "resume"}
     given = [f"--{name.replace('_', '-')}" for name, source in sources.items() if source and source.name == _TYPED]
     if given:
-        raise ConfigError(f"--resume goes on with what the run was begun with; leave out {', '.join(given)}")
+        raise ConfigError(f"--resume uses the options of the interrupted run; remove {', '.join(given)}")
     header = header_of(folder)
     if header.command != "local":
-        raise ConfigError(f"{folder}: this run was not begun by ./csit local; say ./csit robot --resume {folder}")
+        raise ConfigError(f"{folder}: not a run of ./csit local; use ./csit robot --resume {folder}")
     argv = again(folder)
     _try_to_open(load_topology(Path(header.choices.topology)))
     return argv
 
 
 def _suites(testbed: Topology, choice: Selection) -> list[str]:
-    """The suites that have something to run.
+    """Return the suites with at least one cell that fits.
 
     Raises:
-        PlanError: None has.
+        PlanError: No cell fits.
     """
     looked_at = list(candidates(testbed, layout_of(testbed), choice, memory_of(testbed)))
     kinds = dict.fromkeys(each.cell.service_type for each in looked_at if each.runs)
@@ -135,7 +143,7 @@ def _suites(testbed: Topology, choice: Selection) -> list[str]:
 
 
 def _try_to_open(testbed: Topology) -> None:
-    """Find out before Robot starts whether the testbed can be used, and clean up after a run that was killed."""
+    """Check before Robot starts that the testbed is usable, and clean up after a killed run."""
     world = world_of(testbed)
     for line in world.open():
         typer.echo(line, err=True)

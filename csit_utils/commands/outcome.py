@@ -1,4 +1,4 @@
-"""`outcome`: what became of runs, as an exit status that a pipeline can act on."""
+"""`outcome`: whether runs are complete, as an exit status for a CI pipeline."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,17 +12,16 @@ from resources.libraries.python.recording.run_journal import has_ended
 
 FAILED = 1
 UNFINISHED = 3
-"""Above the statuses that the command line itself ends with."""
+"""Above the exit statuses of the command line itself."""
 
 
 def outcome(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, as given to robot by -d.", metavar="RUN...")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, as given to robot -d.", metavar="RUN...")],
 ) -> None:
-    """Say what became of runs, also by the exit status, which a pipeline can act on.
+    """Report whether runs are complete, also by the exit status.
 
-    It is 0 where no test failed, 1 where all was measured and tests failed, 2 where no run was begun, and 3 where not
-    all was measured: then ./csit robot --resume RUN goes on. Robot's own status counts failed tests and does not tell
-    these apart.
+    Exit status: 0 no test failed, 1 complete with failed tests, 2 no run, 3 incomplete: resume it with ./csit robot
+    --resume RUN. Robot's own exit status, the number of failed tests, does not distinguish these.
 
     Example: ./csit outcome results/night
     """
@@ -33,7 +32,7 @@ def outcome(
         statuses = [test.status for test in dataset.recorded] + [test.status for test in dataset.unrecorded]
         failed = statuses.count(Status.FAIL)
         if reason is not None:
-            typer.echo(f"{folder}: not all was measured: {reason}; go on with ./csit robot --resume {folder}")
+            typer.echo(f"{folder}: incomplete: {reason}; resume with ./csit robot --resume {folder}")
         else:
             typer.echo(f"{folder}: {len(statuses)} tests, {failed} failed")
         worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)
@@ -41,18 +40,18 @@ def outcome(
 
 
 def unfinished(dataset: Dataset, *, ended: bool) -> str | None:
-    """Why a run is not at its end; None where it is.
+    """Return why a run is incomplete; None if it is complete.
 
     Args:
-        dataset: What its output.xml has.
-        ended: Whether its journal says that it came to its end.
+        dataset: The contents of its output.xml.
+        ended: Whether its journal has an end.
     """
     if not ended:
-        return "its journal has no end, it was cut short"
+        return "interrupted, the journal has no end"
     if dataset.problems:
         return dataset.problems[0].text
     for test in dataset.unrecorded:
-        # A test that was measured has a record also where it failed.
+        # A measured test has a record even if it failed.
         if test.status is Status.FAIL and test.name != NOTHING_FITS:
             return f"{test.name} has no record: {test.message}"
     return None

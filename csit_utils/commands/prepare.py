@@ -1,12 +1,11 @@
-"""`prepare`: settings of the machines of a testbed that make measurements repeatable."""
+"""`prepare`: apply settings for repeatable measurements on all nodes of a testbed."""
 
 import functools
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.durations import seconds
-from csit_utils.commands.reserve import TOPOLOGY
+from csit_utils.commands.reserve import TOPOLOGY, seconds
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
@@ -22,26 +21,26 @@ _AFTER = "then: sudo update-grub && sudo reboot (in /etc/default/grub, on Debian
 
 def prepare(
     topology: TOPOLOGY,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Only list what would be changed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Only list the changes.")] = False,
     cells: Annotated[
         str,
         typer.Option(
-            help="What will be measured, such as 4x2, for huge pages; default as the topology declares, or 1x1."
+            help="Largest cells to measure, such as 4x2, which decide the number of huge pages; default: as in the "
+            "topology, or 1x1."
         ),
     ] = "",
-    reason: Annotated[str, typer.Option(help="Why, for others who want it: ./csit status shows it.")] = "prepared",
-    lease: Annotated[str, typer.Option(help="For how long: 30m, 8h, 1h30m.")] = "8h",
-    wait: Annotated[str, typer.Option(help="How long to wait for others; 0 ends at once with who has it.")] = "0",
+    reason: Annotated[str, typer.Option(help="Reason, shown to others by ./csit status.")] = "prepared",
+    lease: Annotated[str, typer.Option(help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
+    wait: Annotated[str, typer.Option(help="How long to wait for a reserved testbed; 0: fail at once.")] = "0",
 ) -> None:
-    """Set what measurements need on all nodes of a testbed, until ./csit release puts it back.
+    """Tune all nodes of a testbed for measurements, until ./csit release.
 
-    Huge pages, governor, boost, interrupts away from the CPUs of data threads, irqbalance, kernel parameters: each
-    change is printed as old -> new with its reason. What was there is written down on the node before anything is
-    changed, so that release finds it also after a kill -9. What needs a restart is printed as a line for GRUB.
+    Sets huge pages, governor, boost, interrupt affinity, irqbalance and kernel parameters, and prints each change as
+    old -> new with its reason. Old values are saved on the node first, so that release restores them even after a
+    crash. Settings that need a reboot are printed as a line for GRUB.
 
-    Reserves the testbed and prints the variable that runs and release find the reservation by, as ./csit reserve does;
-    with that variable in the environment it uses that reservation. Ends with 1 where there are fewer huge pages than
-    asked for.
+    Reserves the testbed and prints the variable of the reservation, as ./csit reserve does; if that variable is set, it
+    uses the existing reservation. Exit status 1: fewer huge pages than requested.
 
     \b
     ./csit prepare topologies/available/NAME.yaml --dry-run
@@ -54,9 +53,9 @@ def prepare(
     chosen = _cells(testbed, cells)
     with Machines(testbed) as machines:
         if not machines.places:
-            typer.echo(f"{testbed.metadata.name} is simulated: there is nothing to prepare", err=True)
+            typer.echo(f"{testbed.metadata.name} is simulated: nothing to prepare", err=True)
             return
-        typer.echo(f"asking {', '.join(machines.places)}", err=True)
+        typer.echo(f"reading settings of {', '.join(machines.places)}", err=True)
         proposals = preparation.propose(machines, chosen)
         if dry_run:
             for each in proposals:
@@ -67,14 +66,14 @@ def prepare(
     for prepared in done:
         _print_done(prepared)
     if token:
-        typer.echo(f"reserved for {lease}; ./csit release {topology} puts all back", err=True)
+        typer.echo(f"reserved for {lease}; ./csit release {topology} restores all settings", err=True)
         typer.echo(f"{TOKEN_VARIABLE}={token}")
     if any(prepared.short for prepared in done):
         raise typer.Exit(1)
 
 
 def _cells(testbed: Topology, text: str) -> list[Cell]:
-    """The cells that a testbed can have; empty where none are named."""
+    """Return the selected cells that a testbed supports; empty without a selection."""
     if not text:
         return []
     return [cell for cell in parse_selection(cells=text, nf_sizes="1c").cells() if not no_such_kind(testbed, cell)]
@@ -89,11 +88,11 @@ def _print_proposal(proposal: Proposal) -> None:
     for sentence in wanted.unavailable:
         typer.echo(f"{name}: {sentence}")
     if not proposal.changes and not wanted.stop_irqbalance:
-        typer.echo(f"{name}: every setting is as it should be")
+        typer.echo(f"{name}: all settings are correct")
     if proposal.busy:
-        typer.echo(f"{name}: nothing can be changed now: {proposal.busy}")
+        typer.echo(f"{name}: cannot be changed now: {proposal.busy}")
     if wanted.boot:
-        typer.echo(f"{name}: needs a restart: {wanted.boot}\n{name}: {_AFTER}")
+        typer.echo(f"{name}: needs a reboot: {wanted.boot}\n{name}: {_AFTER}")
 
 
 def _print_done(done: PreparationResult) -> None:
@@ -101,9 +100,9 @@ def _print_done(done: PreparationResult) -> None:
     for line in (*done.lines, *wanted.unavailable):
         typer.echo(f"{name}: {line}", err=True)
     for line in done.short:
-        advice = "memory is fragmented or in use: prepare it right after a restart, or set them in the boot loader"
+        advice = "memory is fragmented or in use: run prepare right after a reboot, or reserve them in the boot loader"
         typer.echo(f"{name}: {line}; {advice}", err=True)
     if not done.lines:
-        typer.echo(f"{name}: every setting is as it should be", err=True)
+        typer.echo(f"{name}: all settings are correct", err=True)
     if wanted.boot:
-        typer.echo(f"{name}: needs a restart: {wanted.boot}\n{name}: {_AFTER}", err=True)
+        typer.echo(f"{name}: needs a reboot: {wanted.boot}\n{name}: {_AFTER}", err=True)

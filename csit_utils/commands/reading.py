@@ -1,8 +1,11 @@
-"""The inputs that commands share."""
+"""Inputs that commands share, and progress on a terminal."""
 
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Protocol
+from types import TracebackType
+from typing import Annotated, Protocol, Self
 
 import typer
 
@@ -18,8 +21,8 @@ _MOST_REASONS = 2
 INPUTS = Annotated[
     list[Path],
     typer.Argument(
-        help="output.xml files, result records (.json), results of CSIT and NFVbench, packed or not, folders of them, "
-        "or a dataset made by `import`.",
+        help="output.xml files, result records (.json), results of CSIT and NFVbench (also compressed), folders of "
+        "these, or a dataset of ./csit import.",
         metavar="FILE...",
     ),
 ]
@@ -28,18 +31,18 @@ INPUTS = Annotated[
 class _WithProblems(Protocol):
     @property
     def problems(self) -> Sequence[Problem]:
-        """What could not be read."""
+        """Inputs that could not be read in full."""
 
 
 def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Contents:
-    """What is in all inputs; of datasets no more is read than is asked for.
+    """Return the contents of all inputs; datasets are read lazily.
 
     Args:
-        inputs: Files, folders, datasets.
-        characterizations: Whether those are enough, without any test of density.
+        inputs: Files, folders and datasets.
+        characterizations: Whether studies alone are enough, without density tests.
 
     Raises:
-        ConfigError: Nothing at all could be read from them, or a dataset is of newer software.
+        ConfigError: The inputs have no readable test, or a dataset has a newer version.
     """
     files = [path for path in inputs if not is_dataset(path)]
     found: list[Contents] = [*map(_stored, (path for path in inputs if is_dataset(path)))]
@@ -48,9 +51,7 @@ def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Conte
     joined = found[0] if len(found) == 1 else Joined(*found)
     if not joined.tests and not (characterizations and joined.characterizations):
         if joined.characterizations and not joined.problems:
-            raise ConfigError(
-                f"{', '.join(map(str, inputs))}: there are characterizations in it, and no tests of density"
-            )
+            raise ConfigError(f"{', '.join(map(str, inputs))}: contains other studies, but no density tests")
         _refuse(inputs, joined.problems)
     return joined
 
@@ -62,10 +63,10 @@ def _stored(path: Path) -> Contents:
 
 
 def read(inputs: list[Path]) -> Dataset:
-    """Read all inputs whole, every record of a dataset too.
+    """Read all inputs, with every record of datasets.
 
     Raises:
-        ConfigError: As of `contents_of`.
+        ConfigError: As for `contents_of`.
     """
     dataset = load([path for path in inputs if not is_dataset(path)])
     for path in inputs:
@@ -83,12 +84,47 @@ def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
     reasons = "; ".join(quoted(problem.text) for problem in problems[:_MOST_REASONS])
     if len(problems) > _MOST_REASONS:
         reasons += f"; and {len(problems) - _MOST_REASONS} more"
-    raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: there are no tests in it")
+    raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: contains no tests")
 
 
 def tell_problems(found: _WithProblems) -> None:
-    """Say on stderr which inputs were not read in full, and end with status 1 if there are any."""
+    """Print on stderr which inputs could not be read in full, and exit with 1 if there are any."""
     for problem in found.problems:
         typer.echo(quoted(problem.text, LONGEST_LINE), err=True)
     if found.problems:
         raise typer.Exit(1)
+
+
+_QUIET_S = 3.0
+"""Nothing is shown before."""
+_BETWEEN_S = 0.5
+
+
+class Progress:
+    """Progress on a terminal's stderr, in a line that is overwritten; nothing elsewhere.
+
+    Call it with the number of finished items and their total.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._begun = time.monotonic()
+        self._shown_at: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._shown_at is not None:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show progress, at most every half second."""
+        now = time.monotonic()
+        if not sys.stderr.isatty() or now - self._begun < _QUIET_S or now - (self._shown_at or 0.0) < _BETWEEN_S:
+            return
+        self._shown_at = now
+        left_s = (now - self._begun) / done * (total - done)
+        sys.stderr.write(f"\r\x1b[K{done} of {total} {self._what}, about {left_s:.0f} s left")
+        sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""`release`: give a testbed back."""
+"""`release`: end a reservation, and restore settings."""
 
 from typing import Annotated
 
@@ -13,17 +13,18 @@ from resources.libraries.python.testbed.maintenance import reservation
 def release(
     topology: TOPOLOGY,
     token: Annotated[
-        str | None, typer.Option(help="As ./csit reserve printed it; default the variable CSIT_RESERVATION.")
+        str | None,
+        typer.Option(help="Token printed by ./csit reserve; default: environment variable CSIT_RESERVATION."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Release the testbed regardless of its holder.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Release even a reservation of another user.")] = False,
 ) -> None:
-    """Give a testbed back that was reserved. Ends with 1 where it is not ours (any more).
+    """Release a reserved testbed, and restore settings changed by ./csit prepare.
 
-    Settings that ./csit prepare changed get their values of before.
+    Exit status 1: the reservation has expired or belongs to another user.
 
     \b
     ./csit release topologies/available/NAME.yaml
-    ./csit release topologies/available/NAME.yaml --force      regardless of the holder
+    ./csit release topologies/available/NAME.yaml --force      also of another user
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = load_topology(topology)
     if force:

@@ -1,4 +1,4 @@
-"""`report`: the pages, and CSV files."""
+"""`report`: HTML pages and CSV files."""
 
 import os
 from difflib import get_close_matches
@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.progress import Progress
-from csit_utils.commands.reading import INPUTS, contents_of, read, tell_problems
+from csit_utils.commands.reading import INPUTS, Progress, contents_of, read, tell_problems
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.layout import is_dataset
@@ -23,44 +22,40 @@ _DETAILS = ("all", "latest", "none")
 def report(
     inputs: INPUTS,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A folder for the site; with the ending .html all in that one file.")
+        Path, typer.Option("-o", "--output", help="Folder of the pages, or one .html file for all of them.")
     ] = Path("report"),
     single_file: Annotated[
-        bool, typer.Option("--single-file", help="One file with all of it, to send: OUTPUT.html.")
+        bool, typer.Option("--single-file", help="Write one file, OUTPUT.html, instead of a folder.")
     ] = False,
     mean: Annotated[
-        bool, typer.Option("--mean", help="Means over all runs instead of the latest run of each testbed.")
+        bool, typer.Option("--mean", help="Show means over all runs instead of the latest run per testbed.")
     ] = False,
     details: Annotated[
         str | None,
         typer.Option(
-            help="Tests with a page of their own: all, latest or none. By default all up to 2,000; beyond, those of "
-            "the latest runs and those that stand out."
+            help="Tests that get their own page: all, latest or none. Default: all; with more than 2,000 tests those "
+            "of the latest runs, failed ones and changes."
         ),
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"Published figures to lay beside: {', '.join((*names(), *paper_names()))}; may be given again."
-        ),
+        typer.Option(help=f"Published figures to show as well: {', '.join((*names(), *paper_names()))}; repeatable."),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option(
-            metavar="A B", help="What the compare page begins with, by the names there: 'lab-1 26.06' 'lab-1 26.10'."
-        ),
+        typer.Option(metavar="A B", help="Initial selection of the compare page, such as 'lab-1 26.06' 'lab-1 26.10'."),
     ] = None,
     csv: Annotated[
         Path | None,
         typer.Option(
             "--csv",
-            help="Also write tests, latency, trials, flows and the tables of characterizations as CSV files there.",
+            help="Also write CSV files of tests, latency, trials, flows and studies to this folder.",
         ),
     ] = None,
 ) -> None:
-    """Write pages with matrices, curves, latency, core maps and every trial. They open without a network.
+    """Write HTML pages: matrices, plots, latency, core maps and every trial.
 
-    Where the inputs hold several runs of a testbed, the matrices show the latest one.
+    The pages need no network access. Of several runs of a testbed, the matrices show the latest.
 
     Examples: ./csit report results/20261121-122909/output.xml
 
@@ -69,10 +64,10 @@ def report(
     ./csit report results/ -o site --reference fdio-2019
     """
     if details is not None and details not in _DETAILS:
-        raise ConfigError(f"--details {details}: it is one of {', '.join(_DETAILS)}")
+        raise ConfigError(f"--details {details}: choose from {', '.join(_DETAILS)}")
     wanted = list(dict.fromkeys(reference or ()))
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
-        raise ConfigError(f"no reference set '{unknown[0]}'; there is {', '.join((*names(), *paper_names()))}")
+        raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
     published = [item for name in wanted if name in names() for item in reference_items(name)]
     found = contents_of(inputs, characterizations=True)
     from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - plotly costs half a second of --help
@@ -93,7 +88,7 @@ def report(
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(in_one(shown), encoding="utf-8")
     else:
-        # A dataset on disk is read by threads, and those do not live on in another process.
+        # A dataset on disk is read by threads, which a forked process does not have.
         processes = 1 if any(map(is_dataset, inputs)) else os.cpu_count() or 1
         with Progress("pages of tests") as progress:
             page = write_site(shown, output, processes=processes, progress=progress)
@@ -115,4 +110,4 @@ def _check_side(name: str, history: History) -> None:
     if history.named(name) is None:
         known = [side.name for side in history.sides]
         close = get_close_matches(name, known, n=3) or known[:_MOST_NAMES]
-        raise ConfigError(f"--compare '{name}': there is no such run, release or testbed; there is {', '.join(close)}")
+        raise ConfigError(f"--compare '{name}': no such run, release or testbed; choose from {', '.join(close)}")

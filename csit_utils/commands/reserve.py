@@ -1,26 +1,31 @@
-"""`reserve`: a testbed for oneself for a time."""
+"""`reserve`: reserve a testbed; with the arguments that commands on testbeds share."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from csit_utils.commands.durations import seconds
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance import reservation
 
-TOPOLOGY = Annotated[Path, typer.Argument(help="Testbed file.")]
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+LONGEST_S = 30 * 86400.0
+
+TOPOLOGY = Annotated[Path, typer.Argument(help="Topology file.")]
 
 
 def reserve(
     topology: TOPOLOGY,
-    reason: Annotated[str, typer.Option(help="Why, for others who want it: ./csit status shows it.")],
-    lease: Annotated[str, typer.Option(help="For how long: 30m, 8h, 1h30m. It ends by itself then.")] = "8h",
-    wait: Annotated[str, typer.Option(help="How long to wait for others; 0 ends at once with who has it.")] = "0",
+    reason: Annotated[str, typer.Option(help="Reason, shown to others by ./csit status.")],
+    lease: Annotated[str, typer.Option(help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
+    wait: Annotated[str, typer.Option(help="How long to wait for a reserved testbed; 0: fail at once.")] = "0",
 ) -> None:
-    """Reserve all nodes of a testbed, or none. Prints a variable that runs, doctor and cleanup find it by.
+    """Reserve all nodes of a testbed for several runs or manual work.
 
-    A run reserves its testbed by itself, as long as it lives; this is for several runs, and for work by hand.
+    Prints the environment variable by which runs, doctor and cleanup recognize the reservation. Single runs need none:
+    each reserves its testbed while it lasts.
 
     \b
     export "$(./csit reserve topologies/available/NAME.yaml --reason 'tuning VPP' --lease 2h)"
@@ -34,5 +39,28 @@ def reserve(
         seconds(wait, "--wait"),
         lambda text: typer.echo(text, err=True),
     )
-    typer.echo(f"reserved for {lease}; give it back with ./csit release {topology}", err=True)
+    typer.echo(f"reserved for {lease}; release it by ./csit release {topology}", err=True)
     typer.echo(f"{reservation.TOKEN_VARIABLE}={token}")
+
+
+def seconds(text: str, option: str, *, least_s: float = 0.0) -> float:
+    """Return the seconds of a duration such as `90s`, `30m`, `8h` or `1h30m`; a bare number is seconds.
+
+    Args:
+        text: The duration.
+        option: Name of the option, for errors.
+        least_s: Lower bound.
+
+    Raises:
+        ConfigError: Not a duration, too short, or longer than 30 days.
+    """
+    words = text.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", words):
+        total = float(words)
+    elif re.fullmatch(r"(\d+(\.\d+)?[smhd])+", words):
+        total = sum(float(number) * _SECONDS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([smhd])", words))
+    else:
+        raise ConfigError(f"{option}: no duration '{text}'; expected 90s, 30m, 8h or 1h30m")
+    if not least_s <= total <= LONGEST_S:
+        raise ConfigError(f"{option}: {text} is {total:.0f} s; it must be {least_s:.0f} s to 30 days")
+    return total

@@ -1,4 +1,4 @@
-"""How a run is started so that it can be resumed, and how it is resumed."""
+"""Command lines of runs, kept in the journal so that runs can be resumed."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from resources.libraries.python.recording.run_journal import header_of
 
 
 def remembered(name: str, arguments: Sequence[str]) -> str:
-    """A Robot variable that lets the journal keep how the run was started.
+    """Return a Robot variable by which the journal records how the run was started.
 
     Args:
         name: Of the command, `local` or `robot`.
@@ -21,28 +21,28 @@ def remembered(name: str, arguments: Sequence[str]) -> str:
 
 
 def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
-    """Robot's command line, but for its folder, that goes on with a run; the present output.xml is put aside.
+    """Return Robot's command line, without the output folder, that resumes a run; rename the existing output.xml.
 
     Args:
         folder: Of the run.
-        arguments: Robot's command line, if somebody gives it anew; else that of the run is taken, and the working
-            directory changes to where it was given.
+        arguments: Robot's command line; if empty, that of the run is used, and the working directory changes to that of
+            the run.
 
     Raises:
-        ConfigError: There is no run, or nobody knows how it was started.
+        ConfigError: No run in the folder, or its command line is not recorded.
     """
     folder = folder.absolute()
     header = header_of(folder)
     if not arguments:
         if header.command is None:
             raise ConfigError(
-                f"{folder}: this run was started with Robot's own command; repeat that with -d {folder} and "
+                f"{folder}: this run was started by Robot itself; repeat its command with -d {folder} and "
                 f"-v RESUME:{folder}"
             )
         _change_to(header)
         arguments = header.arguments
     _put_aside(folder / "output.xml")
-    # In front, since Robot takes all that follows the first path for paths.
+    # In front: Robot takes everything after the first path as paths.
     return ["--variable", f"RESUME:{folder}", *arguments]
 
 
@@ -50,11 +50,11 @@ def _change_to(header: RunBegun) -> None:
     try:
         os.chdir(header.folder)
     except OSError as error:
-        raise ConfigError(f"{header.folder}, where the run was started, is not there: {error.strerror}") from error
+        raise ConfigError(f"{header.folder}: working directory of the run: {error.strerror}") from error
 
 
 def _put_aside(output: Path) -> None:
-    """Keep what Robot wrote of the part before: the journal has its records, this has its log."""
+    """Rename output.xml of the interrupted part: the journal has its records, but not its log."""
     number = 1
     while (aside := output.with_name(f"{output.stem}-{number}{output.suffix}")).exists():
         number += 1

@@ -1,4 +1,4 @@
-"""`robot`: Robot Framework's own command line, with the rows of the density suites made before it filters tests."""
+"""`robot`: Robot Framework's command line; rows of density suites are made before tests are filtered."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ RESUME = "--resume"
 
 
 def robot(context: typer.Context) -> None:
-    """Run suites with Robot Framework; takes all its options.
+    """Run suites by Robot Framework; accepts all its options.
 
-    With --resume FOLDER as its first option it goes on with the run of that folder, which was cut short.
+    --resume FOLDER as the first option resumes the interrupted run of that folder.
 
     Example: ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC --exclude 10R10C tests/density
     """
@@ -42,7 +42,7 @@ def robot(context: typer.Context) -> None:
 
 
 def _resumed(given: list[str]) -> tuple[Path | None, list[str]]:
-    """The folder of the run that is to be resumed, if any, and the rest of the command line."""
+    """Return the folder of the run to resume, if any, and the rest of the command line."""
     first = given[0] if given else ""
     if first == RESUME and len(given) > 1:
         return Path(given[1]).absolute(), given[2:]

@@ -10,12 +10,12 @@ from resources.libraries.python.recording.records import RECORDS, records_schema
 
 
 def schema(
-    study: Annotated[str | None, typer.Argument(help=f"One study only: {', '.join(RECORDS)}.")] = None,
+    study: Annotated[str | None, typer.Argument(help=f"One of {', '.join(RECORDS)}; default: all.")] = None,
 ) -> None:
-    """Print the JSON Schema of the result files in OUTPUT/results, for programs that read or validate them.
+    """Print the JSON Schema of result files (OUTPUT/results/*.json).
 
     Example: ./csit schema density > density.schema.json
     """
     if study is not None and study not in RECORDS:
-        raise ConfigError(f"there is no study '{study}'; there are {', '.join(RECORDS)}")
+        raise ConfigError(f"no study '{study}'; choose from {', '.join(RECORDS)}")
     typer.echo(json.dumps(records_schema(study), indent=1))

@@ -1,4 +1,4 @@
-"""`show`: the answers in the terminal."""
+"""`show`: results in the terminal."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,17 +14,15 @@ def show(
         bool,
         typer.Option(
             "--why",
-            help="Print the evidence of each verdict below its test; of a characterization functions and steps.",
+            help="Also print the evidence of each verdict, and functions or steps of other studies.",
         ),
     ] = False,
-    page: Annotated[Path | None, typer.Option(help="Path of a page to name below the table.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
 ) -> None:
-    """Show cell, frame, NDR, PDR, latency and verdict of every test; soak rate and MRR where there are any.
+    """Show a table of tests: NDR, PDR, soak rate, MRR, latency, verdict.
 
-    Sweeps, chains, bursts and sizings follow, each in a sentence: where it saturates, what it carries.
-
-    p99 is the worst 99th percentile of all instances and directions at 50 % of PDR, or of the soak rate. A pipe gets
-    tab-separated lines.
+    Sweeps, chains, bursts and sizings follow in a sentence each. p99 is the worst 99th percentile of latency over all
+    instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is tab-separated.
 
     Example: ./csit show results/output.xml
     """

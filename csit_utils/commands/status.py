@@ -1,4 +1,4 @@
-"""`status`: who has a testbed."""
+"""`status`: the reservation of a testbed."""
 
 import json
 from typing import Annotated
@@ -13,9 +13,11 @@ from resources.libraries.python.testbed.maintenance.reservation import Reservati
 
 def status(
     topology: TOPOLOGY,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say who has a testbed, since when, why, and until when. Ends with 1 where a node cannot be asked.
+    """Show who holds the reservation of a testbed, why, since when and until when.
+
+    Exit status 1: a node is unreachable.
 
     Example: ./csit status topologies/available/NAME.yaml
     """
@@ -27,7 +29,7 @@ def status(
         for row in rows:
             typer.echo(f"{row.machine}: {_words(row)}")
         if not rows:
-            typer.echo("simulated: everybody has one of their own")
+            typer.echo("simulated: needs no reservation")
     if any(row.problem for row in rows):
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Tables for people on a terminal, and for programs in a pipe."""
+"""Tables on a terminal, tab-separated in a pipe, and as CSV, Markdown or JSON."""
 
 import csv
 import io
@@ -28,9 +28,9 @@ class Form(StrEnum):
     """One object per line."""
 
 
-AS_CSV = Annotated[bool, typer.Option("--csv", help="Comma-separated, raw numbers.")]
-AS_MARKDOWN = Annotated[bool, typer.Option("--markdown", help="A table for a document.")]
-AS_JSON = Annotated[bool, typer.Option("--json", help="One JSON object per line, raw numbers.")]
+AS_CSV = Annotated[bool, typer.Option("--csv", help="Print comma-separated raw values.")]
+AS_MARKDOWN = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+AS_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object with raw values per line.")]
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class TableLine:
     """One line of a table."""
 
     texts: tuple[str, ...]
-    """For people, one per column."""
+    """Formatted values, one per column."""
     raw: Mapping[str, Any]
-    """For programs: what JSON can hold."""
+    """Raw values for CSV and JSON."""
     style: str = ""
-    """On a terminal: a key of `_CODES`."""
+    """Style on a terminal: a key of `_CODES`."""
     below: tuple[str, ...] = ()
     """Sentences below the line."""
 
@@ -65,10 +65,10 @@ def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: Form, le
     """Write a table to stdout.
 
     Args:
-        heads: Of the columns.
-        lines: Their texts and raw values.
-        form: How.
-        left: Heads of columns that hold words, not numbers.
+        heads: Column heads.
+        lines: Rows.
+        form: Output format.
+        left: Heads of columns of words, which are left-aligned.
     """
     if form is Form.JSON:
         sys.stdout.writelines(json.dumps(_finite(line.raw)) + "\n" for line in lines)
@@ -84,14 +84,14 @@ def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: Form, le
 
 
 def _tab_separated(heads: Sequence[str], lines: Sequence[TableLine]) -> None:
-    """What a pipe gets: a line per row, and each sentence below a row in its last column."""
+    """Write a line per row, and each sentence below a row as a line with only the last column."""
     for texts, below in ((heads, ()), *((line.texts, line.below) for line in lines)):
         sys.stdout.write("\t".join(" ".join(text.split()) for text in texts) + "\n")
         sys.stdout.writelines("\t" * (len(heads) - 1) + " ".join(sentence.split()) + "\n" for sentence in below)
 
 
 def _finite(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity."""
+    """Replace infinity by None, since JSON has none."""
     return {key: None if value in (float("inf"), float("-inf")) else value for key, value in raw.items()}
 
 
@@ -114,7 +114,7 @@ def _markdown(heads: Sequence[str], lines: Sequence[TableLine], left: Sequence[s
 
 _GAP = "  "
 _LEAST_WRAPPED = 30
-"""Characters of the narrowest column whose words are wrapped in place."""
+"""Least width in characters of a column whose words are wrapped in place."""
 _INDENT = " " * 4
 _CODES = {"bold": "1", "dim": "2", "red": "31", "bold red": "1;31", "green": "32", "yellow": "33"}
 
@@ -122,16 +122,16 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "bold red": "1;31", "green": "32
 def fitted(
     heads: Sequence[str], lines: Sequence[TableLine], left: Sequence[str], width: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield each line of a table of at most this width, and its style; only a word longer than that is cut.
+    """Yield each line of a table of at most `width` characters, and its style; only longer words are cut.
 
-    Words of the widest column that holds words are wrapped in place where enough of the width is left for them,
-    otherwise they follow below their row, with their head; those of the first column get a line of their own above it.
-    Where that is not enough every cell has a line.
+    The widest column of words is wrapped in place if at least `_LEAST_WRAPPED` characters are left for it; otherwise
+    its cells follow below their row with their head, or, for the first column, above it. If the table is still too
+    wide, every cell has its own line.
 
     Args:
-        heads: Of the columns.
-        lines: Of the table.
-        left: Heads of columns that hold words.
+        heads: Column heads.
+        lines: Rows.
+        left: Heads of columns of words.
         width: In characters.
     """
     lines = [replace(line, texts=tuple(" ".join(text.split()) for text in line.texts)) for line in lines]
@@ -141,7 +141,7 @@ def fitted(
     below: list[int] = []
     wrapped: int | None = None
     if _total(widths, places) > width:
-        # Columns without any text are left out, and heads take no more of the width than their longest word.
+        # Leave out columns without any text, and wrap heads to their longest word.
         places = [at for at in places if contents[at] or at == 0]
         widths = [
             max(*map(len, head.split() or [""]), content, 1) for head, content in zip(heads, contents, strict=True)
@@ -172,8 +172,8 @@ def fitted(
         yield from ((row, line.style) for row in _rows(cells, shown, words))
         for at in sorted(below):
             if line.texts[at]:
-                told = f"{heads[at]}: {line.texts[at]}"
-                yield from ((_INDENT + text, line.style) for text in _paragraph(told, width))
+                labelled = f"{heads[at]}: {line.texts[at]}"
+                yield from ((_INDENT + text, line.style) for text in _paragraph(labelled, width))
         for sentence in line.below:
             yield from ((_INDENT + text, "dim") for text in _paragraph(sentence, width))
 
@@ -183,7 +183,7 @@ def _total(widths: Sequence[int], places: Sequence[int]) -> int:
 
 
 def _rows(cells: Sequence[Sequence[str]], widths: Sequence[int], words: Sequence[bool]) -> Iterator[str]:
-    """Lines of a row whose cells may have several."""
+    """Lines of a row whose cells may have several lines."""
     for number in range(max(map(len, cells), default=0)):
         texts = (cell[number] if number < len(cell) else "" for cell in cells)
         padded = (
@@ -194,7 +194,7 @@ def _rows(cells: Sequence[Sequence[str]], widths: Sequence[int], words: Sequence
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of a text; at least one."""
+    """Return the lines of a wrapped text, at least one."""
     return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
@@ -203,7 +203,7 @@ def _paragraph(text: str, width: int) -> list[str]:
 
 
 def _stacked(heads: Sequence[str], lines: Sequence[TableLine], width: int) -> Iterator[tuple[str, str]]:
-    """Every cell in a line of its own, with its head."""
+    """Lines of a table with one cell per line, beside its head."""
     longest = max(map(len, heads))
     for line in lines:
         for at, (head, text) in enumerate(zip(heads, line.texts, strict=True)):
@@ -215,11 +215,11 @@ def _stacked(heads: Sequence[str], lines: Sequence[TableLine], width: int) -> It
 
 
 def styled(text: str, style: str) -> str:
-    """Return a text in a style, if the terminal has colours and the user did not switch them off."""
+    """Return a text in a style, unless NO_COLOR is set or the terminal has no colours."""
     plain = not style or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
 def terminal_width() -> int:
-    """Columns of the terminal."""
+    """Return the columns of the terminal, at least 40."""
     return max(40, shutil.get_terminal_size().columns)

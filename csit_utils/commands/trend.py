@@ -1,4 +1,4 @@
-"""`trend`: what changed from night to night."""
+"""`trend`: regressions and progressions over many runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,26 +20,27 @@ _LEFT = ("cell", "state", "since", "version", "notes", "trend")
 
 def trend(
     inputs: INPUTS,
-    every: Annotated[bool, typer.Option("--all", help="Also cells in which nothing happened.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also list cells without a change.")] = False,
     false_alarms: Annotated[
-        float, typer.Option(help="Chance of any false step in all cells together, between 0 and 1.")
+        float, typer.Option(help="Probability of any false step over all cells, between 0 and 1.")
     ] = 0.01,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Find regressions and progressions in the nights of every cell.
+    """Find regressions and progressions in the history of every cell.
 
-    A step counts from three nights on, more where it is small against the noise; before that it is *suspected*. A cell
-    that goes back and forth between two levels is in *two bands*, and a low night of it no regression. A failed test is
-    a gap. Needs ten figures of a cell. The last column is the history, from the least to the largest figure.
+    A step is reported after three nights or, if it is small against the noise, more; until then it is *suspected*. A
+    cell that alternates between two levels is in *two bands*, and its low nights are no regressions. Failed tests are
+    gaps. A cell needs at least ten figures. The last column draws the history, scaled from the lowest to the highest
+    figure.
 
     Example: ./csit trend results
 
     Example: ./csit trend results --json | jq 'select(.state == "regression") | .cell'
     """
     if not 0 < false_alarms < 1:
-        raise ConfigError(f"--false-alarms {false_alarms:g}: say a chance between 0 and 1")
+        raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     contents = contents_of(inputs, characterizations=True)
     from csit_utils.analysis.trend import FEWEST, State, trends  # noqa: PLC0415 - scipy costs time of every --help
@@ -51,9 +52,9 @@ def trend(
     print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
     counts = {state: sum(each.state is state for each in found) for state in State}
     suspected = sum(each.suspected is not None for each in found)
-    told = [f"{count} {state}" for state, count in counts.items() if count]
+    listed = [f"{count} {state}" for state, count in counts.items() if count]
     few = f" (fewer than {FEWEST} figures)" if counts[State.TOO_FEW] else ""
-    typer.echo(f"{len(found)} cells and metrics: {', '.join(told)}{few}, {suspected} suspected", err=True)
+    typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
     for problem in contents.problems:
         typer.echo(quoted(problem.text, LONGEST_LINE), err=True)
     if contents.problems:
@@ -73,7 +74,7 @@ def _line(found: "Trend") -> TableLine:
         "" if change is None else percent(change, signed=True),
         (first.started_at or "")[:10] if first else "",
         (first.version or "") if first else "",
-        "; ".join(_minds(found)),
+        "; ".join(_notes(found)),
         str(len(found.figures)),
         history([(each.at, each.value_pps) for each in found.figures], found.gaps),
     )
@@ -81,8 +82,8 @@ def _line(found: "Trend") -> TableLine:
     return TableLine(texts, as_object(found), style.get(found.state, ""))
 
 
-def _minds(found: "Trend") -> Sequence[str]:
-    """What else is to be said of a cell."""
+def _notes(found: "Trend") -> Sequence[str]:
+    """Notes on the history of a cell."""
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     bands, cell = found.bands, found.cell
@@ -103,7 +104,7 @@ def _minds(found: "Trend") -> Sequence[str]:
 
 
 def as_object(found: "Trend") -> Mapping[str, Any]:
-    """One cell for a machine; the keys are described in docs/how-to/find-regressions.md."""
+    """Return a trend as a JSON object; docs/how-to/find-regressions.md describes the keys."""
     cell, bands, drift = found.cell, found.bands, found.drift
     return {
         "cell": cell.name,

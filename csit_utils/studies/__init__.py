@@ -1,4 +1,4 @@
-"""Studies on the reading side: one folder each, found by what is in it."""
+"""Studies on the reading side, one folder each."""
 
 import pkgutil
 from pathlib import Path
@@ -7,17 +7,17 @@ _HERE = Path(__file__).parent
 
 
 def folders() -> tuple[str, ...]:
-    """Names of the studies' folders."""
+    """Return the names of the folders of studies."""
     return tuple(sorted(found.name for found in pkgutil.iter_modules([str(_HERE)]) if found.ispkg))
 
 
 def template_folders() -> tuple[Path, ...]:
-    """Folders with templates, styles and scripts of studies."""
+    """Return the folders of studies with templates, styles and scripts."""
     return tuple(path for name in folders() if (path := _HERE / name / "templates").is_dir())
 
 
 def study_commands() -> dict[str, str]:
-    """Module of each command of a study, by the command's name."""
+    """Return the dotted name of the module of each command of a study, by command name."""
     return {
         found.name: f"csit_utils.studies.{name}.commands.{found.name}"
         for name in folders()

@@ -1,4 +1,4 @@
-"""Studies that are installed: every folder beside this module."""
+"""Installed studies: every folder beside this module."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -14,19 +14,19 @@ from resources.libraries.python.errors import ConfigError
 
 @cache
 def studies() -> tuple[Study, ...]:
-    """All studies, in their order."""
+    """Return all studies in the order of the report."""
     found = [import_module(f"csit_utils.studies.{name}.study").STUDY for name in folders()]
     return tuple(sorted(found, key=lambda study: study.order))
 
 
 @cache
 def record_kinds() -> dict[str, RecordKind]:
-    """How records are read, by their kind, in the order of studies."""
+    """Return the declarations of record kinds by name, in the order of studies."""
     return {kind.kind: kind for study in studies() for kind in study.kinds}
 
 
 def kind_of(item: Characterized) -> RecordKind:
-    """How a record is read.
+    """Return the declaration of a record's kind.
 
     Raises:
         ConfigError: Its study is not installed.
@@ -39,16 +39,16 @@ def kind_of(item: Characterized) -> RecordKind:
 
 @cache
 def explanations() -> dict[str, Explanation]:
-    """How to read each metric, by its name."""
+    """Return the explanations of metrics by name."""
     of_studies = (text for study in studies() for text in study.explanations)
     return {text.name: text for text in (*of_studies, *SHARED)}
 
 
 def measures() -> tuple[Measure, ...]:
-    """Numbers of characterizations that are compared and followed over time."""
+    """Return the quantities of studies that are compared and followed over time."""
     return tuple(measure for study in studies() for measure in study.measures)
 
 
 def measured_rows(items: Iterable[Characterized]) -> list[MeasuredRow]:
-    """Characterizations as rows of tests, for comparisons and trends."""
+    """Return records of studies as rows of tests, for comparisons and trends."""
     return [row for item in items for row in kind_of(item).measured(item)]

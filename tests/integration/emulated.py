@@ -36,7 +36,7 @@ def missing() -> str:
     lacking = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
     if lacking:
         return f"not installed here: {', '.join(lacking)}"
-    return "" if os.geteuid() == 0 or cached() else "needs root to make the machines' image"
+    return "" if os.geteuid() == 0 or cached() else "needs root to build the disk image"
 
 
 class Emulated:

@@ -50,7 +50,7 @@ def test_cleanup_after_a_run_was_killed(lab: labs.Lab, tmp_path: Path) -> None:
         assert run.stdout is not None
         run.stdout.close()
     listed = csit("cleanup", path)
-    assert listed.returncode == 0 and "TG: nothing is left" in listed.stdout
+    assert listed.returncode == 0 and "TG: no leftovers" in listed.stdout
     for what in ("(sleep 1234)", "network namespace csit-left", "setting net/ipv4/ip_default_ttl, which was "):
         assert [line for line in listed.stdout.splitlines() if line.startswith("DUT1: ") and what in line], what
     assert "3 things of a run that was killed" in csit("doctor", path).stdout

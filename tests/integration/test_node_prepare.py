@@ -100,7 +100,7 @@ def test_after_a_kill_cleanup_puts_it_back(lab: labs.Lab, testbed: str) -> None:
     assert refused.returncode == 1 and "is reserved by" in refused.stderr
     for node in lab.nodes.values():  # as when the lease has run out
         node.run("rm", RESERVATION)
-    assert "settings to be put back" in csit("cleanup", testbed).stdout
+    assert "settings to restore" in csit("cleanup", testbed).stdout
     removed = csit("cleanup", testbed, "--yes")
     assert removed.returncode == 0, removed.stderr
     assert "DUT1: huge pages of 2 MB on NUMA 0: " in removed.stdout

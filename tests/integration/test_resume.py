@@ -177,7 +177,7 @@ def test_other_choices_are_refused_in_one_sentence(
     [
         (["robot", "--resume", "{tmp}"], 2, "there is no run to resume, journal.jsonl is missing"),
         (["local", "--resume", "{tmp}"], 2, "there is no run to resume, journal.jsonl is missing"),
-        (["local", "--resume", "{torn}"], 2, "this run was not begun by ./csit local; say ./csit robot --resume"),
+        (["local", "--resume", "{torn}"], 2, "not a run of ./csit local; use ./csit robot --resume"),
         (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "leave out --cells"),
     ],
 )

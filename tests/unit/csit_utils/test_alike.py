@@ -101,8 +101,8 @@ def test_what_is_not_told_is_a_remark() -> None:
     found = likeness(OWN_ROW, untold, Metric.PDR)
     assert found.alike
     assert found.remarks == (
-        "B does not tell how long its trials are",
-        "B does not tell which share of its trials may lose more",
+        "B does not report the length of its trials",
+        "B does not report its exceed ratio",
         "PDR of B is a forwarded rate, which may be lower than the load by 0.5 %",
     )
 

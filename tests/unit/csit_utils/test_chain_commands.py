@@ -150,7 +150,7 @@ def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixt
     [
         (("--server", "a+x"), "x: no network function of this study; it has a, b, c"),
         (("--server", "a+b+c"), "all network functions of the study are on servers already"),
-        (("--study", "other"), "--study other: there is none; there are pairs"),
+        (("--study", "other"), "--study other: no such study; choose from pairs"),
     ],
 )
 def test_what_makes_no_sense_is_told(
@@ -169,7 +169,7 @@ def test_of_several_studies_one_is_named_and_the_newest_of_a_name_counts(
         pairs_record(tmp_path, "more"),
         pairs_record(tmp_path, "more", "2026-02-01T00:00:00"),
     )
-    with pytest.raises(ConfigError, match="there are 2 studies; say one by --study: pairs, more"):
+    with pytest.raises(ConfigError, match="the results have 2 studies; choose one by --study: pairs, more"):
         printed(capsys, "place", *paths)
     assert "more:" in printed(capsys, "place", *paths, "--study", "more")[0]
 
@@ -179,16 +179,16 @@ def test_a_sweep_has_a_line_for_each_frame_and_load(capsys: pytest.CaptureFixtur
     lines = printed(capsys, "place", path, "--sweep")[0].splitlines()
     assert lines[1:] == ["512B\t100 kpps\t23.9 %\tb\t0.500"]
     assert objects(capsys, "place", path, "--sweep")[0]["load_pps"] == 1e5
-    with pytest.raises(ConfigError, match="--frame 64B: it was measured with 512B"):
+    with pytest.raises(ConfigError, match="--frame 64B: not measured; choose from 512B"):
         printed(capsys, "place", path, "--frame", "64B")
 
 
 def test_records_of_something_else_are_told(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, chain_record: str
 ) -> None:
-    with pytest.raises(ConfigError, match="there is no study of interference in it"):
+    with pytest.raises(ConfigError, match="contains no interference study"):
         printed(capsys, "place", chain_record)
-    with pytest.raises(ConfigError, match="there is no study of chains in it"):
+    with pytest.raises(ConfigError, match="contains no chain study"):
         printed(capsys, "suspects", pairs_record(tmp_path))
 
 
@@ -216,7 +216,7 @@ def test_measurements_of_interference_are_counted_with_their_time(
     assert summary["seconds"] == pytest.approx(2 * ALONE_S + 30 * (0.6 + 1.4))
     out, _ = printed(capsys, "interference", str(path))
     assert "\ninspection\tIII\tsuricata\tngrep\n" in out
-    assert "pairs: 30 measurements of 0.6 s each: each of them alone and up to 2 together (6 sets), 5 rep" in out
+    assert "pairs: 30 measurements of 0.6 s each: baselines and up to 2 co-located NFs (6 sets), 5 rep" in out
     assert out.endswith(f"included: about {2 * ALONE_S + 30 * 1.5:.0f} s.\n")
     out, _ = printed(capsys, "interference", str(path), "--list")
     assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]

@@ -204,5 +204,5 @@ def test_a_pair_that_was_asked_for_comes_before_all_others() -> None:
 
 
 def test_a_side_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match=r"no such run, release or testbed; there is lab-b 2026-11-\d+, "):
+    with pytest.raises(ConfigError, match=r"no such run, release or testbed; choose from lab-b 2026-11-\d+, "):
         _check_side("lab-b 2026-11-20", ReportContents(planted()).history)

@@ -114,7 +114,7 @@ def test_show_tells_each_in_a_sentence_and_why_in_more(tmp_path: Path) -> None:
         "SIMULATED FAIL sizing proxy (Proxy): fr1m-ba1s carries at least 500 calls/s with 3 vCPUs, the most of 3 sizes "
         "measured; a size could not be measured",
     ]
-    with pytest.raises(ConfigError, match="there are characterizations in it, and no tests of density"):
+    with pytest.raises(ConfigError, match="contains other studies, but no density tests"):
         contents_of([tmp_path])
     assert "    back does not scale.\n" in _run("show", "--why", str(tmp_path)).stdout
 

@@ -300,9 +300,9 @@ def test_files_lie_as_csits_etl_looks_for_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"uti": False}, "say in which form"),
-        ({"job": "nightly"}, "CSIT's ETL does not find such a name"),
-        ({"job": "csit-vpp-perf-../../x"}, "CSIT's ETL does not find such a name"),
+        ({"uti": False}, "no output format given"),
+        ({"job": "nightly"}, "not a job name of CSIT's ETL"),
+        ({"job": "csit-vpp-perf-../../x"}, "not a job name of CSIT's ETL"),
         ({"job": "csit-vpp-perf-mrr-daily-master-2n-lab"}, r"tests of mrr and ndrpdr in one job; write {type}"),
     ],
 )

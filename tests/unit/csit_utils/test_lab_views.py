@@ -44,7 +44,7 @@ def test_cpus_are_given_as_lscpu_prints_them(capsys: pytest.CaptureFixture[str],
     assert "5 physical cores of 8 on NUMA 0, SMT on" in said
     assert "Thread to core map of TG" in said
     for wrong, expected in (
-        (f"DUT9={printed}", "no node in .* with a node of TG, DUT1"),
+        (f"DUT9={printed}", "expected NODE=FILE, with NODE one of TG, DUT1"),
         (f"DUT1={tmp_path / 'none'}", "none: CPUs of DUT1: No such file"),
         (f"DUT1={unknown}", "CPUs of DUT1: line 4 is no row of"),
     ):

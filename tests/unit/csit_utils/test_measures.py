@@ -151,7 +151,7 @@ def test_the_gate_lets_a_service_that_fell_not_pass(sides: tuple[Path, Path]) ->
     done = run("gate", *sides)
     assert done.exit_code == 1, done.output
     assert "fell\tfirewall 1R1C NF-1c vSwitch-1c 64B break-point" in done.stdout
-    assert "5 cells judged: 3 fell by more than 0% and chance, 2 did not" in done.stdout
+    assert "5 cells judged: 3 with a significant decrease above 0%, 2 without" in done.stdout
     assert run("gate", sides[0], sides[0]).exit_code == 0
 
 

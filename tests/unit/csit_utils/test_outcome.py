@@ -26,7 +26,7 @@ LEFT_OUT = ("64B-1c", "Skip", "quarantined", ())
         ([PASSED], [], True, None),
         ([FAILED], [LEFT_OUT], True, None),
         ([], [TOO_LARGE], True, None),
-        ([PASSED], [], False, "its journal has no end"),
+        ([PASSED], [], False, "interrupted, the journal has no end"),
         ([PASSED], [NO_SETUP], True, "64B-1c has no record: Parent suite setup failed: no space"),
     ],
 )

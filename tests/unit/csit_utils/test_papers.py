@@ -216,7 +216,7 @@ def test_a_page_has_published_figures_only_where_they_are_asked_for() -> None:
 
 def test_an_unknown_set_is_refused_with_the_names_of_all(tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match="no reference set 'etsi'; there is fdio-2019, nfv-vital, zeng, probius, troia"
+        ConfigError, match="no reference set 'etsi'; choose from fdio-2019, nfv-vital, zeng, probius, troia"
     ):
         CliRunner().invoke(
             make_app(["report"]), ["report", str(tmp_path), "--reference", "etsi"], catch_exceptions=False

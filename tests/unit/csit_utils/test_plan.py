@@ -85,11 +85,11 @@ KNOWN = ("CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
     ("options", "said"),
     [
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
-        (["-v", "CELL:1x1"], "no variable in 'CELL:1x1'"),
+        (["-v", "CELL:1x1"], "'CELL:1x1': expected NAME:value"),
         (["--tests", "SOAKING"], "no test type 'SOAKING'"),
         (["--cells", "0x1"], "rows and columns count from 1"),
         (["--cell", "CSC"], "no cell 'CSC'"),
-        (["--cell", "CSC 1x2 1c+2c+1c"], "gives 0 cells"),
+        (["--cell", "CSC 1x2 1c+2c+1c"], "selects 0 cells"),
     ],
 )
 def test_a_wrong_word_is_one_sentence(options: list[str], said: str) -> None:

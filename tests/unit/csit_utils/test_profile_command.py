@@ -162,21 +162,21 @@ def test_the_vcpus_of_a_service_of_one_vnf_may_be_said_by_its_name(files: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "say a S_statistics CSV, or --chain"),
+        ((), "give an S_statistics CSV or --chain"),
         (("nowhere.csv",), "nowhere.csv: cannot be read"),
         (("{files}/one.csv", "{files}/one.csv"), "two files are named 'one'"),
-        (("{files}/one.csv", "--rate", "1"), "--rate 1: say what the service must keep there, --loss or --delay"),
-        (("{files}/one.csv", "--loss", "101"), "--loss 101: that is no loss there can be"),
+        (("{files}/one.csv", "--rate", "1"), "--rate 1: needs a bound, --loss or --delay"),
+        (("{files}/one.csv", "--loss", "101"), "--loss 101: out of range"),
         (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N, SERVICE=N or SERVICE/VNF=N"),
         (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: there is no such VNF; there are one"),
         (
             ("{files}/pair.csv", "--vcpus", "pair=2"),
             "--vcpus pair=2: it is a service of 2 VNFs; say pair/firewall=N or pair/router=N",
         ),
-        (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus are of --chain"),
-        (("--chain", "{files}/one.csv"), "--chain is compared with a measured one (--against) or predicted at a rate"),
+        (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus need --chain"),
+        (("--chain", "{files}/one.csv"), "--chain needs either --against (a measured chain) or --rate"),
         (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: say 1 numbers above 0"),
-        (("--chain", "{files}/one.csv", "--rate", "1", "--loss", "1"), "no --loss and no --delay"),
+        (("--chain", "{files}/one.csv", "--rate", "1", "--loss", "1"), "--chain cannot be combined with"),
     ],
 )
 def test_a_wrong_question_gets_one_sentence(files: Path, arguments: tuple[str, ...], message: str) -> None:

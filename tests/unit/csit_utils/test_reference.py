@@ -86,8 +86,8 @@ def test_ones_own_ndr_may_be_laid_beside_them_and_a_simulated_one_may_not() -> N
     found = likeness(own, published, Metric.NDR, ("this run", "FD.io 2019"))
     assert found.alike
     assert found.remarks == (
-        "FD.io 2019 does not tell how long its trials are",
-        "FD.io 2019 does not tell which share of its trials may lose more",
+        "FD.io 2019 does not report the length of its trials",
+        "FD.io 2019 does not report its exceed ratio",
         "NDR of FD.io 2019 is rounded to 100,000 pps, so it may be off by 50,000 pps",
         "this run is a result of csit-density and FD.io 2019 of fdio-csit 1904 (published)",
     )
@@ -115,6 +115,6 @@ def test_a_difference_below_the_printed_digit_means_nothing(own_pps: tuple[float
 
 
 def test_a_set_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match="no reference set 'fdio-2020'; there is fdio-2019"):
+    with pytest.raises(ConfigError, match="no reference set 'fdio-2020'; choose from fdio-2019"):
         reference("fdio-2020")
     assert names() == (FDIO_2019,)

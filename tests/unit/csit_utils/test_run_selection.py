@@ -29,7 +29,7 @@ def test_a_night_is_that_of_its_evening() -> None:
 
 
 def test_what_is_not_known_of_a_test_never_matches() -> None:
-    with pytest.raises(ConfigError, match="no test at hand tells its label"):
+    with pytest.raises(ConfigError, match="the label of all tests is unknown"):
         parse_chosen("label=*").of(ROWS)
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from csit_utils.commands.doctor import print_findings
-from csit_utils.commands.durations import seconds
+from csit_utils.commands.reserve import seconds
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.node.checks.finding import ok, problem, warning

@@ -1,4 +1,4 @@
-"""`chains`: which chains a study would measure, which it drops and why, and how long that takes."""
+"""`chains`: chains of a study, policies that drop others, and the estimated time."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,23 +19,23 @@ _LISTED = ("chain", "sizes", "memory")
 
 
 def chains(
-    specification: Annotated[Path, typer.Argument(help="Study of chains, YAML.", metavar="SPEC")],
-    list_them: Annotated[bool, typer.Option("--list", help="Every chain in a line, resources included.")] = False,
+    specification: Annotated[Path, typer.Argument(help="Specification of a chain study, YAML.", metavar="SPEC")],
+    list_them: Annotated[bool, typer.Option("--list", help="List every chain with its resources.")] = False,
     deploy: Annotated[
-        float, typer.Option(min=0, help="Seconds for deploying a chain, a look at its traffic and removing it.")
+        float, typer.Option(min=0, help="Seconds to deploy, verify and remove a chain, for the estimate.")
     ] = AROUND_S,
     as_json: AS_JSON = False,
 ) -> None:
-    """Show how many chains a study would measure, which policies drop the others, and how long it takes.
+    """Preview a chain study: number of chains, dropped chains, estimated time.
 
-    Counts without making any chain. Deploys nothing and runs nothing: that is `./csit robot`.
+    Deploys and measures nothing: ./csit robot does.
 
-    Policies: `A > B` B after A; `A & B` both or none; `A | B` one of them at most; `>` binds most, `|` least; brackets.
-    A VNF alone is always measured: it is the ground truth. docs/how-to/write-chain-policies.md has all of it.
+    Policies: `A > B` B after A; `A & B` both or none; `A | B` at most one of them. `>` binds most tightly, `|` least;
+    use brackets. Each single VNF is always measured, as the baseline. See docs/how-to/write-chain-policies.md.
 
-    Counts by length, and what each policy drops: ./csit chains four-vnfs.yaml
+    Chains by length, and chains that each policy drops: ./csit chains four-vnfs.yaml
 
-    All chains, for a pipe: ./csit chains four-vnfs.yaml --list
+    All chains: ./csit chains four-vnfs.yaml --list
 
     As JSON, one object per line: ./csit chains four-vnfs.yaml --json
     """

@@ -1,4 +1,4 @@
-"""`suspects`: chains that stand out, with the reasons, from records of studies."""
+"""`suspects`: chains that behave differently from the others, with the reasons."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -17,22 +17,22 @@ _LEFT = ("chain", "rule", "planted", "strongest reason")
 
 def suspects(
     inputs: INPUTS,
-    why: Annotated[bool, typer.Option("--why", help="All reasons and changed features below the table.")] = False,
-    most: Annotated[int, typer.Option(min=1, help="So many of each study at most.")] = 20,
+    why: Annotated[bool, typer.Option("--why", help="Also print all reasons and changed features.")] = False,
+    most: Annotated[int, typer.Option(min=1, help="Largest number of suspects per study.")] = 20,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Rank the chains that do not behave as the others do, and say why.
+    """Rank chains that behave differently from the others, with the reasons.
 
-    `rule` names why a chain is a suspect: `mean distance`, the mean of Cook's distances over all features and workloads
-    is above 4/n; `outlier`, one quantity is far worse than expected from the VNFs alone and the other chains. `above
-    threshold` counts features above 4/n. The reasons compare each VNF with itself alone. Where a study had one volume
-    only, the distance is that from the VNFs alone, and a note says so.
+    Rules: `mean distance`: the mean of Cook's distances over all features and workloads is above 4/n; `outlier`: one
+    quantity is far worse than expected from the baselines of the VNFs and the other chains. `above threshold` counts
+    features above 4/n. Reasons compare each VNF with its baseline. In a study of one volume, distances are from the
+    baselines, as a note says.
 
     Example: ./csit suspects results/output.xml --why
 
-    For a program: ./csit suspects results --json | jq -r '.chain'
+    Names of suspects: ./csit suspects results --json | jq -r '.chain'
     """
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = contents_of(inputs, characterizations=True)
@@ -42,7 +42,7 @@ def suspects(
         if isinstance(item.record, ChainsRecord) and item.record.chain_study
     ]
     if not studies:
-        raise ConfigError(f"{', '.join(map(str, inputs))}: there is no study of chains in it")
+        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no chain study")
     print_table(_HEADS, [line for item, study in studies for line in _lines(item, study, most)], form, _LEFT)
     for item, study in studies:
         for sentence in _sentences(item, study):
@@ -109,5 +109,5 @@ def _why(suspect: Suspect) -> Iterator[str]:
         volume = f"{row.workload.volume_bps / 1e6:.4g} Mbit/s"
         yield (
             f"  changed: {row.feature} of {row.owner} at {volume}: {row.here:.4g}, "
-            f"alone {row.alone:.4g} (standard deviation {row.alone_stdev:.2g})"
+            f"baseline {row.alone:.4g} (standard deviation {row.alone_stdev:.2g})"
         )

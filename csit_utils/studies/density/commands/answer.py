@@ -1,4 +1,4 @@
-"""`answer`: how many instances fit at a rate and a latency."""
+"""`answer`: number of service instances that fit at a rate and a latency."""
 
 import csv
 import io
@@ -19,16 +19,16 @@ from resources.libraries.python.errors import ConfigError
 
 def answer(
     inputs: INPUTS,
-    rate: Annotated[str, typer.Option(help="Of one instance, both directions together: 500kpps, 1Gbit/s.")],
-    p99: Annotated[str, typer.Option(help="99th percentile of latency must be below: 80us, 1ms. Empty: any.")] = "",
-    goal: Annotated[str, typer.Option(help="Loss that is allowed: as for PDR, or none as for NDR.")] = "PDR",
-    layer: Annotated[str, typer.Option(help="Of a rate in bits: L2 (frame with FCS) or L1 (20 bytes more).")] = "L2",
-    output: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    rate: Annotated[str, typer.Option(help="Rate per instance, both directions: 500kpps, 1Gbit/s.")],
+    p99: Annotated[str, typer.Option(help="Upper bound of the 99th percentile of latency: 80us, 1ms.")] = "",
+    goal: Annotated[str, typer.Option(help="Allowed loss: NDR (none) or PDR (0.5 %).")] = "PDR",
+    layer: Annotated[str, typer.Option(help="Layer of a rate in bit/s: L2 (with FCS) or L1 (plus 20 bytes).")] = "L2",
+    output: Annotated[str, typer.Option("--format", help="Output format: table, json or csv.")] = "table",
 ) -> None:
-    """Say how many service instances fit at a rate and a latency, from what was measured, and what limits the next.
+    """Show how many service instances fit at a rate and a latency.
 
-    An instance keeps the rate when its worse direction carries half of it; the worst instance counts. Nothing is
-    interpolated: an answer is a number of instances that a test has run.
+    Also shows what limits the next instance. Each direction of each instance must carry half of the rate. Answers are
+    numbers of instances that a test has measured; nothing is interpolated.
 
     Example: ./csit answer results/output.xml --rate 500kpps --p99 100us
     """
@@ -52,7 +52,7 @@ def answer(
 
 
 def _frames(known: Contents) -> dict[str, float]:
-    """Mean L2 size of every frame size there is."""
+    """Mean L2 size in bytes by name of the frame size."""
     return {row.frame: row.frame_mean_bytes for row in known.tests if row.frame and row.frame_mean_bytes}
 
 
@@ -79,7 +79,7 @@ def _by_question(found: list[Answer]) -> dict[Question, list[Answer]]:
 
 
 def as_object(found: Answer) -> dict[str, Any]:
-    """One answer for a machine; the keys are described in docs/how-to/ask-how-many.md."""
+    """Return an answer as a JSON object; docs/how-to/ask-how-many.md describes the keys."""
     series, best, question = found.series, found.best, found.question
     run, point = (best.run, best.point) if best else (None, None)
     return {

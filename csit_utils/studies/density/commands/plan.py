@@ -1,4 +1,4 @@
-"""`plan`: the whole matrix before anything runs."""
+"""`plan`: preview of a density matrix: cells that fit, their cores, estimated time."""
 
 import json
 import re
@@ -36,38 +36,38 @@ from resources.libraries.python.studies.density.planning.matrix import candidate
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
 
 VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
-"""Of the suites; each is an option here as well."""
+"""Variables of the suites, each of which is an option of this command."""
 
 
 def plan(
-    topology: Annotated[Path | None, typer.Argument(help="Testbed file; default topologies/local.yaml.")] = None,
+    topology: Annotated[Path | None, typer.Argument(help="Topology file; default: topologies/local.yaml.")] = None,
     types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
-    cells: Annotated[str, typer.Option(help="Rows x columns, such as 1x1,2x1 or {1,2}x{1-10}.")] = DRAFT_GRID,
+    cells: Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")] = DRAFT_GRID,
     nf_sizes: Annotated[
-        str, typer.Option(help="Data cores of an NF, 0.5c, 1c, 2c, 3c …; 1c+0.5c for a service of two.")
+        str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 1c+0.5c: per NF of a service.")
     ] = "1c,0.5c",
     nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; empty: the testbed's.")
+        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
     ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
     search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "ladder",
-    tests: Annotated[str, typer.Option(help="Test types, for number and time of tests.")] = "NDRPDR,MRR,LATENCY",
+    tests: Annotated[str, typer.Option(help="Test types, for the number and time of tests.")] = "NDRPDR,MRR,LATENCY",
     variable: Annotated[
-        list[str] | None, typer.Option("-v", "--variable", help="NAME:value, as for ./csit robot.")
+        list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
     ] = None,
-    cell: Annotated[str, typer.Option(help="All of one cell: 'CSC 2x4 1c', or 'CSC 2x4 1c vswitch-2c'.")] = "",
+    cell: Annotated[str, typer.Option(help="Show one cell: 'CSC 2x4 1c' or 'CSC 2x4 1c vswitch-2c'.")] = "",
     cpus: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE=FILE", help="What `lscpu -p` printed on a node of a lab."),
+        typer.Option(metavar="NODE=FILE", help="Output of `lscpu -p` of a node of a lab."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per cell and line, then a summary.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Also write matrix and core maps as a page.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per cell, then a summary.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write an HTML page with matrix and core maps.")] = None,
 ) -> None:
-    """Show which cells fit on a testbed, on which cores, why the others do not, and how long the tests take.
+    """Show which cells fit on a testbed, their cores, and the estimated time.
 
-    Touches nothing, reaches no node of a lab, and needs no root. Options are the variables of the suites, so what is
-    shown is what would run.
+    Lists the reason for cells that do not fit. Changes nothing, connects to no node, and needs no root. The options are
+    the variables of the suites, so that the plan is what a run would measure.
 
     Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """
@@ -113,7 +113,7 @@ def _variables(given: list[str]) -> dict[str, str]:
     for text in given:
         name, colon, value = text.partition(":")
         if not colon or name not in VARIABLES:
-            raise ConfigError(f"no variable in '{text}'; write NAME:value with a name of {', '.join(VARIABLES)}")
+            raise ConfigError(f"'{text}': expected NAME:value, with NAME one of {', '.join(VARIABLES)}")
         found[name] = value
     return found
 
@@ -123,35 +123,35 @@ def _test_types(text: str) -> list[TestType]:
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
     wrong = [word for word in words if word not in known]
     if wrong or not words:
-        raise ConfigError(f"no test type '{', '.join(wrong)}'; there are {', '.join(known)}")
+        raise ConfigError(f"no test type '{', '.join(wrong)}'; choose from {', '.join(known)}")
     return [known[word] for word in dict.fromkeys(words)]
 
 
 def parse_cell(text: str, nf_kinds: str = "") -> Selection:
-    """Read one cell, such as `CSC 2x4 0.5c vswitch-2c`; sizes are 1c where they are not given.
+    """Return the selection of one cell, such as `CSC 2x4 0.5c vswitch-2c`; sizes default to 1c.
 
     Raises:
-        ConfigError: It is none, or more than one.
+        ConfigError: The text has another form, or selects several cells.
     """
     match = re.fullmatch(
         r"\s*(\w+)\s+(\d+\s*x\s*\d+)(?:\s+(?:NF-)?([\d.c+]+))?(?:\s+vswitch-([\dc]+))?\s*", text, re.IGNORECASE
     )
     if match is None:
-        raise ConfigError(f"no cell '{text}'; write a type, rows x columns and sizes: 'CSC 2x4 1c vswitch-1c'")
+        raise ConfigError(f"no cell '{text}'; expected type, rows x columns and sizes: 'CSC 2x4 1c vswitch-1c'")
     kind, point, size, vswitch = match.groups()
     selection = parse_selection(
         service_types=kind, cells=point, nf_sizes=size or "1c", vswitch=vswitch or "1", nf_kinds=nf_kinds
     )
     if len(selection.cells()) != 1:
-        raise ConfigError(f"'{text}' gives {len(selection.cells())} cells: one size for all NFs, or one for each")
+        raise ConfigError(f"'{text}' selects {len(selection.cells())} cells; give one size for all NFs, or one per NF")
     return selection
 
 
 def _known(testbed: Topology, files: list[str]) -> tuple[Layouts, MemoryLayout | None]:
-    """CPUs and memory as far as they can be known without reaching a lab.
+    """Return CPUs and memory as far as they are known without connecting to nodes.
 
     Raises:
-        ConfigError: A file of CPUs cannot be used.
+        ConfigError: A file of CPUs is unreadable or invalid.
     """
     given = dict(_cpus(testbed, text) for text in files)
     if testbed.world is not World.LAB:
@@ -163,7 +163,7 @@ def _known(testbed: Topology, files: list[str]) -> tuple[Layouts, MemoryLayout |
 def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
     node, equals, name = text.partition("=")
     if not equals or node not in testbed.nodes:
-        raise ConfigError(f"no node in '{text}'; write NODE=FILE with a node of {', '.join(testbed.nodes)}")
+        raise ConfigError(f"'{text}': expected NODE=FILE, with NODE one of {', '.join(testbed.nodes)}")
     try:
         return node, parse_lscpu(Path(name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""`interference`: companies and duration of a study of interference."""
+"""`interference`: sets of co-located NFs and estimated time of an interference study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,20 +18,22 @@ _LISTED = ("target", "beside")
 
 
 def interference(
-    specification: Annotated[Path, typer.Argument(help="Study of interference, YAML.", metavar="SPEC")],
-    list_them: Annotated[bool, typer.Option("--list", help="Every target with those beside it in a line.")] = False,
+    specification: Annotated[
+        Path, typer.Argument(help="Specification of an interference study, YAML.", metavar="SPEC")
+    ],
+    list_them: Annotated[bool, typer.Option("--list", help="List every target with its co-located NFs.")] = False,
     deploy: Annotated[
-        float, typer.Option(min=0, help="Seconds for deploying a company, a look at it and removing it.")
+        float, typer.Option(min=0, help="Seconds to deploy, verify and remove a set of NFs, for the estimate.")
     ] = AROUND_S,
     as_json: AS_JSON = False,
 ) -> None:
-    """Show how many measurements a study of interference would make, and how long it takes.
+    """Preview an interference study: measurements and estimated time.
 
-    Counts without deploying anything. Run it by `./csit robot`.
+    Deploys and measures nothing: ./csit robot does.
 
-    Network functions and the time: ./csit interference pairs.yaml
+    Network functions and time: ./csit interference pairs.yaml
 
-    Every company in a line: ./csit interference pairs.yaml --list
+    Every set of co-located NFs: ./csit interference pairs.yaml --list
 
     As JSON, one object per line: ./csit interference pairs.yaml --json
     """
@@ -48,12 +50,12 @@ def interference(
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
     twice = ", with and without a guarantee" if spec.guarantee else ""
     typer.echo(
-        f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: each of them alone and up to "
-        f"{spec.together} together ({price.sets} sets), {rounds}{twice}"
+        f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: baselines and up to "
+        f"{spec.together} co-located NFs ({price.sets} sets), {rounds}{twice}"
         f"{_points(spec)}."
     )
     typer.echo(
-        f"{price.deployments} deployments, one for each network function to find the load included: about "
+        f"{price.deployments} deployments, including one per network function to find the load: about "
         f"{seconds(price.seconds)}."
     )
 

@@ -1,4 +1,4 @@
-"""`place`: what network functions do to each other, and where to put them, from records of interference."""
+"""`place`: interference of co-located network functions, and advised placements."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -31,37 +31,37 @@ def place(
     server: Annotated[
         list[str] | None,
         typer.Option(
-            help="What a server has already, names joined by plus signs; `-` for an empty one.  [repeatable]",
+            help="NFs already on a server, joined by plus signs; `-` for an empty server.  [repeatable]",
             metavar="NF+NF",
         ),
     ] = None,
     add: Annotated[
-        list[str] | None, typer.Option(help="What is to be put there; default: all that no server has.  [repeatable]")
+        list[str] | None, typer.Option(help="NF to place; default: all that are on no server.  [repeatable]")
     ] = None,
-    study: Annotated[str, typer.Option(help="Name of the study, where there are several.")] = "",
-    frame: Annotated[str, typer.Option(help="Frame size of the study, where it was measured with several.")] = "",
-    sweep: Annotated[
-        bool, typer.Option("--sweep", help="Instead: degradation by frame size and load, of all studies of the name.")
+    study: Annotated[str, typer.Option(help="Name of the study, if there are several.")] = "",
+    frame: Annotated[str, typer.Option(help="Frame size, if the study has several.")] = "",
+    sweep: Annotated[bool, typer.Option("--sweep", help="Show degradation by frame size and load instead.")] = False,
+    guaranteed: Annotated[
+        bool, typer.Option("--guaranteed", help="Show the matrix measured with guaranteed network I/O.")
     ] = False,
-    guaranteed: Annotated[bool, typer.Option("--guaranteed", help="The matrix with network I/O guaranteed.")] = False,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Say where network functions are put best, from what they did to each other when they were measured.
+    """Advise on the placement of network functions by their measured interference.
 
-    The table has each network function beside each other one: throughput over throughput alone, with its 95 %
-    confidence interval. Sensitivity is the mean of a row, low for one that suffers. The capacity of a placement is the
-    sum of the normalized throughputs; of three and more on a server that were not measured together, each adds as much
-    time to a packet of the others as in a pair.
+    The table shows each network function beside each other one: throughput over its baseline, with the 95 % confidence
+    interval. Sensitivity is the mean of a row; a low value means a sensitive NF. The capacity of a placement is the sum
+    of normalized throughputs. Three and more co-located NFs without a measurement are predicted from pairs: each adds
+    the same time per packet to the others as in a pair.
 
-    All of them on two servers: ./csit place results
+    All on two servers: ./csit place results
 
-    One more beside those that are there: ./csit place results --server gateway+nat --server monitor --add proxy
+    One more on servers in use: ./csit place results --server gateway+nat --server monitor --add proxy
 
     On three empty servers: ./csit place results --server - --server - --server -
 
-    What larger packets and higher loads change: ./csit place results --sweep
+    Effect of packet size and load: ./csit place results --sweep
     """
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = contents_of(inputs, characterizations=True)
@@ -71,7 +71,7 @@ def place(
         print_table(_SWEEP_HEADS, [_point(point) for point in points], form, ("frame", "most sensitive"))
         tell_problems(found)
         return
-    # The newest one: what was measured again replaces what was measured before.
+    # The latest: a repeated measurement replaces the earlier one.
     item, measured = max(studies, key=lambda row: row[0].record.started_at)
     if server or add:
         measured = advised(measured, _servers(server or ["-", "-"]), tuple(add or ()))
@@ -89,23 +89,23 @@ def place(
 def _chosen(
     items: Sequence[Characterized], inputs: Sequence[object], name: str, frame: str
 ) -> list[tuple[Characterized, Interference]]:
-    """All studies of one name; of one frame size where that is asked for."""
+    """Return all studies of one name and, if given, one frame size."""
     found = [
         (item, item.record.interference)
         for item in items
         if isinstance(item.record, InterferenceRecord) and item.record.interference
     ]
     if not found:
-        raise ConfigError(f"{', '.join(map(str, inputs))}: there is no study of interference in it")
+        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no interference study")
     names = dict.fromkeys(each.spec.name for _, each in found)
     if name and name not in names:
-        raise ConfigError(f"--study {name}: there is none; there are {', '.join(names)}")
+        raise ConfigError(f"--study {name}: no such study; choose from {', '.join(names)}")
     if not name and len(names) > 1:
-        raise ConfigError(f"there are {len(names)} studies; say one by --study: {', '.join(names)}")
+        raise ConfigError(f"the results have {len(names)} studies; choose one by --study: {', '.join(names)}")
     found = [row for row in found if not name or row[1].spec.name == name]
     frames = dict.fromkeys(each.spec.frame.name for _, each in found)
     if frame and frame not in frames:
-        raise ConfigError(f"--frame {frame}: it was measured with {', '.join(frames)}")
+        raise ConfigError(f"--frame {frame}: not measured; choose from {', '.join(frames)}")
     return [row for row in found if not frame or row[1].spec.frame.name == frame]
 
 

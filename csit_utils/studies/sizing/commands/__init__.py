@@ -1,1 +1,1 @@
-"""Commands of the command line."""
+"""Commands of the study; each module is a command."""

@@ -1,4 +1,4 @@
-"""`size`: which deployment sizes of a service would be measured, and what that costs."""
+"""`size`: deployment sizes of a sizing, and the estimated time."""
 
 import json
 from pathlib import Path
@@ -29,20 +29,20 @@ def size(
     deployment: Annotated[Path, typer.Argument(help="Deployment specification, JSON.")],
     workload: Annotated[Path, typer.Argument(help="Workload specification, JSON.")],
     topology: Annotated[
-        Path | None, typer.Option("-t", "--topology", help="Testbed file: says which sizes fit there.")
+        Path | None, typer.Option("-t", "--topology", help="Topology file, to show which sizes fit.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("-o", "--option", help="Value of an option of the files, such as engine=snort.")
+        list[str] | None, typer.Option("-o", "--option", help="Option of the specifications, such as engine=snort.")
     ] = None,
-    heat: Annotated[Path | None, typer.Option(help="Write a template of OpenStack Heat per size here.")] = None,
+    heat: Annotated[Path | None, typer.Option(help="Write an OpenStack Heat template per size to this folder.")] = None,
     deploy: Annotated[
-        float, typer.Option(min=0, help="Seconds for bringing up an instance and removing it.")
+        float, typer.Option(min=0, help="Seconds to deploy and remove an instance, for the estimate.")
     ] = INSTANCE_DEPLOY_S,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per size and line, then a summary.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per size, then a summary.")] = False,
 ) -> None:
-    """Show the sizes that a sizing would measure, its loads, repetitions and time.
+    """Preview a sizing: deployment sizes, loads, repetitions, estimated time.
 
-    Checks both files and their scripts. Deploys nothing and runs nothing: that is `./csit robot`.
+    Checks both specifications and their scripts. Deploys and measures nothing: ./csit robot does.
 
     Example: ./csit size deployment.json workload.json --heat templates
     """
@@ -51,8 +51,10 @@ def size(
     price = cost(spec, load, deploy)
     known = planned(spec) or possible(spec)
     if known is None and heat:
-        raise ConfigError(f"--heat: a directed search may visit any of more than {MOST_SIZES} sizes of {spec.vnf_name}")
-    # Of too many the one that a directed search begins with is listed.
+        raise ConfigError(
+            f"--heat: {spec.vnf_name} has more than {MOST_SIZES} sizes, any of which the search may visit"
+        )
+    # With too many sizes, only the first one of a directed search is listed.
     sizes = {name_of(spec, each): each for each in (known or (spec.smallest(),))}
     testbed = load_topology(topology) if topology else None
     templates = write_heat(asked, sizes, heat) if heat else []
@@ -73,23 +75,23 @@ def size(
 
 
 def _chosen(options: list[str]) -> dict[str, str]:
-    """Values by name.
+    """Return options by name.
 
     Raises:
-        ConfigError: Not `NAME=VALUE`.
+        ConfigError: An option is not `NAME=VALUE`.
     """
     for option in options:
         if "=" not in option:
-            raise ConfigError(f"--option {option}: not of the form NAME=VALUE")
+            raise ConfigError(f"--option {option}: expected NAME=VALUE")
     return {name: value for name, _, value in (option.partition("=") for option in options)}
 
 
 def _why_not(spec: DeploymentSpec, each: Size, testbed: Topology | None) -> str | None:
-    """Why a testbed cannot have a size; None where it can. A lab's nodes are asked where its file does not say."""
+    """Return why a size does not fit on a testbed; None if it fits. Queries nodes for CPUs missing in the topology."""
     if testbed is None or testbed.world is World.SIM:
         return None
     layout, memory = layout_of(testbed), memory_of(testbed)
-    if not isinstance(layout, CpuLayout):  # of a lab's nodes: instances are on the first DUT
+    if not isinstance(layout, CpuLayout):  # by node of a lab: instances run on the first DUT
         layout = layout[next(iter(testbed.duts))]
     try:
         place(
@@ -140,7 +142,7 @@ def _sentences(
 ) -> list[str]:
     sizes = f"{price.sizes} size{'' if price.sizes == 1 else 's'}"
     if spec.mode is SizingMode.DIRECTED:
-        sizes = f"at most {price.sizes} of {among} sizes, the smallest first (directed search, {spec.scaling.value})"
+        sizes = f"at most {price.sizes} of {among} sizes, smallest first (directed search, {spec.scaling.value})"
     loads = load.loads()
     least = "at most " if price.loads_at_most else ""
     virtual = " of a virtual clock" if testbed is not None and testbed.world is World.SIM else ""
@@ -148,6 +150,6 @@ def _sentences(
         f"{spec.vnf_name}: {sizes}.",
         f"Each with {least}{price.loads} loads from {loads[0]:g} to {loads[-1]:g} {load.unit}, "
         f"{price.repetitions} x {load.duration_s:g} s.",
-        f"{'At most' if price.at_most else 'In all'} {price.runs} runs of the generator and about "
-        f"{seconds(price.seconds)}{virtual}, with {price.instance_deploy_s:g} s assumed for deploying an instance.",
+        f"{'At most' if price.at_most else 'In total'} {price.runs} generator runs, about "
+        f"{seconds(price.seconds)}{virtual}, with {price.instance_deploy_s:g} s assumed per deployed instance.",
     ]
