@@ -86,7 +86,7 @@ def paper(name: str) -> Paper:
         ConfigError: There is no such set.
     """
     if name not in _SOURCES:
-        raise ConfigError(f"no figures of a paper '{name}'; there are {', '.join(paper_names())}")
+        raise ConfigError(f"no figures of a paper '{name}'; choose from {', '.join(paper_names())}")
     title, source = _SOURCES[name]
     figures = tuple(_figure(row) for row in _rows("papers.csv") if row["reference"] == name)
     return Paper(name, title, source, figures, _troia_profiles() if name == "troia" else ())

@@ -44,7 +44,7 @@ def reference_items(name: str) -> Iterator[Foreign]:
         ConfigError: There is no such set.
     """
     if name not in _SETS:
-        raise ConfigError(f"no reference set '{name}'; there is {', '.join(names())}")
+        raise ConfigError(f"no reference set '{name}'; choose from {', '.join(names())}")
     return _SETS[name][1]()
 
 

@@ -1,4 +1,4 @@
-"""What to try where tests did not pass. The first entry that fits counts."""
+"""Advice on failed tests by pattern of their messages. The first match counts."""
 
 import re
 
@@ -7,42 +7,41 @@ from csit_utils.analysis.causes import Cause, CauseKind
 _BY_WORDS = (
     (
         r"terminated by signal|run (was )?(stopped|interrupted)|in a row broke",
-        "The run was cut short. Mend what stopped it, then go on where it stopped: ./csit robot --resume FOLDER.",
+        "The run was interrupted. Fix the reason, then resume the run: ./csit robot --resume FOLDER.",
     ),
     (
         r"space (left|for results)|cannot be written",
-        "Make space, or choose another folder with -d, then go on: ./csit robot --resume FOLDER.",
+        "Free disk space, or choose another folder by -d, then resume: ./csit robot --resume FOLDER.",
     ),
     (
         r"did not arrive|no traffic|no packet|never arrived",
-        "The evidence names the last hop that saw packets and the first that did not: look at the part between them. "
-        "Its table of losses by hop is on the page of the test.",
+        "The evidence names the last hop that saw packets and the first that did not: check the path between them. "
+        "The page of the test has a table of losses by hop.",
     ),
     (
         r"host key|ssh|connection|unreachable|cannot be reached|agent",
-        "Look whether the node can be reached: ./csit doctor TOPOLOGY. What a node has to have is in "
+        "Check that the node is reachable: ./csit doctor TOPOLOGY. For requirements of nodes see "
         "docs/how-to/reach-nodes.md.",
     ),
     (
         r"not ready|within \S+ s|did not answer|last (seen|said)|nothing from",
-        "A part was too slow or hung. Run the test alone with the command on its page; ./csit doctor TOPOLOGY tells "
-        "what the machine lacks. If it is only slow, raise the deadline in the topology.",
+        "A component was slow or hung. Run the test by the command on its page; ./csit doctor TOPOLOGY reports "
+        "missing requirements. If it is only slow, raise the deadline in the topology.",
     ),
 )
 _BY_KIND = {
-    CauseKind.QUARANTINED: "The cell broke the system under test in every attempt, and its other tests were left out "
-    "for that. Read the attempts, then run the cell alone with the command on the page of its test.",
-    CauseKind.DOES_NOT_FIT: "This is an answer, not a fault: the cell does not fit on the testbed. ./csit plan "
-    "TOPOLOGY shows what does; smaller NFs or fewer services may.",
-    CauseKind.SKIPPED: "The testbed lacks something that the test needs. ./csit doctor TOPOLOGY says what, and how to "
-    "mend it.",
-    CauseKind.FAILED: "Open the test: its evidence, trials and core map tell how far it came. Run it alone with the "
-    "command there.",
+    CauseKind.QUARANTINED: "The cell broke the system under test in every attempt, so its other tests were skipped. "
+    "See the attempts, then run the cell by the command on the page of its test.",
+    CauseKind.DOES_NOT_FIT: "This is a result, not a fault: the cell does not fit on the testbed. ./csit plan "
+    "TOPOLOGY shows which cells fit; try smaller NFs or fewer services.",
+    CauseKind.SKIPPED: "The testbed does not meet a requirement of the test. ./csit doctor TOPOLOGY shows it and how "
+    "to fix it.",
+    CauseKind.FAILED: "See evidence, trials and core map on the page of the test, and run it by the command there.",
 }
 
 
 def advice(cause: Cause) -> str:
-    """What to try."""
+    """Return the advice on a cause."""
     if cause.kind is not CauseKind.DOES_NOT_FIT:
         text = f"{cause.sentence} {cause.tests[0].message}"
         for words, said in _BY_WORDS:

@@ -1,4 +1,4 @@
-"""What it takes to run a test again: the commands, and what decided its result, as one block to copy."""
+"""Commands to run a test again, and the conditions of its result, as one block to copy."""
 
 import base64
 import re
@@ -14,35 +14,35 @@ _SUITES = "tests/density"
 
 @dataclass(frozen=True)
 class Capsule:
-    """One test's."""
+    """The capsule of one test."""
 
     text: str
-    """Shell commands; what else is to be known is in comments between them."""
+    """Shell commands, with the conditions in comments."""
     plan: str | None
-    """The plan as JSON whose bytes have the plan's digest; None where there was no plan."""
+    """The plan as JSON, of whose bytes the plan's digest is; None without a plan."""
     plan_name: str
-    """For a file."""
+    """File name of the plan."""
 
     @property
     def plan_href(self) -> str | None:
-        """The plan as a `data:` link."""
+        """The plan as a `data:` URL."""
         if self.plan is None:
             return None
         return f"data:application/json;base64,{base64.b64encode(self.plan.encode()).decode()}"
 
 
 def capsule(result: DensityRecord) -> Capsule:
-    """The capsule of a test."""
+    """Return the capsule of a test."""
     text = "\n".join([*_commands(result), "", *(f"# {line}" for line in _facts(result))])
     if result.plan is None:
         return Capsule(text, None, "")
     name = re.sub(r"[^A-Za-z0-9._+-]+", "_", f"plan-{result.cell.service_type}-{result.test_name}.json")
-    # The very bytes that `plan_digest` is the SHA-256 of.
+    # `plan_digest` is the SHA-256 of these bytes.
     return Capsule(text, result.plan.model_dump_json(), name)
 
 
 def command(result: DensityRecord) -> list[str]:
-    """The command line that runs this test, and no other."""
+    """Return the command line that runs only this test."""
     cell, rerun = result.cell, result.rerun
     variables = {
         "TOPOLOGY": rerun.topology if rerun else f"topologies/{result.testbed}.yaml",
@@ -62,7 +62,7 @@ def command(result: DensityRecord) -> list[str]:
 
 
 def rerun_command(rerun: Rerun, test_name: str | None) -> list[str]:
-    """The command line that runs one test of a suite again, or all of them, with the variables that it had."""
+    """Return the command line that repeats one test of a suite, or all, with the same variables."""
     variables = {"TOPOLOGY": rerun.topology, **rerun.variables}
     words = [word for name, value in variables.items() if value for word in ("-v", f"{name}:{value}")]
     chosen = ["--test", _exactly(test_name)] if test_name is not None else []
@@ -70,7 +70,7 @@ def rerun_command(rerun: Rerun, test_name: str | None) -> list[str]:
 
 
 def _exactly(test_name: str) -> str:
-    """In Robot's patterns a bracket makes these characters plain."""
+    """Escape wildcards of Robot's patterns by brackets."""
     return re.sub(r"([*?\[])", r"[\1]", test_name)
 
 
@@ -83,12 +83,12 @@ def _commands(result: DensityRecord) -> Iterator[str]:
         if result.environment.git_dirty:
             yield "# It had uncommitted changes, which are not recorded."
     if result.rerun is None:
-        yield "# The name of the testbed's file is not recorded: the one below is a guess."
+        yield "# The name of the topology file is not recorded: the one below is a guess."
     yield shlex.join(command(result))
     prior = result.search.prior if result.search else None
     if prior is not None:
         yield f"# The search started from {_plain(prior.test_id)} of {_plain(prior.started_at)}. This one starts cold:"
-        yield "# it takes other and more trials to the same goals."
+        yield "# it has the same goals, but other and more trials."
 
 
 def _facts(result: DensityRecord) -> Iterator[str]:
@@ -115,5 +115,5 @@ def _machine(of: str, environment: Environment) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """On one line: what a record says can never leave its comment."""
+    """A text on one line, so that it cannot leave its comment."""
     return " ".join(text.split())

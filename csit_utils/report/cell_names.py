@@ -1,4 +1,4 @@
-"""Short names of cells, and addresses of their trends."""
+"""Short names of cells, and anchors of their trends."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -17,15 +17,15 @@ _PARTS: tuple[Callable[[Series], str], ...] = (
 
 
 class CellNames:
-    """Names of these cells: only what sets them apart is said."""
+    """Short names of cells: only what distinguishes them."""
 
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._of_matrix = tuple(cell for cell in cells if not isinstance(cell.metric, Measure))
 
     def short(self, cell: Cell) -> str:
-        """`CSC 4x2`, with sizes and frame where they differ among the cells; testbed and metric are said elsewhere.
+        """Return `CSC 4x2`, with sizes and frame where the cells differ in them, without testbed and metric.
 
-        Of a characterization the service, its size, and the frame or the unit of the workload.
+        For other studies: the service, its size, and the frame or the unit of the workload.
         """
         if isinstance(cell.metric, Measure):
             return " ".join(filter(None, [cell.series.service_type, cell.series.nf_size, cell.series.frame]))
@@ -34,7 +34,7 @@ class CellNames:
 
     @property
     def common(self) -> str:
-        """What all cells of the matrix share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`."""
+        """Return what all cells of the matrix share, for a heading: `NF-1c, vSwitch-1c, 64B, profile csit`."""
         if not self._of_matrix:
             return ""
         shared = (part for part in _PARTS if part not in self._telling)
@@ -42,7 +42,7 @@ class CellNames:
 
     @staticmethod
     def address(cell: Cell) -> str:
-        """An anchor of its trend, the same in every report of the same series."""
+        """Return the anchor of a cell's trend, the same in every report of the series."""
         return f"trend-{cell_anchor(cell.series, cell.metric, (cell.nf_chains, cell.nf_nodes))}"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Characterizations for readers: which ones are shown, on pages, on a terminal, and as CSV files."""
+"""Records of studies other than density: on pages, on a terminal, and as CSV files."""
 
 import sys
 from collections import Counter
@@ -16,7 +16,7 @@ from resources.libraries.python.recording.writer import write_tables
 
 
 class Drawn(Protocol):
-    """A characterization on its page."""
+    """A record on its page."""
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -24,7 +24,7 @@ class Drawn(Protocol):
 
 
 def views(items: Iterable[Characterized]) -> list[View]:
-    """Return the newest of each, measured ones first, in the order of kinds."""
+    """Return the newest record of each test, measured ones first, in the order of kinds."""
     by_key: dict[tuple[object, ...], list[Characterized]] = {}
     for item in sorted(items, key=lambda item: item.record.started_at):
         record = item.record
@@ -37,7 +37,7 @@ def views(items: Iterable[Characterized]) -> list[View]:
 
 
 def warnings(record: Record) -> Sequence[str]:
-    """Return what a reader must know of a record, each once."""
+    """Return the warnings of a record, each once."""
     return list(dict.fromkeys((*record.warnings, *record_kinds()[record.kind].warnings(record))))
 
 
@@ -48,10 +48,10 @@ def keys_of_page(
     papers: Sequence[Section] = (),
     compared: Sequence[Figure] = (),
 ) -> Mapping[str, object]:
-    """Return values for the template of a page: its contents by `name`, whether they are simulated, all plots.
+    """Return values for the template of a page: records as `name`, whether any is simulated, all plots.
 
     Args:
-        name: Of the contents.
+        name: Name of the records in the template.
         found: The records.
         made: The drawn records.
         papers: Published figures beside them, as `papers`.
@@ -67,11 +67,11 @@ def keys_of_page(
 
 
 def print_characterizations(found: Sequence[View], *, why: bool = False) -> None:
-    """Print one line for each.
+    """Print one line per record.
 
     Args:
-        found: The characterizations.
-        why: Print functions, predictions, search steps and warnings below it.
+        found: The records.
+        why: Also print functions, predictions, search steps and warnings.
     """
     for view in found:
         sys.stdout.write(f"{_line(view)}\n")
@@ -95,9 +95,9 @@ def _details(view: View) -> Iterator[str]:
 
 
 def write_characterizations(items: Sequence[Characterized], directory: Path) -> tuple[Path, ...]:
-    """Write the tables of each record, as its test wrote them, to `directory/characterization/<test>/`.
+    """Write the tables of each record to `directory/characterization/<test>/`, as its test did.
 
-    Where several records are of one test, the folder's name ends with the record's id in reports.
+    If a test has several records, the name of the folder ends with the id of the record.
 
     Returns:
         The folders.

@@ -1,6 +1,6 @@
-"""All figures of all runs as data for the compare page, whose script puts any of them side by side.
+"""All figures of all runs as data for the script of the compare page.
 
-The script applies the rules of `analysis.comparison` to the sides that a reader chooses; a test compares the two.
+The script applies the rules of `analysis.comparison` to the chosen sides; a test checks that both agree.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,16 +32,16 @@ class Known(NamedTuple):
     """A figure of a run."""
 
     run: int
-    """Its number in the history."""
+    """Number of the run in the history."""
     figure: CellFigure
 
 
 def data(history: History, environments: Mapping[str, Environment]) -> Json:
-    """What the script needs.
+    """Return the data of the script.
 
     Args:
         history: All runs.
-        environments: By digest.
+        environments: Environments by digest.
     """
     known = _known(history)
     metrics: tuple[Metric | Measure, ...] = (*Metric, *measures())
@@ -70,7 +70,7 @@ def data(history: History, environments: Mapping[str, Environment]) -> Json:
 _STEPS = 10
 """Entries of a row of the table for each unit of `w`."""
 _REACH = 9
-"""The largest `w`: beyond it the probability is below 1e-18."""
+"""The largest `w`, beyond which the probability is below 1e-18."""
 _FREEDOMS = 32
 """Rows of the table of probabilities, evenly spaced in the reciprocal of the degrees of freedom."""
 _QUANTILES = 64
@@ -78,7 +78,7 @@ _QUANTILES = 64
 
 @cache
 def student_table() -> Json:
-    """Return Student's t for the script, which interpolates: it has no such function of its own.
+    """Return a table of Student's t that the script interpolates.
 
     Rows are of 1/n from 0 to 1, since differences of runs have n >= 1 degrees of freedom. In a row are logarithms of
     two-sided probabilities over w = sqrt(n log(1 + t²/n)), of which they are nearly a parabola.
@@ -119,7 +119,7 @@ def _kind(series: Series) -> tuple[object, ...]:
 
 
 def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Iterator[list[object]]:
-    """Pairs of kinds and a metric that differ in meaning or have something to be known."""
+    """Pairs of kinds with a metric whose meanings differ, or with notes."""
     for (one, a), (other, b) in product(enumerate(examples), repeat=2):
         for metric in sorted(metrics):
             found = likeness(a, b, metric)
@@ -128,10 +128,10 @@ def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Itera
 
 
 def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[object], goals: Sequence[str]) -> Json:
-    """A cell's figures; what is the same for all of them is left out.
+    """Figures of a cell, without what all of them share.
 
-    `v` values, `u` upper ends of their intervals (None: no end), `d` lower ends, `h` half of the width between bounds,
-    `e` errors of means, `q` what they are rounded by, `y` found by the way, `x` the unit of what is no packet rate.
+    `v` values, `u` upper bounds (None: unbounded), `d` lower bounds, `h` half of the width between bounds, `e` errors
+    of means, `q` rounding errors, `y` whether found by a test with another goal, `x` unit, if not packets per second.
     """
     series = cell.series
     each = [known.figure for known in found]
@@ -169,5 +169,5 @@ def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[
 
 
 def _digits(value: float) -> float:
-    """Seven digits: more would be most of the page, and change nothing that it shows."""
+    """Round to seven digits: more would double the page without a visible difference."""
     return float(f"{value:.7g}")

@@ -1,4 +1,4 @@
-"""Which thread ran where: planned threads by logical CPU, and planned against real affinity."""
+"""Core map: planned threads by logical CPU, and planned against actual affinity."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ _SHARED = "shared"
 
 @dataclass(frozen=True)
 class ThreadView:
-    """One thread in its CPU's box."""
+    """One thread in the box of its CPU."""
 
     label: str
     role: str
     tone: str
-    """Class for the colour: `system`, `generator`, `vswitch`, `nf0` to `nf5` by service instance, or `shared` for an NF
-    of all instances."""
+    """Colour class: `system`, `generator`, `vswitch`, `nf0` to `nf5` by service instance, or `shared` for an NF of all
+    instances."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class CpuView:
 
     cpu: int
     core: int
-    """Number of its physical core, counted from 0 among those that have threads; siblings have the same."""
+    """Index of its physical core among those with threads, from 0; siblings have the same."""
     threads: tuple[ThreadView, ...]
     shared: bool
-    """Data threads on it share it with another thread that is busy."""
+    """Whether its data threads share it with another busy thread."""
 
 
 @dataclass(frozen=True)
 class AffinityView:
-    """The place of the data thread that polls a receive queue."""
+    """Affinity of the data thread of a receive queue."""
 
     owner: str
     queue: str
@@ -56,9 +56,9 @@ class MachineView:
     """One machine's CPUs."""
 
     name: str
-    """Of the node; empty where all is on one machine."""
+    """Name of the node; empty on a single machine."""
     cpus: tuple[CpuView, ...]
-    """Siblings of a physical core side by side."""
+    """Siblings of a physical core are adjacent."""
     smt: bool
     caption: str
     oversubscribed: bool
@@ -71,7 +71,7 @@ class MachineView:
 
 @dataclass(frozen=True)
 class CoreMapView:
-    """The picture: a machine after the other, as CPU 3 of one is not CPU 3 of another."""
+    """The core map of all machines."""
 
     machines: tuple[MachineView, ...]
     """The (first) DUT first."""
@@ -82,7 +82,7 @@ class CoreMapView:
 
 
 def core_map(result: DensityRecord) -> CoreMapView | None:
-    """The picture of a test's plan; None when it could not be planned."""
+    """Return the core map of a test; None without a plan."""
     if result.plan is None:
         return None
     cores = result.plan.cores
@@ -96,7 +96,7 @@ def core_map(result: DensityRecord) -> CoreMapView | None:
     threads = {name: index for port in ports for name, index in zip(port.queue_names, port.queues, strict=True)}
     affinity = tuple(_affinity(row, threads.get(row.name, 0)) for row in result.affinity)
     kept = sum(row.kept for row in affinity)
-    text = f"{kept} of {len(affinity)} data threads were where they were planned" if affinity else ""
+    text = f"{kept} of {len(affinity)} data threads ran on their planned CPU" if affinity else ""
     return CoreMapView(machines, _legend(tones), affinity, text)
 
 
@@ -145,7 +145,7 @@ def _nf_tone(instance: int) -> str:
 
 
 def _instance(owner: str) -> int:
-    """Service instance of an NF by its name `nf-{instance}-{node}`; 0 for one that all instances share."""
+    """Service instance of an NF by its name `nf-{instance}-{node}`; 0 for a shared one."""
     parts = owner.split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 1
 

@@ -1,4 +1,4 @@
-"""What a page holds back so that it opens at once: texts inside it that its script unpacks when they are wanted."""
+"""Compressed contents of a page that its script unpacks on demand, so that the page opens fast."""
 
 import base64
 import zlib
@@ -8,11 +8,11 @@ from plotly.offline import get_plotlyjs
 
 
 def deflated(text: str) -> str:
-    """A text as zlib's stream (RFC 1950) in base64, which `script/later.js` reads; it can stand anywhere in HTML."""
+    """Return a text as a zlib stream (RFC 1950) in base64, which `script/later.js` reads."""
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 
 @cache
 def plotly() -> str:
-    """The library for plots, deflated."""
+    """Return the plot library, compressed."""
     return deflated(get_plotlyjs())

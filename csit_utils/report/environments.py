@@ -1,4 +1,4 @@
-"""All distinct environments, the runs that used them, and what differs between any two."""
+"""Distinct environments, the runs that used them, and the differences between any two."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ class EnvironmentView:
     """One environment."""
 
     name: str
-    """`E1` is the one of the newest run."""
+    """`E1` for the newest run, and so on."""
     digest: str
     testbeds: tuple[str, ...]
     runs: tuple[Run, ...]
-    """Newest first; empty where no run tells."""
+    """Newest first; empty if unknown."""
     tests: int
     environment: Environment
 
     @property
     def label(self) -> str:
-        """For a list to choose from."""
+        """Label in a list."""
         said = ", ".join(self.testbeds)
         return f"{self.name} {said} {self.last}".strip()
 
@@ -49,7 +49,7 @@ def _day(run: Run) -> str:
 def environment_views(
     environments: Mapping[str, Environment], runs: Sequence[Run], tests: Mapping[str, int]
 ) -> list[EnvironmentView]:
-    """All environments, that of the newest run first.
+    """Return all environments, that of the newest run first.
 
     Args:
         environments: By digest.
@@ -77,7 +77,7 @@ def environment_views(
 
 
 def words(path: str) -> str:
-    """A path of the record's keys as people read it."""
+    """Return the readable name of a path of keys."""
     for before, after in (("settings.", ""), ("versions.", "version of ")):
         at = path.find(before)
         if at == 0 or (at > 0 and path[at - 1] == "."):
@@ -86,7 +86,7 @@ def words(path: str) -> str:
 
 
 def first_pair(views: Sequence[EnvironmentView]) -> tuple[int, int] | None:
-    """The newest environment, and the newest other one of the same testbed or else of any; None for a single one."""
+    """Return the newest environment and another, if possible of the same testbed; None if there is only one."""
     if len(views) < 2:
         return None
     same = (at for at, view in enumerate(views[1:], 1) if set(view.testbeds) & set(views[0].testbeds))
@@ -94,13 +94,13 @@ def first_pair(views: Sequence[EnvironmentView]) -> tuple[int, int] | None:
 
 
 def differences(views: Sequence[EnvironmentView], pair: tuple[int, int]) -> list[tuple[str, Difference]]:
-    """What differs between two, by readable names: what most likely matters first."""
+    """Return the differences between two environments by readable name, most relevant first."""
     found = environment_differences(views[pair[0]].environment, views[pair[1]].environment)
     return [(words(each.path), each) for each in found]
 
 
 def payload(views: Sequence[EnvironmentView]) -> Figure:
-    """All of them for the page's script: every text is there once."""
+    """Return all environments for the page's script, every text once."""
     every = [leaves(view.environment) for view in views]
     paths = by_relevance(path for one in every for path in one)
     texts = list(dict.fromkeys(text for one in every for text in one.values()))

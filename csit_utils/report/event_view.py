@@ -1,4 +1,4 @@
-"""Events as lines for people: what changed, when, how much, and what else was new then."""
+"""Events as text: changed cells, time, amount, and possible causes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class EventView:
     """One cell of a group."""
 
     address: str
-    """Of its trend."""
+    """Anchor of its trend."""
     name: str
     metric: str
     change: str
@@ -30,7 +30,7 @@ class EventView:
     after_pps: float
     before: str
     after: str
-    """The levels, with their unit."""
+    """Levels with their unit."""
     last_before: TestRow
     first_after: TestRow
 
@@ -49,19 +49,19 @@ class GroupView:
     """`12 cells of CSC`."""
     change: str
     causes: tuple[str, ...]
-    """What else is another one than in the run before."""
+    """Differences to the run before."""
     events: tuple[EventView, ...]
 
     @property
     def kind(self) -> str:
-        """In one word."""
+        """Kind of the change."""
         return ("suspected " if self.suspected else "") + ("progression" if self.up else "regression")
 
 
 def event_groups(
     found: Sequence[CellEvent], names: CellNames, environments: Mapping[str, Environment]
 ) -> list[GroupView]:  # fmt: skip
-    """Groups of events, newest first."""
+    """Return groups of events, newest first."""
     return [_group(group, names, environments) for group in grouped(found)]
 
 
@@ -99,7 +99,7 @@ def _event(event: CellEvent, names: CellNames) -> EventView:
 
 
 def _what(group: EventGroup, names: CellNames) -> str:
-    """The cells by name where they are few, by their number and service types otherwise."""
+    """A few cells by name, many by number and service types."""
     cells = list(dict.fromkeys(names.short(each.trend.cell) for each in group.events))
     if len(cells) <= _MOST_NAMES:
         return ", ".join(sorted(cells))
@@ -116,7 +116,7 @@ def _change(group: EventGroup) -> str:
 
 
 def causes(before: TestRow, after: TestRow, environments: Mapping[str, Environment]) -> tuple[str, ...]:
-    """What is another one in the second of two tests: version, revision of the suite, and environment."""
+    """Return what differs in the second of two tests: version, revision of the suite, environment."""
     pairs = (("", before.version, after.version), ("suite ", before.revision, after.revision))
     told = [f"{name}{one or DASH} → {other or DASH}" for name, one, other in pairs if one != other]
     known = environments.get(before.environment or ""), environments.get(after.environment or "")

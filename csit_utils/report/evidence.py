@@ -1,4 +1,4 @@
-"""What the page shows behind the numbers of a test: shares of instances, losses by hop, time of threads."""
+"""Details behind the figures of a test: shares of instances, losses by hop, busy time of threads."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _CAUSES = {
     "link": "sent to it, not seen there",
 }
 _LISTED = 40
-"""Rows of a table of hops; CSV has all of them."""
+"""Rows of a table of hops; the CSV file has all."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class OwnerLoss:
     owner: str
     lost: int
     share: float
-    """Of the packets lost at all."""
+    """Share of all lost packets."""
     busy: float | None
-    """Share of the time in which its busiest data thread ran; None where that is not known."""
+    """Busy time of its busiest data thread, in [0, 1]; None if unknown."""
     waiting: float | None
 
 
@@ -46,7 +46,7 @@ class HopView:
 
 @dataclass(frozen=True)
 class LossView:
-    """Where packets were lost beyond the limit."""
+    """Losses above the limit by hop."""
 
     heading: str
     offered_pps: float
@@ -55,27 +55,27 @@ class LossView:
     owners: tuple[OwnerLoss, ...]
     hops: tuple[HopView, ...]
     more: int
-    """Hops that are not listed."""
+    """Number of hops that are not listed."""
     threads: tuple[ThreadLoad, ...]
     usage: Usage | None
 
 
 @dataclass(frozen=True)
 class Shares:
-    """One throughput figure per instance and direction."""
+    """A throughput figure by instance and direction."""
 
     item: Itemized
     verdict: tuple[str, ...]
 
     @property
     def title(self) -> str:
-        """For a heading."""
+        """Heading."""
         where = {"MRR": "MRR, in overload", "ORR": "ORR, in overload", "overload": "in overload"}.get(self.item.number)
         return where or f"{self.item.number}, at its lower bound"
 
 
 def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
-    """All throughput figures of a test, itemized."""
+    """Return all throughput figures of a test by instance and direction."""
     return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in itemized(result))
 
 

@@ -1,4 +1,4 @@
-"""Header, environments and goals: what was measured, where and when."""
+"""Header of the report, environments, and search goals."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class EnvironmentTable:
 
     heads: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...], bool], ...]
-    """Name, a value per environment, and whether they differ."""
+    """Name, a value per environment, and whether the values differ."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ GOAL_COLUMNS = ("goal", "loss ratio", "exceed ratio", "bounds within", "first tr
 
 
 def facts(contents: Contents) -> tuple[Fact, ...]:
-    """The header's facts."""
+    """Return the lines of the header."""
     rows = [row for row in contents.tests if row.world != PUBLISHED]
     recorded = [row for row in rows if row.recorded]
     others = contents.characterizations
@@ -81,7 +81,7 @@ def _where(row: TestRow) -> str:
 
 
 def _where_records(records: Iterable[Record]) -> Iterator[str]:
-    """A line for each testbed, with what any of its records used."""
+    """One line per testbed, with the components used by any of its records."""
     used: dict[tuple[str, str], set[str]] = {}
     for record in records:
         drivers = (f"{role} {name}" for role, name in record.drivers.items())
@@ -111,7 +111,7 @@ def _revision(environment: Environment) -> str:
 
 
 def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
-    """Earliest and latest of ISO 8601 times; what is none of them is left out."""
+    """Earliest and latest of ISO 8601 times; invalid ones are ignored."""
     times = []
     for stamp in stamps:
         try:
@@ -122,10 +122,10 @@ def _span(stamps: Sequence[str]) -> tuple[datetime, datetime] | None:
 
 
 def environments(known: Mapping[str, Environment], tests: Mapping[str, int]) -> EnvironmentTable | None:
-    """Environments as columns, so that it shows what differs; None without any.
+    """Return environments as columns of a table; None without any.
 
     Args:
-        known: By digest, in the order of the columns.
+        known: Environments by digest, in the order of the columns.
         tests: Number of tests by digest.
     """
     if not known:
@@ -170,7 +170,7 @@ def _environment(environment: Environment) -> dict[str, str]:
 
 
 def profiles(contents: Contents) -> tuple[ProfileView, ...]:
-    """All distinct search profiles."""
+    """Return all distinct search profiles."""
     one_of_each = {(row.profile, row.goals): row.anchor for row in contents.tests if row.recorded and row.profile}
     found = (contents.record(anchor).result.asked.profile for anchor in one_of_each.values())
     return tuple(map(_profile, dict.fromkeys(found)))

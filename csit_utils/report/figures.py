@@ -1,6 +1,6 @@
 """Plotly figures as plain data.
 
-Colours are numbers of the page's palette; the page's script makes them the colours of the light or the dark scheme.
+Colours are indices of the page's palette; the page's script maps them to the light or the dark scheme.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ FACETS = ("service type", "NF size", "vSwitch")
 
 
 def facets(series: Series) -> dict[str, str]:
-    """What readers narrow many maps, lines or bars by."""
+    """Return the properties by which a reader filters maps, lines or bars."""
     return {
         "service type": series.service_type,
         "NF size": series.nf_size or "unknown",
@@ -37,7 +37,7 @@ def facets(series: Series) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with variants that its reader chooses from.
+    """A figure with variants to choose from.
 
     Traces are Plotly's, without colours: `meta.colour` is a number of the palette, the same for the same thing in all
     figures of a page. A trace of type `heatmap` has `meta.scale`, "sequential" (Cividis) or "diverging". Lines of
@@ -54,11 +54,11 @@ class Figure:
     variants: Json
     """`{"data": [traces], "layout": {...}}` by key."""
     facets: tuple[str, ...] = ()
-    """Names by which readers narrow many traces, each a drop-down list: a trace says its values in `meta.facets`,
-    `{"NF size": "1c"}`. Where there are too many lines the page narrows by the last ones at first."""
+    """Names of filters of traces, each a drop-down list: a trace has its values in `meta.facets`,
+    `{"NF size": "1c"}`. With too many lines, the page initially filters by the last ones."""
 
     def payload(self) -> Json:
-        """What the page's script needs."""
+        """Return the data of the page's script."""
         return {
             "title": escape(self.title),
             "simulated": self.simulated,
@@ -69,7 +69,7 @@ class Figure:
 
 
 def density_figure(identity: str, title: str, found: Sequence[Matrix], called: Mapping[Series, str]) -> Figure | None:
-    """Throughput against density, a line per service length or per number of services."""
+    """Return throughput against density, a line per service length or per number of services."""
     if not found:
         return None
     variants: Json = {}
@@ -144,7 +144,7 @@ def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) 
 
 
 def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:
-    """Latency by percentile, a line per load and direction; None without histograms."""
+    """Return latency by percentile, a line per load and direction; None without histograms."""
     known = [row for row in rows if row.histogram]
     instances = sorted({row.instance for row in known})
     choices = [str(instance) for instance in instances]
@@ -169,7 +169,7 @@ def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
             if merged is None:
                 continue
             found = curve(merged)
-            # The page's script works out x and the texts; written here they would be nine tenths of a large page.
+            # The page's script computes x and texts, which would be nine tenths of a large page.
             yield {
                 "type": "scatter",
                 "mode": "lines",
@@ -184,7 +184,7 @@ def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
 
 
 def latency_layout(data: Sequence[Json]) -> Json:
-    """Axes of curves of latency in µs by percentile."""
+    """Return the axes of latency in µs by percentile."""
     values = [value for line in data for value in line["y"]]
     reach = max(line["meta"]["samples"] for line in data)
     marks = [(1.0, "0"), (2.0, "50 %"), (10.0, "90 %")]

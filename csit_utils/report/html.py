@@ -1,4 +1,4 @@
-"""Templates: how numbers are written in them, the marks they share, and the shell around a page."""
+"""Templates with filters for numbers, shared marks, scripts and styles."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -30,8 +30,7 @@ SCRIPTS = (
     *study_files("script", ".js"),
     "addresses",
 )
-"""Files `templates/script/{name}.js`, in the order in which they are put together; `addresses` is last, since it shows
-what the others made."""
+"""Files `templates/script/{name}.js`, in order; `addresses` is last, because it shows what the others create."""
 STYLES = (
     "base",
     "marks",
@@ -47,7 +46,7 @@ STYLES = (
     "narrow",
     "print",
 )
-"""Files `templates/style/{name}.css`; what is for narrow windows and for paper has the last word."""
+"""Files `templates/style/{name}.css`, in order; rules for narrow windows and for print come last."""
 
 
 @cache
@@ -71,29 +70,29 @@ def _environment() -> Environment:
         test_href=test_href,
         verdict_of=verdict_of,
     )
-    # Marks, tips and plots look the same on every page.
+    # Marks, tips and plots, which all pages share.
     shared = environment.get_template("parts.html.j2").module
     environment.globals.update({name: getattr(shared, name) for name in dir(shared) if not name.startswith("_")})
     return environment
 
 
 def fill(template: str, values: Mapping[str, object]) -> Markup:
-    """A template with values in it; text is escaped.
+    """Return a rendered template; text is escaped.
 
     Args:
         template: Path below `templates/`.
-        values: By name; a name that the template asks for and is not there is an error.
+        values: Values by name; a missing name is an error.
     """
     return Markup(_environment().get_template(template).render(values))  # noqa: S704 - escaped by the template
 
 
 @cache
 def script() -> Markup:
-    """The page's script."""
+    """Return the script of pages."""
     return Markup("\n").join(own_file(f"script/{name}.js") for name in SCRIPTS)
 
 
 @cache
 def style() -> Markup:
-    """The page's style sheet."""
+    """Return the style sheet of pages."""
     return Markup("\n").join(own_file(f"style/{name}.css") for name in STYLES)

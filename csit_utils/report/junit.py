@@ -1,4 +1,4 @@
-"""A gate's decision as JUnit XML, which Jenkins and most others show."""
+"""The decision of a gate as JUnit XML."""
 
 import re
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -11,7 +11,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def junit_xml(found: Decision) -> bytes:
-    """One test case per cell: failed where it fell, skipped where it could not be judged."""
+    """Return one test case per cell: failed if it regressed, skipped if it could not be judged."""
     cases = len(found.fallen) + len(found.kept) + len(found.unjudged)
     suite = Element(
         "testsuite", name="gate", tests=str(cases), failures=str(len(found.fallen)), errors="0",
@@ -33,11 +33,11 @@ def _case(suite: Element, name: str) -> Element:
 def _words(change: Change) -> str:
     interval = f"{percent(change.low, signed=True)} to {percent(change.high, signed=True)}"
     return (
-        f"{rate(change.a.mean_pps)} fell to {rate(change.b.mean_pps)}: {percent(change.change, signed=True)}, "
+        f"{rate(change.a.mean_pps)} decreased to {rate(change.b.mean_pps)}: {percent(change.change, signed=True)}, "
         f"95 % interval {interval}; {change.a.runs} and {change.b.runs} runs"
     )
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """Remove characters that XML does not permit."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

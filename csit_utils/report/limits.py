@@ -1,4 +1,4 @@
-"""What the testbed of some tests cannot be above of, from their records."""
+"""Upper bounds of the testbed, from records of tests."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from resources.libraries.python.planning.linerate import line_rate_pps
 
 
 def limits_of(contents: Contents, rows: Sequence[TestRow], frame: str) -> SpeedupLimits:
-    """Line rate of the generator's links, where the topology says it, and the most that the generator offered.
+    """Return the line rate of the generator's links, if the topology has it, and the highest rate that was offered.
 
     Args:
-        contents: Where the record of one of the tests is.
+        contents: Contents with the record of one of the tests.
         rows: Tests of one system.
-        frame: Name of the frame as rows have it.
+        frame: Name of the frame size.
     """
     own = [row for row in rows if row.frame == frame]
     return SpeedupLimits(_line_pps(contents, own), generator_limit(own))
@@ -35,5 +35,5 @@ def _line_pps(contents: Contents, rows: Sequence[TestRow]) -> float | None:
     }
     if not nics or None in {rate_bps for _, rate_bps in nics}:
         return None
-    # Each link carries one direction of what the generator sends; rates of tests are of both together.
+    # Each link carries one direction; rates of tests are the sum of both.
     return line_rate_pps(sum(rate_bps or 0 for _, rate_bps in nics), result.asked.frame)

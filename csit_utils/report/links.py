@@ -1,4 +1,4 @@
-"""Addresses inside the report. Links are written as to one page; the site leads them to the right file."""
+"""Addresses within the report. Links are written as within one page; the site resolves them to files."""
 
 import re
 from functools import lru_cache
@@ -10,17 +10,17 @@ from csit_utils.dataset.rows import TestRow
 
 
 def test_href(row: TestRow) -> str:
-    """To all that is known of a test."""
+    """Return the link to the page of a test."""
     return f"#{row.anchor}"
 
 
 def cell_anchor(series: Series, metric: Metric | Measure, place: tuple[int, int] | None = None) -> str:
-    """Id of a cell of a heat map: `csc-4x2-ndr-64b-1c-vs1-sim-3f2a`, the same in every report of the same series.
+    """Return the id of a cell of a heat map: `csc-4x2-ndr-64b-1c-vs1-sim-3f2a`, equal in all reports of the series.
 
     Args:
-        series: Which matrix.
-        metric: Which of its figures.
-        place: Services and NFs in each; None leaves it out.
+        series: The matrix.
+        metric: The metric.
+        place: Number of services, and NFs per service; None omits them.
     """
     words = (
         series.service_type,
@@ -41,5 +41,5 @@ def _digest(series: Series) -> str:
 
 
 def cell_href(series: Series, metric: Metric, place: tuple[int, int]) -> str:
-    """To a cell of a heat map on the density page."""
+    """Return the link to a cell of a heat map on the density page."""
     return f"#{cell_anchor(series, metric, place)}"

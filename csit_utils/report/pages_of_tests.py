@@ -1,4 +1,4 @@
-"""Pages of single tests: many, alike, and written by several processes where there are several cores."""
+"""Pages of single tests, written by several processes."""
 
 import gc
 import multiprocessing
@@ -14,12 +14,12 @@ TESTS = "tests"
 """Folder of the pages of single tests."""
 _BATCH = 8
 _FEW = 32
-"""Tests up to which another process is not worth its start."""
+"""Tests per process below which another process is not worthwhile."""
 
 
 @dataclass(frozen=True)
 class TestPages:
-    """What all pages of tests share."""
+    """Data shared by all pages of tests."""
 
     __test__ = False  # not a pytest class
 
@@ -28,15 +28,15 @@ class TestPages:
     places: Mapping[str, str]
     """File of each anchor of the site."""
     missing: Mapping[str, str]
-    """What links say that lead nowhere, by anchor."""
+    """Text of links without a target, by anchor."""
     navigation: Sequence[tuple[str, Rendered]]
 
     def write(self, processes: int = 1, progress: Callable[[int, int], None] | None = None) -> None:
-        """Write them all.
+        """Write all pages.
 
         Args:
-            processes: How many at the same time; more than one only for contents in memory, since they are forked.
-            progress: Told how many are written, of how many.
+            processes: Number of processes; more than one only for contents in memory, since they are forked.
+            progress: Called with the number of written pages and the total.
         """
         anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
         (self.folder / TESTS).mkdir(exist_ok=True)
@@ -51,11 +51,11 @@ class TestPages:
         (self.folder / TESTS / f"{anchor}.html").write_text(html, encoding="utf-8")
 
     def _forked(self, anchors: Sequence[str], processes: int) -> Iterator[None]:
-        # The first one fills what is worked out once and kept, so that it is not worked out in each process.
+        # The first page fills caches that the forked processes share.
         self._one(anchors[0])
         yield
         _SHARED.append(self)
-        gc.freeze()  # else a collection would copy all pages of memory that the processes share
+        gc.freeze()  # else a collection would copy the shared memory pages
         try:
             with multiprocessing.get_context("fork").Pool(processes) as pool:
                 yield from pool.imap_unordered(_write, anchors[1:], chunksize=_BATCH)
@@ -65,7 +65,7 @@ class TestPages:
 
 
 _SHARED: list[TestPages] = []
-"""What forked processes find: it is too large to be sent to them."""
+"""Inherited by forked processes: it is too large to be sent to them."""
 
 
 def _write(anchor: str) -> None:

@@ -1,4 +1,4 @@
-"""Panels above each other with one horizontal axis: several quantities of the same things in one figure."""
+"""Figures of several stacked panels with a common horizontal axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ from csit_utils.report.figures import Json
 _PANEL_PX = 210
 """Height of a panel."""
 _GAP = 0.06
-"""Of the figure's height, between two panels."""
+"""Gap between two panels, as a share of the figure's height."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity."""
+    """One quantity over the common axis."""
 
     axis: Json
     """Its vertical axis, as Plotly takes it."""
     traces: Sequence[Json]
-    """With the name that their line has in all panels. Those without any value are left out."""
+    """Traces, named by their line in all panels; those without a value are omitted."""
 
 
 def stacked(panels: Sequence[Panel], across: Json) -> Json:
-    """A variant of a figure, the first panel on top; panels that have nothing to draw are left out.
+    """Return a variant of a figure, the first panel on top; empty panels are omitted.
 
     Args:
         panels: Each with its traces.
-        across: The horizontal axis that they share.
+        across: The common horizontal axis.
     """
     found = [(panel, drawn) for panel in panels if (drawn := [trace for trace in panel.traces if has_values(trace)])]
     layout: Json = {"height": 100 + _PANEL_PX * max(1, len(found))}
@@ -47,5 +47,5 @@ def stacked(panels: Sequence[Panel], across: Json) -> Json:
 
 
 def has_values(trace: Json) -> bool:
-    """Whether a trace has anything to draw."""
+    """Whether a trace has a value."""
     return any(value is not None for value in trace["y"])

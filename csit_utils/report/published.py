@@ -1,4 +1,4 @@
-"""Published figures beside one's own: a table and bars."""
+"""Published figures beside the user's own: a table and bars."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from csit_utils.report.units import digits3, percent
 
 @dataclass(frozen=True)
 class Own:
-    """A figure of one's own."""
+    """A figure of the report's own records."""
 
     view: View
     value: float
@@ -21,13 +21,13 @@ class Own:
 
     @property
     def text(self) -> str:
-        """With its unit."""
+        """The figure with its unit."""
         return f"{digits3(self.value)} {self.unit}".strip()
 
 
 @dataclass(frozen=True)
 class Row:
-    """A published figure, and those of one's own that are like it."""
+    """A published figure, and comparable own figures."""
 
     figure: PublishedFigure
     own: tuple[Own, ...]
@@ -38,13 +38,13 @@ class Row:
         return f"{digits3(self.figure.value)} {self.figure.unit}".strip()
 
     def change(self, own: Own) -> str:
-        """One's own against the published one."""
+        """Return an own figure relative to the published one."""
         return percent(own.value / self.figure.value - 1, signed=True)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A paper on a page."""
+    """The figures of a paper on a page."""
 
     paper: Paper
     rows: tuple[Row, ...]
@@ -62,9 +62,9 @@ def sections(
 
     Args:
         papers: All papers.
-        kind: Of the records.
+        kind: Kind of the records.
         found: The page's records.
-        value: A record's own figure; None where it has none that is like the published one.
+        value: Returns a record's own figure; None if it has no comparable one.
         figures: More plots of a paper.
     """
     made = []
@@ -88,7 +88,7 @@ def _own(
 
 
 def _bars(paper: Paper, kind: str, rows: Sequence[Row]) -> Figure | None:
-    """Published figures and one's own side by side; None where nothing here is like them."""
+    """Published and own figures side by side; None without comparable ones."""
     own = [(row, each) for row in rows for each in row.own]
     if not own:
         return None
@@ -114,14 +114,14 @@ def _bars(paper: Paper, kind: str, rows: Sequence[Row]) -> Figure | None:
         "meta": {"width": 90 + 90 * len(rows)},
     }
     simulated = any(view.simulated for view in views.values())
-    title = f"{first.quantity.capitalize()}: published by {paper.title} and found here"
+    title = f"{first.quantity.capitalize()}: published by {paper.title} and measured here"
     return Figure(
         f"published-{paper.name}-{kind}", title, simulated, (("all",),), {"all": {"data": data, "layout": layout}}
     )
 
 
 def called(view: View, among: Sequence[View]) -> str:
-    """In a legend; by its test where titles are the same."""
+    """Return the name in a legend; the test's name if titles are equal."""
     same = sum(other.title == view.title for other in among) > 1
     name = view.record.test_name if same else view.title
     return f"{name} on {view.record.testbed}{', simulated' * view.simulated}"

@@ -1,4 +1,4 @@
-"""What the newest run of each testbed changed, in lines for the overview."""
+"""Changes in the newest run of each testbed, for the overview."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from csit_utils.report.links import test_href
 from resources.libraries.python.model.result import Environment
 
 _RECENT = 14
-"""Runs of a testbed: a step takes three to be sure of, and a reader may not have looked for some."""
+"""Number of last runs of a testbed: a step takes three to be confirmed, and readers may have missed some."""
 _MOST = 6
-"""Lines of one kind for one testbed; the pages over time have all of them."""
+"""Largest number of lines of one kind per testbed; the trend page has all."""
 
 
 @dataclass(frozen=True)
 class Changed:
-    """One line."""
+    """One change."""
 
     testbed: str
     simulated: bool
@@ -29,7 +29,7 @@ class Changed:
     href: str
     better: bool
     sure: bool = True
-    """A change of the newest night alone may be a night that went wrong."""
+    """False for a change in the newest night only, which may be an outlier."""
 
 
 def changed(
@@ -39,8 +39,8 @@ def changed(
 
     Args:
         history: Runs of density tests.
-        whole: All runs, those with nothing but characterizations included.
-        trends: Of every cell.
+        whole: All runs, including those without density tests.
+        trends: Trends of all cells.
         environments: By digest.
     """
     return list(_changed(history, whole, trends, environments))

@@ -1,4 +1,4 @@
-"""Pages that are written out, and the shell around them."""
+"""Rendered pages, and the HTML shell around them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,29 +19,29 @@ _LINK = re.compile(r'\bhref="#([^"]+)"')
 
 @dataclass(frozen=True)
 class Rendered:
-    """The inside of a page."""
+    """The body of a page."""
 
     name: str
     title: str
     html: Markup
     figures: tuple[Figure, ...]
     count: int = 0
-    """Of what wants attention; the navigation shows it."""
+    """Number shown in the navigation, such as failed tests."""
     packed: Mapping[str, str] = field(default_factory=dict)
-    """What a test's entry unpacks when it is opened (`later.deflated`), by anchor."""
+    """Compressed contents of test entries (`deferred.deflated`), by anchor."""
 
     @property
     def ids(self) -> set[str]:
-        """What can be linked to."""
+        """Return all anchors."""
         return {self.name, *_ID.findall(self.html)}
 
     def linked(self, places: Mapping[str, str], up: str = "", missing: Mapping[str, str] | None = None) -> "Rendered":
-        """The same with links that lead to other files.
+        """Return the page with links to other files.
 
         Args:
-            places: File of each anchor that is elsewhere.
-            up: The way from this page's folder to the one that `places` start from.
-            missing: What to say instead of a link, by anchor, where there is nothing that it could lead to.
+            places: File by anchor, for anchors in other files.
+            up: Relative path from this page's folder to that of `places`.
+            missing: Text instead of a link, by anchor, for anchors without a target.
         """
         missing = missing or {}
 
@@ -60,7 +60,7 @@ class Rendered:
 
 
 def render(page: Page[ReportContents], shown: ReportContents) -> Rendered | None:
-    """A page's inside; None where it has nothing to show."""
+    """Return the body of a page; None if it is empty."""
     values = page.build(shown)
     if values is None:
         return None
@@ -74,13 +74,13 @@ def render(page: Page[ReportContents], shown: ReportContents) -> Rendered | None
 def shell(
     shown: ReportContents, pages: Sequence[Rendered], navigation: Sequence[tuple[str, Rendered]], assets: str = ""
 ) -> str:
-    """A whole HTML file.
+    """Return an HTML file.
 
     Args:
-        shown: What it is about.
-        pages: What is in it, in order.
-        navigation: Links, and the pages they lead to.
-        assets: The way to the folder with style and scripts; empty to put all of it into this file.
+        shown: The contents of the report.
+        pages: Its pages, in order.
+        navigation: Links and their pages.
+        assets: Relative path of the folder with style and scripts; empty: inline.
     """
     return fill(
         "shell.html.j2",

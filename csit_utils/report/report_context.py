@@ -1,4 +1,4 @@
-"""What the pages of one report are made from, worked out once for all of them."""
+"""Data shared by the pages of a report, computed once."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ from csit_utils.studies.registry import measured_rows
 
 
 class Details(StrEnum):
-    """Which tests get a page of their own."""
+    """Tests that get their own page."""
 
     ALL = "all"
     LATEST = "latest"
@@ -29,13 +29,13 @@ class Details(StrEnum):
 
 
 MOST_PAGES = 2_000
-"""Tests up to which each has a page of its own where nobody says otherwise."""
+"""Number of tests up to which each has its own page by default."""
 
 
 class ReportContents:
-    """Contents, and what several pages make of them.
+    """The contents of a report, and data derived from them.
 
-    Pages of what is (density, latency, results) show `latest`; the page of failures takes `rows`, pages that compare
+    Pages of the present state (density, latency, results) show `latest`; the page of failures `rows`, pages over time
     (compare, trend) take `figured`.
     """
 
@@ -48,15 +48,15 @@ class ReportContents:
         compared: tuple[str, str] | None = None,
         papers: Sequence[Paper] = (),
     ) -> None:
-        """Say what is shown.
+        """Choose what is shown.
 
         Args:
             contents: All tests.
-            mean: Show means over all runs where the latest run would be shown.
-            details: Which tests get a page; None: all up to `MOST_PAGES`, then those of the latest runs and those
-                that stand out.
-            compared: Names of the two sides that the compare page begins with; of `History.sides`.
-            papers: Published figures to lay beside characterizations.
+            mean: Show means over all runs instead of the latest run.
+            details: Tests with their own page; None: all up to `MOST_PAGES`, beyond that those of the latest runs and
+                those that stand out.
+            compared: Names of the two initial sides of the compare page, from `History.sides`.
+            papers: Published figures to show beside other studies.
         """
         self.contents = contents
         self.mean = mean
@@ -66,12 +66,12 @@ class ReportContents:
 
     @property
     def rows(self) -> Sequence[TestRow]:
-        """One row per test, of all runs."""
+        """One row per test of all runs."""
         return self.contents.tests
 
     @cached_property
     def runs(self) -> Sequence[Run]:
-        """Runs that `latest` is made of, oldest first; all of them with `mean`."""
+        """Runs of `latest`, oldest first; all runs with `mean`."""
         return self.history.runs if self.mean else latest_runs(self.history)
 
     @cached_property
@@ -81,12 +81,12 @@ class ReportContents:
 
     @cached_property
     def latest_anchors(self) -> Collection[str] | None:
-        """To ask `contents` for rows of the latest tests; None where that is all of them."""
+        """Anchors of the latest tests; None for all."""
         return None if len(self.latest) == len(self.rows) else {row.anchor for row in self.latest}
 
     @cached_property
     def evidence(self) -> Evidence:
-        """Counts by instance and latency of the latest tests, for answers."""
+        """Counts by instance, and latency, of the latest tests, for answers."""
         anchors = self.latest_anchors
         instances, latency = self.contents.instances(anchors), self.contents.latency(anchors)
         return evidence(self.latest, instances, latency, self.contents.refused)
@@ -99,7 +99,7 @@ class ReportContents:
 
     @cached_property
     def relatives(self) -> Mapping[tuple[str, str], str]:
-        """Throughput against 1x1 by test and metric, as the heat maps show it."""
+        """Throughput relative to 1x1 by test and metric, as in the heat maps."""
         return {
             (cell.test, metric.metric): cell.note
             for view in self.systems
@@ -113,17 +113,17 @@ class ReportContents:
 
     @cached_property
     def by_anchor(self) -> Mapping[str, TestRow]:
-        """All tests."""
+        """All tests by anchor."""
         return {row.anchor: row for row in self.rows}
 
     @cached_property
     def changes(self) -> Sequence[Changed]:
-        """What changed against the run before, most important first; empty where there is no run before."""
+        """Changes against the run before, most important first; empty without one."""
         return changed(self.history, self.whole_history, self.trends, self.contents.environments)
 
     @cached_property
     def paged(self) -> Collection[str]:
-        """Anchors of the tests that have a page of their own."""
+        """Anchors of tests with their own page."""
         own = [row for row in self.rows if row.recorded and row.origin == OWN]
         if self._details is Details.NONE:
             return frozenset()
@@ -142,32 +142,32 @@ class ReportContents:
 
     @cached_property
     def figured(self) -> Sequence[TestRow]:
-        """All that is compared and followed over time: tests, and the numbers of characterizations."""
+        """All figures that are compared and followed over time: those of tests and of other studies."""
         return [*self.rows, *measured_rows(self.contents.characterizations)]
 
     @cached_property
     def whole_history(self) -> History:
-        """Runs of each testbed, those with nothing but characterizations included."""
+        """Runs of each testbed, including those without density tests."""
         return history(self.figured)
 
     @cached_property
     def trends(self) -> Sequence[Trend]:
-        """Every cell over its runs."""
+        """Trends of all cells."""
         return trends(self.figured)
 
     @cached_property
     def characterizations(self) -> Sequence[View]:
-        """Sweeps, bursts, chains, sizings and studies, the newest run of each."""
+        """Records of other studies, the newest of each."""
         return views(self.contents.characterizations)
 
     @cached_property
     def simulated(self) -> bool:
-        """Whether any result came from a model."""
+        """Whether any result is simulated."""
         return any(row.simulated for row in self.rows) or any(view.record.simulated for view in self.characterizations)
 
     @cached_property
     def measured(self) -> bool:
-        """Whether any result came from real packets."""
+        """Whether any result is measured."""
         return any(row.simulated is False and row.world != PUBLISHED for row in self.rows) or any(
             not view.record.simulated for view in self.characterizations
         )

@@ -1,4 +1,4 @@
-"""Which runs the figures of a page are of, in a sentence for each testbed."""
+"""Runs shown on a page, in a sentence per testbed."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from csit_utils.report.report_context import ReportContents
 
 
 def runs_shown(shown: ReportContents) -> Sequence[str]:
-    """What a reader has to know where there is more than one run of a testbed; empty where there is not."""
+    """Return a sentence for each testbed with several runs."""
     chosen = {run.name for run in shown.runs}
     found = []
     for testbed in shown.history.testbeds:
@@ -20,7 +20,7 @@ def runs_shown(shown: ReportContents) -> Sequence[str]:
 
 
 def newest_first(rows: Sequence[TestRow], history: History) -> list[TestRow]:
-    """The same tests, those of the newest run first; tests of no run are last."""
+    """Return the tests of the newest run first; those without a run last."""
     places = {row.anchor: number for number, run in enumerate(history.runs) for row in run.rows}
     return sorted(rows, key=lambda row: -places.get(row.anchor, -1))
 
@@ -30,6 +30,6 @@ def _sentence(testbed: TestbedKey, own: Sequence[Run], every: Sequence[Run], *, 
         return f"{testbed.name}: cells are means over {len(every)} runs, {every[0].name} to {every[-1].name}."
     names = ", ".join(run.name for run in own)
     if len(own) == len(every):
-        return f"{testbed.name}: {len(own)} runs that measured different tests, taken together ({names})."
+        return f"{testbed.name}: {len(own)} runs of different tests, combined ({names})."
     run = "the latest run" if len(own) == 1 else "the latest runs"
-    return f"{testbed.name}: {run}, {names}; {len(every) - len(own)} earlier runs are among the pages over time."
+    return f"{testbed.name}: {run}, {names}; {len(every) - len(own)} earlier runs are on the trend page."

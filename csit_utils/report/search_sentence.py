@@ -1,4 +1,4 @@
-"""How a test was searched, in one sentence: algorithm, where it started from, and how many trials ended early."""
+"""The search of a test in one sentence: algorithm, prior, aborted trials."""
 
 from csit_utils.report.units import seconds
 from resources.libraries.python.model.goal import Prior, SearchRecord
@@ -13,7 +13,7 @@ _NAMES = {
 
 
 def searched(record: SearchRecord | None) -> str:
-    """The sentence; empty where there was no search, or the record does not tell."""
+    """Return the sentence; empty without a search, or if the record has no data on it."""
     if record is None:
         return ""
     name = _NAMES[record.algorithm]

@@ -1,4 +1,4 @@
-"""The way of a search: the load of every trial in its order, as a small drawing."""
+"""Search steps: the load of every trial in order, as a small plot."""
 
 import math
 from dataclasses import dataclass
@@ -18,13 +18,14 @@ class Dot:
     x: float
     y: float
     kind: str
-    """`none` lost, `some` within the ratio of `SearchPath.number`, `much` above it, `limited` generator."""
+    """Loss: `none`, `some` within the loss ratio of `SearchPath.number`, `much` above it; or `limited` by the
+    generator."""
     tip: str
 
 
 @dataclass(frozen=True)
 class LevelLine:
-    """What the search found, as a line across."""
+    """A result of the search, as a horizontal line."""
 
     y: float
     text: str
@@ -41,11 +42,11 @@ class SearchPath:
     low: str
     high: str
     number: str
-    """PDR or SOAK, whose loss ratio tells little loss from much."""
+    """PDR or SOAK, whose loss ratio separates `some` from `much` loss."""
 
 
 def search_path(result: DensityRecord) -> SearchPath | None:
-    """The drawing; None for less than three search trials with a load."""
+    """Return the plot; None for fewer than three search trials with a load."""
     trials = [
         trial for trial in result.trials if trial.trial.purpose in ("search", "soak") and trial.trial.load_pps > 0
     ]
@@ -81,7 +82,7 @@ def search_path(result: DensityRecord) -> SearchPath | None:
 
 
 def _apart(levels: tuple[LevelLine, ...]) -> tuple[LevelLine, ...]:
-    """Levels whose texts would lie on each other share one text."""
+    """Merge the labels of levels that would overlap."""
     if len(levels) == 2 and abs(levels[0].y - levels[1].y) < _TEXT_HEIGHT:
         return (LevelLine(levels[0].y, ""), LevelLine(levels[1].y, f"{levels[0].text}, {levels[1].text}"))
     return levels

@@ -1,4 +1,4 @@
-"""Series that may stand beside each other: one system, frame size, search profile and goals."""
+"""Blocks of comparable series: with the same system, frame size, search profile and goals."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
@@ -16,10 +16,10 @@ _T = TypeVar("_T", bound=_OfSeries)
 
 
 def blocks_of(found: Iterable[_T]) -> list[tuple[str, list[_T]]]:
-    """Heading and parts of each block, in order.
+    """Return heading and items of each block, in order.
 
     Args:
-        found: Something of each series.
+        found: An item of each series.
     """
     blocks: dict[object, list[_T]] = {}
     for each in found:

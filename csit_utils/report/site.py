@@ -1,4 +1,4 @@
-"""The report: a folder of pages that needs no server and no network, or the same in one file."""
+"""The report as a folder of pages or as one file; needs no server and no network."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from csit_utils.report.tests_shown import all_rendered
 
 
 def single_file(shown: ReportContents) -> str:
-    """All pages and all tests as one HTML file."""
+    """Return all pages and all tests as one HTML file."""
     pages = list(_pages(shown))
     if shown.paged:
         place = next(number for number, page in enumerate(pages) if page.name == "results") + 1
@@ -33,13 +33,13 @@ def write_site(
     """Write a page per subject and one per test.
 
     Args:
-        shown: What it is about.
-        folder: Where to; made if it is not there. Pages of the same names are replaced.
-        processes: How many write pages of tests at the same time; more than one only for contents in memory.
-        progress: Told how many pages of tests are written, of how many.
+        shown: The contents of the report.
+        folder: Output folder, created if missing. Existing pages are replaced.
+        processes: Number of processes that write pages of tests; more than one only for contents in memory.
+        progress: Called with the number of written pages of tests and the total.
 
     Returns:
-        The page to open first.
+        The path of the start page.
     """
     pages = list(_pages(shown))
     assets = folder / "assets"
@@ -48,7 +48,7 @@ def write_site(
     (assets / "report.js").write_text(script(), encoding="utf-8")
     (assets / "plotly.js").write_text(get_plotlyjs(), encoding="utf-8")
     files = {page.name: "index.html" if page is pages[0] else f"{page.name}.html" for page in pages}
-    # A failed test has a line among the failures as well; its own page says more.
+    # A failed test is also on the page of failures; prefer its own page.
     places = {anchor: files[page.name] for page in pages for anchor in page.ids}
     places |= {anchor: f"{TESTS}/{anchor}.html" for anchor in shown.paged}
     missing = _missing(shown, places)
@@ -69,12 +69,12 @@ def _pages(shown: ReportContents) -> Iterator[Rendered]:
 
 
 def _missing(shown: ReportContents, places: Mapping[str, str]) -> Mapping[str, str]:
-    """What links to tests say that nothing in the report is about."""
+    """Text of links to tests without a page."""
     return {
-        row.anchor: f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} tells of it;"
+        row.anchor: f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} shows it;"
         "\n./csit report --details all writes a page for every test."
         if row.recorded and row.origin == OWN
-        else f"{row.test_name}: all that is known of it is in this report."
+        else f"{row.test_name}: this page has all data on it."
         for row in shown.figured
         if row.anchor not in places
     }

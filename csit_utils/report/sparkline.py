@@ -1,4 +1,4 @@
-"""A series over nights as a small drawing: inline SVG, so that hundreds of them cost little and print."""
+"""Sparklines of series over nights as inline SVG, so that hundreds are cheap and can be printed."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from markupsafe import Markup
 WIDTH, HEIGHT = 150, 34
 _MARGIN = 5.0
 _LEAST_SPAN = 0.06
-"""Of the middle value: noise of a quiet cell does not fill the drawing."""
+"""Least range of the axis relative to the middle value, so that small noise does not fill the plot."""
 
 _Place = Callable[[float], float]
 
 
 @dataclass(frozen=True)
 class LevelSpan:
-    """Where a series stayed."""
+    """A level of a series."""
 
     first: int
     last: int
-    """Night, included."""
+    """Last night, inclusive."""
     value: float
 
 
@@ -31,7 +31,7 @@ class Mark:
     value: float
     up: bool
     suspected: bool = False
-    """Too fresh to be told from a night that went wrong."""
+    """Not confirmed yet: may be an outlier."""
 
 
 def sparkline(
@@ -40,13 +40,13 @@ def sparkline(
     marks: Iterable[Mark] = (),
     failed: Iterable[int] = (),
 ) -> Markup:
-    """Draw a series.
+    """Return the SVG of a series.
 
     Args:
         values: One per night in the order of time; None is a gap.
         levels: Drawn as a step line.
-        marks: Triangles that point where it went, open ones where it is only suspected.
-        failed: Nights whose test did not pass: a tick each.
+        marks: Triangles in the direction of the change, open ones if suspected.
+        failed: Nights whose test did not pass, each a tick.
     """
     known = [value for value in values if value is not None]
     if not known:
@@ -79,7 +79,7 @@ def _reach(known: Sequence[float]) -> tuple[float, float]:
 
 
 def _line(values: Sequence[float | None], x: _Place, y: _Place) -> str:
-    """A path with a gap where nothing is known; a lone night is a dot."""
+    """A path with gaps; a single night is a dot."""
     parts, pen = [], False
     for index, value in enumerate(values):
         if value is not None:
@@ -98,11 +98,11 @@ def _ticks(failed: Iterable[int], count: int) -> Iterator[str]:
 
 
 def _at(value: float) -> str:
-    """A coordinate in a tenth of a pixel, as short as it goes."""
+    """A coordinate with 0.1 pixel resolution, as short text."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def _svg(parts: Iterable[str]) -> Markup:
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true"'
-    # Numbers and our own words only.
+    # Contains numbers and constants only, so it needs no escaping.
     return Markup(f'<svg class="spark" {box}>{"".join(parts)}</svg>')  # noqa: S704

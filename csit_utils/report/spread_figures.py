@@ -1,4 +1,4 @@
-"""Box plots of cells that were measured several times."""
+"""Box plots of repeated runs of cells."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -12,16 +12,16 @@ AGAINST = "against the median"
 RATES = "rates"
 _LEAST_PX = 100
 _BOX_PX = 22
-"""Room that a box needs for its label."""
+"""Width of a box with its label."""
 
 
 def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats]]) -> Figure | None:
-    """A box with all its points for every level of every cell.
+    """Return a figure with a box and its points for every level of every cell.
 
-    Series, metric, and rates or their distance from the median are chosen.
+    Its reader selects series, metric, and rates or their distance from the median.
 
     Args:
-        identity: For the page's script.
+        identity: Id for the page's script.
         title: Of the figure.
         found: Repeated cells by the name of their series, all of one system.
     """
@@ -45,7 +45,7 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
 
 
 def place(each: Repeats) -> str:
-    """Name of a cell along the axis, with the nights of its level where it has several: `to 11-12`, `from 11-13`."""
+    """Return the name of a cell on the axis, with nights if it has several levels: `to 11-12`, `from 11-13`."""
     cell = f"{each.cell.nf_chains}x{each.cell.nf_nodes}"
     if each.levels == 1:
         return cell
@@ -57,7 +57,7 @@ def place(each: Repeats) -> str:
 
 
 def level_text(each: Repeats) -> str:
-    """The nights of a level: `11-01 to 11-12`, with years where they differ."""
+    """Return the nights of a level: `11-01 to 11-12`, with years if they differ."""
     if each.nights is None:
         return f"level {each.level} of {each.levels}"
     first, last = each.nights
@@ -65,7 +65,7 @@ def level_text(each: Repeats) -> str:
 
 
 def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], axis: str) -> Json:
-    """Boxes of cells, each with what its rates are multiplied by and what is added then."""
+    """Boxes of cells, whose rates are scaled by a factor and an offset each."""
 
     def scaled(values: Iterable[float]) -> list[float]:
         return [_short(value * by + more) for value, (by, more) in zip(values, scales, strict=True)]
@@ -97,7 +97,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
     }
     counts = {each.box.count for each in chosen}
     runs = f", {min(counts)} runs each" if len(counts) == 1 else ""
-    # The number of runs above each box where it is not the same: a box of three is no more than its points.
+    # Show the number of runs above each box if it varies.
     tops = scaled(max(figure.value_pps for figure in each.figures) for each in chosen)
     marks = [
         {
@@ -126,7 +126,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
 
 
 def _short(value: float) -> float:
-    """Five digits: more are no picture, and a page has many."""
+    """Round to five digits, to keep pages small."""
     return float(f"{value:.5g}")
 
 

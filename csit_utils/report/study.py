@@ -18,11 +18,11 @@ class Page(Generic[ContextT]):
     """Page of the report: a file of its own in a site, a section of the single page otherwise."""
 
     name: str
-    """Of its file, without `.html`."""
+    """Name of its file without `.html`."""
     title: str
-    """In the navigation."""
+    """Title in the navigation."""
     build: Callable[[ContextT], Mapping[str, object] | None]
-    """Values for the template `pages/{name}.html.j2`; None where there is nothing to show.
+    """Returns values for the template `pages/{name}.html.j2`; None if there is nothing to show.
 
     `figures` among them is a list of `Figure`; `count` is a number of items that need attention, for the navigation.
     """
@@ -30,14 +30,14 @@ class Page(Generic[ContextT]):
 
 @dataclass(frozen=True)
 class View:
-    """One characterization on its page."""
+    """One record on its page."""
 
     item: Characterized
     title: str
     """The service, and what distinguishes it from others on the page."""
     headline: str
     older: int
-    """Earlier runs of the same, which are not shown."""
+    """Number of earlier repetitions, which are not shown."""
 
     @property
     def anchor(self) -> str:
@@ -67,7 +67,7 @@ class View:
 
     @property
     def command(self) -> str | None:
-        """Command that runs the test again; None where the record does not say."""
+        """Command that runs the test again; None if it is not recorded."""
         rerun = self.record.rerun
         # A chain is predicted from tests of the same suite that come before it.
         name = None if self.record.kind == "chain" else self.record.test_name
@@ -89,7 +89,7 @@ def no_lines(_record: object) -> Iterable[str]:
 
 
 def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
-    """No number that is compared or followed over time."""
+    """No quantity that is compared or followed over time."""
     return iter(())
 
 
@@ -100,30 +100,30 @@ def no_tables(_record: object) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class RecordKind:
-    """How records of one kind are read."""
+    """Declaration of a kind of records."""
 
     kind: str
     name: str
-    """For a heading: `Chain study`."""
+    """Name in headings: `Chain study`."""
     title: Callable[[Any], str]
     """The subject of a record: `firewall, 64B, 1c`."""
     headline: Callable[[Characterized], str]
     """The result in one sentence."""
     identity: Callable[[Any], object]
-    """What was measured: a later record with the same identity is a repetition. None where the record has no result."""
+    """Identity of the subject: a later record with the same identity is a repetition. None without a result."""
     lines: Callable[[Any], Iterable[str]] = no_lines
     """Details for `show --why`."""
     warnings: Callable[[Any], Iterable[str]] = no_lines
-    """Beyond those of the record itself."""
+    """Further warnings."""
     measured: Callable[[Characterized], Iterator[MeasuredRow]] = no_measures
-    """Numbers that are compared and followed over time."""
+    """Quantities that are compared and followed over time."""
     tables: Callable[[Any], Mapping[str, str]] = no_tables
     """Texts of CSV files, by their names."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What one study adds to reports and to the command line.
+    """Declaration of a study for reports and the command line.
 
     Its folder has a module `study` with one of these as `STUDY`; templates, styles and scripts are in its folder
     `templates`, and each module of its folder `commands` is a command.

@@ -11,7 +11,7 @@ TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
 
 
 def html_templates() -> Environment:
-    """For templates of HTML: values are escaped, and one that is missing is an error."""
+    """Return the environment of HTML templates: values are escaped, missing ones are errors."""
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -22,11 +22,11 @@ def html_templates() -> Environment:
 
 
 def own_file(name: str) -> Markup:
-    """Return a style sheet or script of this project, as it is."""
+    """Return a style sheet or script of this project without escaping."""
     path = next(found for folder in TEMPLATES if (found := folder / name).is_file())
     return Markup(path.read_text(encoding="utf-8"))  # noqa: S704 - our own file
 
 
 def study_files(folder: str, suffix: str) -> tuple[str, ...]:
-    """Names of scripts or styles in the folders of studies, without their suffix."""
+    """Return the names of scripts or styles in the folders of studies, without suffix."""
     return tuple(path.stem for each in TEMPLATES[1:] for path in sorted((each / folder).glob(f"*{suffix}")))

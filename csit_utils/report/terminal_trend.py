@@ -1,17 +1,17 @@
-"""A history in one line of a terminal."""
+"""Sparklines of trends on a terminal."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 GAP = "·"
-"""For a run without a figure."""
+"""A run without a figure."""
 LEAST_RANGE = 0.05
-"""Of the heights, relative to the largest figure: noise is not to look like a mountain range."""
+"""Least range of heights relative to the largest figure, so that small noise looks flat."""
 
 
 def history(points: Sequence[tuple[datetime, float]], gaps: Sequence[datetime] = ()) -> str:
-    """One character per run, in the order of time; heights go from the least figure to the largest one."""
+    """Return one character per run in the order of time; heights scale from the lowest to the highest figure."""
     if not points:
         return ""
     values = [value for _, value in points]

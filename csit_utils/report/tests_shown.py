@@ -1,4 +1,4 @@
-"""Each test with all that is known of it."""
+"""Sections of single tests."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -16,11 +16,11 @@ from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.testview import TestView, view_of
 
 _MOST_PLAIN = 20
-"""Tests in one page whose insides are there as they are: to be found by searching, and without a script."""
+"""Number of tests on one page up to which their contents are not compressed, so that search and no-script work."""
 
 
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
-    """One at a time: a record with its trials is large."""
+    """Yield the views of tests one at a time, since records with trials are large."""
     for anchor in anchors:
         item = shown.contents.record(anchor)
         alone = Dataset(recorded=[item])
@@ -28,14 +28,14 @@ def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
 
 
 def rendered(shown: ReportContents, anchor: str) -> Rendered:
-    """The page of one test."""
+    """Return the page of one test."""
     (view,) = views(shown, [anchor])
     html = _entry(view, _body(shown, view, packed=False), alone=True)
     return Rendered(anchor, view.row.test_name, html, view.figures)
 
 
 def all_rendered(shown: ReportContents) -> Rendered:
-    """All tests in one page. Where there are many, each is unpacked when it is opened."""
+    """Return all tests on one page. If there are many, each is unpacked on demand."""
     anchors = [row.anchor for row in newest_first(shown.rows, shown.history) if row.anchor in shown.paged]
     packed = len(anchors) > _MOST_PLAIN
     entries: list[Markup] = []

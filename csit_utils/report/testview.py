@@ -1,4 +1,4 @@
-"""What the page shows of one test."""
+"""Values for the page of one test."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from resources.libraries.python.model.result import Verdict, l1_bps
 
 @dataclass(frozen=True)
 class GoalView:
-    """One line of a test's answers."""
+    """One line of the table of results."""
 
     name: str
     definition: str
@@ -48,7 +48,7 @@ class LatencyView:
     sent: int | None
     received: int | None
     figures: tuple[float | None, ...]
-    """Minimum, 50, 90, 99, 99.9 percent, maximum."""
+    """Minimum, percentiles 50, 90, 99 and 99.9, maximum."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,15 @@ class TestView:
     trials: tuple[TrialRow, ...]
     path: SearchPath | None
     searched: str
-    """How it was searched, in a sentence; empty where nothing was or the record does not tell."""
+    """The search in a sentence; empty without a search, or if not recorded."""
     deviations: tuple[Deviation, ...]
-    """From the MLRsearch specification; empty where the record does not tell."""
+    """Deviations from the MLRsearch specification; empty if not recorded."""
     shares: tuple[Shares, ...]
     loss: LossView | None
     latency_verdict: tuple[str, ...]
     latency_evidence: tuple[str, ...]
     p99_ns: int | None
-    """The worst p99 of all instances and directions at half of PDR, or of the soak rate."""
+    """The worst p99 over instances and directions at 50 % of PDR or of the soak rate."""
     capsule: Capsule
     suite_id: str
     warnings: tuple[str, ...]
@@ -96,7 +96,7 @@ def view_of(
     latencies: Sequence[LatencyRow],
     trials: Sequence[TrialRow],
 ) -> TestView:
-    """Collect all that the page shows of a test."""
+    """Return the values for the page of a test."""
     result = item.result
     cell = result.asked.cell
     title = f"{cell.service_type} {cell.nf_chains}x{cell.nf_nodes} {frame_text(result.asked.frame)}: latency"
@@ -127,12 +127,12 @@ def view_of(
 
 
 def p99_at_half_pdr(rows: Sequence[LatencyRow]) -> int | None:
-    """The worst p99 of all instances and directions at 50 % of PDR, or of the soak rate."""
+    """Return the worst p99 over instances and directions at 50 % of PDR or of the soak rate, in nanoseconds."""
     return max((row.p99_ns for row in rows if row.load in HALF_LOADS and row.p99_ns is not None), default=None)
 
 
 def bounds_text(row: TestRow, metric: Metric) -> str:
-    """A figure in one short text: the lower bound, marked where it is a limit only."""
+    """Return a figure as short text: the lower bound, marked if there is no upper or no lower one."""
     found = bounds(row, metric)
     if found is None:
         return DASH
@@ -144,7 +144,7 @@ def bounds_text(row: TestRow, metric: Metric) -> str:
 
 
 def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
-    """Both bounds in one unit, `206` and `207 kpps`; the second one is empty where there are no two."""
+    """Return both bounds in one unit, `206` and `207 kpps`; the second is empty if there is only one."""
     found = bounds(row, metric)
     if found is None or found.lower is None or found.upper is None or found.lower == found.upper:
         return bounds_text(row, metric), ""
@@ -178,7 +178,7 @@ def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
         if found is not None:
             spread = f" ± {rate(found.stdev_pps)}" if found.stdev_pps is not None else ""
             trials = len(found.receive_rates_pps)
-            definition = f"{trials} trials, {rate(found.offered_pps)} offered, whatever is lost"
+            definition = f"{trials} trials, {rate(found.offered_pps)} offered, at any loss"
             text = f"{rate(found.mean_pps)}{spread}"
             said = _said(result.verdict, name)
             views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *said))
@@ -222,7 +222,7 @@ def _latency(row: LatencyRow) -> LatencyView:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """Unknown where one of them is."""
+    """Sum of counts; None if one is unknown."""
     total = 0
     for count in counts:
         if count is None:
@@ -232,7 +232,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 
 def _merged(rows: Sequence[LatencyRow]) -> list[LatencyView]:
-    """All instances together, where there are several."""
+    """Merged latency of all instances, if there are several."""
     if len({row.instance for row in rows}) < 2:
         return []
     views = []

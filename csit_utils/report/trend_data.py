@@ -1,4 +1,4 @@
-"""Trends as data for the large drawing, which the page's script makes of a cell when it is chosen."""
+"""Trends as data for the large plot that the page's script draws of a selected cell."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from csit_utils.report.units import percent
 def payload(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> Json:  # fmt: skip
-    """What the page's script needs for the large drawing. Rates with four digits: nobody sees the fifth."""
+    """Return the data of the large plot. Rates have four digits, more than are visible."""
     systems = list(lines)
     marks: dict[Cell, list[list[object]]] = {}
     for event in found:
@@ -66,27 +66,27 @@ def _cell(
 
 
 def describe(trend: Trend, failed: int) -> str:
-    """The state of a cell in a sentence or two."""
+    """Return the state of a cell in a sentence or two."""
     figures = f"{len(trend.figures)} runs"
     texts = {
-        State.TOO_FEW: f"{figures}: too few to tell a step from noise",
+        State.TOO_FEW: f"{figures}: too few to distinguish a step from noise",
         State.STEADY: f"{figures}, no step",
         State.TWO_BANDS: "",
-        State.DRIFT: f"{figures}: it drifts",
+        State.DRIFT: f"{figures}, drifting",
     }
     level = partial(amount, trend.cell.metric, trend.cell.series)
     text = texts.get(trend.state, f"{figures}, {len(trend.steps)} step{'s' if len(trend.steps) > 1 else ''}")
     if trend.bands is not None:
         text = (
             f"{figures} in two bands: {level(trend.bands.upper)} and, in {percent(trend.bands.lower_share)} of them, "
-            f"{level(trend.bands.lower)}. A fall from one to the other is no regression"
+            f"{level(trend.bands.lower)}. A change between the bands is no regression"
         )
     if trend.drift is not None:
         text += f" by {percent(trend.drift.change, signed=True)} over all"
     if trend.suspected is not None:
-        text += f"; the newest differs by {percent(trend.suspected, signed=True)}: more runs will tell"
+        text += f"; the newest differs by {percent(trend.suspected, signed=True)}: not confirmed yet"
     if trend.outliers:
-        text += f"; {len(trend.outliers)} far from all others"
+        text += f"; {len(trend.outliers)} outlier{'s' if len(trend.outliers) > 1 else ''}"
     missing = len(trend.gaps) - failed
     text += f"; did not pass in {failed} run{'s' if failed > 1 else ''}" if failed else ""
     text += f"; not measured in {missing}" if missing > 0 else ""
@@ -94,7 +94,7 @@ def describe(trend: Trend, failed: int) -> str:
 
 
 def _anchors(trend: Trend) -> list[str]:
-    """What the anchors of all tests begin with, and how each goes on: they differ in their digests."""
+    """Common prefix of the anchors of all tests, then the rest of each: they differ in their digests."""
     parts = [each.row.anchor.rpartition("-") for each in trend.figures]
     if len({head for head, _, _ in parts}) == 1:
         return [f"{parts[0][0]}-", " ".join(tail for _, _, tail in parts)]

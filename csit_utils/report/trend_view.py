@@ -1,4 +1,4 @@
-"""Trends as small drawings in groups, and as data for the large one."""
+"""Groups of sparklines of trends, and data of the large plot."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,21 +25,21 @@ _WORDS = {State.TOO_FEW: "too few runs", State.TWO_BANDS: "two bands"}
 
 @dataclass(frozen=True)
 class SmallTrend:
-    """A cell's drawing."""
+    """The sparkline of a cell."""
 
     address: str
     name: str
     spark: Markup
     latest: str
     kinds: tuple[str, ...]
-    """Classes: its state, and whether something is suspected."""
+    """CSS classes: its state, and whether a change is suspected."""
     note: str
-    """The change in a word or two; empty for a steady cell."""
+    """The change as short text; empty for a steady cell."""
 
 
 @dataclass(frozen=True)
 class TrendGroup:
-    """Cells of one series of runs, service type and metric; of characterizations those of a metric."""
+    """Cells of one series, service type and metric; of other studies those of a metric."""
 
     system: System
     title: str
@@ -48,7 +48,7 @@ class TrendGroup:
 
 
 class Timeline:
-    """Runs of a system, and which of its tests did not pass in them."""
+    """Runs of a system, and the tests that did not pass in them."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
@@ -60,18 +60,18 @@ class Timeline:
                     self._bad.setdefault((row.run, row.service_type, row.nf_chains, row.nf_nodes), []).append(row)
 
     def number(self, row: TestRow) -> int:
-        """Of the run that a test is of."""
+        """Return the number of the run of a test."""
         return self._numbers[row.run]
 
     def values(self, trend: Trend) -> list[float | None]:
-        """The last figure of each run; None where there is none."""
+        """Return the last figure of each run; None without one."""
         found: list[float | None] = [None] * len(self.runs)
         for each in trend.figures:
             found[self.number(each.row)] = each.value_pps
         return found
 
     def failed(self, cell: Cell) -> dict[int, TestRow]:
-        """Tests that were to find a cell's figure and did not pass, by the number of their run."""
+        """Return tests for a figure of a cell that did not pass, by number of the run."""
         sizes = {(cell.series.nf_size, cell.series.vs_dtc), (None, None)}
         return {
             number: row
@@ -84,7 +84,7 @@ class Timeline:
 
 
 def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timeline]:
-    """The timeline of each system that a trend is of."""
+    """Return the timelines of all systems with a trend."""
     found = {}
     for system in dict.fromkeys(trend.cell.series.system for trend in trends):
         testbed = next(
@@ -100,7 +100,7 @@ def timelines(history: History, trends: Iterable[Trend]) -> dict[System, Timelin
 def trend_groups(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> list[TrendGroup]:
-    """All cells in the groups in which they are shown."""
+    """Return all cells in groups as shown."""
     by_cell: dict[Cell, list[CellEvent]] = {}
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
@@ -109,7 +109,7 @@ def trend_groups(
 
     def place(trend: Trend) -> tuple[System, str, int]:
         series = trend.cell.series
-        # Characterizations are of many services with a number or three each.
+        # Other studies have many services with one to three quantities each.
         kind = "" if isinstance(trend.cell.metric, Measure) else series.service_type
         return series.system, kind, metrics.index(trend.cell.metric)
 
@@ -162,7 +162,7 @@ def _note(trend: Trend) -> str:
 
 
 def levels_of(trend: Trend) -> list[tuple[int, int, float]]:
-    """Index of the first and of the last figure of each level, and the level; two flat lines for two bands."""
+    """Return first index, last index and value of each level; two constant levels for two bands."""
     if trend.bands is not None:
         last = len(trend.figures) - 1
         return [(0, last, trend.bands.upper), (0, last, trend.bands.lower)]

@@ -1,11 +1,11 @@
-"""Numbers for people: three significant digits and a unit. Files for machines keep raw numbers."""
+"""Formatted quantities: three significant digits and a unit. CSV and JSON have raw values."""
 
 import math
 from collections.abc import Sequence
 from decimal import Decimal
 
 DASH = "\N{EN DASH}"
-"""For what is unknown."""
+"""An unknown value."""
 MINUS = "\N{MINUS SIGN}"
 
 _DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -13,11 +13,11 @@ _TIME = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def digits3(value: float) -> str:
-    """Three significant digits without an exponent: `0.0312`, `1.24`, `212`, `4120`."""
+    """Return three significant digits without an exponent: `0.0312`, `1.24`, `212`, `4120`."""
     if value == 0:
         return "0"
     magnitude = math.floor(math.log10(abs(value)))
-    # Rounding may carry into the next decade: 9.996 is 10.0, not 10.00.
+    # Rounding may reach the next decade: 9.996 is 10.0, not 10.00.
     magnitude = math.floor(math.log10(abs(round(value, 2 - magnitude))))
     text = f"{round(value, 2 - magnitude):.{max(0, 2 - magnitude)}f}"
     return text.replace("-", MINUS)
@@ -27,29 +27,29 @@ def _scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str)
     if value is None or not math.isfinite(value):
         return DASH
     for factor, prefix in scales:
-        # 999,600 reads 1.00 M and not 1000 k: what counts is the number after rounding.
+        # Choose the prefix after rounding: 999,600 is 1.00 M, not 1000 k.
         if abs(value) / factor >= 0.9995:
             return f"{digits3(value / factor)} {prefix}{unit}"
     return f"{digits3(value)} {scales[-1][1]}{unit}"
 
 
 def rate(value_pps: float | None) -> str:
-    """A packet rate: `212 kpps`."""
+    """Return a packet rate: `212 kpps`."""
     return _scaled(value_pps, _DECIMAL, "pps")
 
 
 def bandwidth(value_bps: float | None) -> str:
-    """A bandwidth: `1.43 Gbit/s`."""
+    """Return a bandwidth: `1.43 Gbit/s`."""
     return _scaled(value_bps, _DECIMAL, "bit/s")
 
 
 def latency(value_ns: float | None) -> str:
-    """A time given in nanoseconds: `36.0 µs`."""
+    """Return a time from nanoseconds: `36.0 µs`."""
     return _scaled(value_ns, _TIME, "")
 
 
 def seconds(value_s: float | None) -> str:
-    """A duration: `350 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return a duration: `350 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`."""
     if value_s is None or not math.isfinite(value_s):
         return DASH
     if value_s >= 1 and value_s < 120:
@@ -63,12 +63,12 @@ def seconds(value_s: float | None) -> str:
 
 
 def memory(value_bytes: int | None) -> str:
-    """An amount of memory: `7.75 GiB`."""
+    """Return an amount of memory: `7.75 GiB`."""
     return DASH if value_bytes is None else f"{digits3(value_bytes / 2**30)} GiB"
 
 
 def percent(ratio: float | None, *, signed: bool = False) -> str:
-    """A ratio as percent: `85 %`, `0.5 %`; with `signed`, `+15 %`."""
+    """Return a ratio in percent: `85 %`, `0.5 %`; with `signed`, `+15 %`."""
     if ratio is None or not math.isfinite(ratio):
         return DASH
     value = ratio * 100
@@ -79,7 +79,7 @@ def percent(ratio: float | None, *, signed: bool = False) -> str:
 
 
 def common_unit(values_pps: Sequence[float]) -> tuple[float, str]:
-    """Divisor and unit for numbers that stand side by side, so that they can be compared at a glance."""
+    """Return a common divisor and unit for rates shown side by side."""
     largest = max(values_pps, default=0.0)
     for factor, prefix in _DECIMAL:
         if largest / factor >= 0.9995:

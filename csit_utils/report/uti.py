@@ -1,9 +1,10 @@
-"""FD.io CSIT's result files (`*.info.json`, model 1.5.1), which its dashboard C-Dash is fed with.
+"""FD.io CSIT's result files (`*.info.json`, model 1.5.1), the input of its dashboard C-Dash.
 
-Names follow what the dashboard takes apart: `tests.vpp.perf.AREA.SUITE.TEST`, with the suite
+Names have the parts that the dashboard parses: `tests.vpp.perf.AREA.SUITE.TEST`, with the suite
 `2n-NIC-[DRIVER-]SUITE_ID-TYPE` and the test `FRAME-CORES-[DRIVER-]SUITE_ID-TYPE`. Rates are aggregates of both
 directions, bandwidths L1, latencies microseconds. A rate that was found is the one that was forwarded (conditional
-throughput), as in CSIT's model since 1.5. A test whose figures that model cannot hold has the result type `unknown`.
+throughput), as in CSIT's model since 1.5. A test with figures that the model does not cover has the result type
+`unknown`.
 """
 
 import re
@@ -42,7 +43,7 @@ _NIC_CODES = {
     "Mellanox-CX7VEAT": "200ge2p1cx7veat",
     "Cavium-A063-100G": "100ge2p1a063",
 }
-"""CSIT's codes of NICs in names of suites; of other models their own name without the maker."""
+"""CSIT's codes of NICs in names of suites; other models have their name without the vendor."""
 _DRIVER_PREFIXES = {"vfio-pci": "", "rdma-core": "rdma-", "mlx5_core": "mlx5-", "af_xdp": "af-xdp-"}
 """Of suite ids; CSIT's default has none, and others are called as they are."""
 _LOADS = {"PDR0": "pdr_0", "PDR10": "pdr_10", "PDR50": "pdr_50", "PDR90": "pdr_90"}

@@ -1,4 +1,4 @@
-"""Pages of the report, one module each; those of studies are in the studies' folders."""
+"""Pages of the report, one module each; studies have theirs in their folders."""
 
 from functools import cache
 
@@ -10,9 +10,9 @@ from csit_utils.studies.registry import studies
 
 @cache
 def pages() -> tuple[Page[ReportContents], ...]:
-    """All pages, in the order of the navigation.
+    """Return all pages in the order of the navigation.
 
-    Links between them are written as within one page, `#anchor`: the site turns them into links to the right file.
+    Links between them are written as within one page, `#anchor`; the site resolves them to files.
     """
     of_studies = (page for study in studies() for page in study.pages)
     after = (compare.PAGE, trend.PAGE, spread.PAGE, failures.PAGE, environment.PAGE, metrics.PAGE)

@@ -1,4 +1,4 @@
-"""Two or more runs, releases or testbeds side by side."""
+"""Comparison of runs, releases or testbeds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MOST_PAIRS = 12
 
 @dataclass(frozen=True)
 class Pair:
-    """A comparison that most readers want."""
+    """A suggested comparison."""
 
     a: ComparisonSide
     b: ComparisonSide
@@ -24,16 +24,16 @@ class Pair:
 
     @property
     def href(self) -> str:
-        """To its table."""
+        """Link to its table."""
         return f"#compare={quote(self.a.name)}&with={quote(self.b.name)}"
 
     @property
     def simulated(self) -> bool:
-        """Whether any of it comes from a model."""
+        """Whether any result is simulated."""
         return any(run.simulated for run in (*self.a.runs, *self.b.runs))
 
     def count(self, outcome: Outcome) -> int:
-        """Cells with this outcome."""
+        """Return the number of cells with an outcome."""
         return len(self.found.of(outcome))
 
 
@@ -55,7 +55,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
 
 def _pairs(history: History) -> Iterator[tuple[ComparisonSide, ComparisonSide]]:
-    """For each testbed its latest run against those before, the one before, and each release; testbeds by twos."""
+    """For each testbed the latest run against those before, the one before, and each release; pairs of testbeds."""
     for testbed in history.testbeds:
         latest, previous = history.latest(testbed), history.previous(testbed)
         now = ComparisonSide(SideKind.RUN, latest.name, (latest,))

@@ -1,4 +1,4 @@
-"""Where and how it was measured, and what differs between two environments."""
+"""Environments of the measurements, and the differences between two."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from csit_utils.report.study import Page
 from resources.libraries.python.recording.packed import digest_of
 
 _SIDE_BY_SIDE = 6
-"""Environments that stand beside each other; more do not fit on a page."""
+"""Largest number of environments side by side."""
 _SOURCES = 20
 
 

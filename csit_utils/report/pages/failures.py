@@ -11,9 +11,9 @@ from csit_utils.report.study import Page
 from csit_utils.report.units import DASH
 
 _LISTED = 50
-"""Tests of one cause that are listed; the table of results has all of them."""
+"""Listed tests per cause; the table of results has all."""
 _LINES = 6
-"""Of evidence of a test; its page has all of it."""
+"""Lines of evidence per test; its page has all."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,18 @@ class CauseView:
     cause: Cause
     advice: str
     begun: Mapping[str, str]
-    """When the run of a test began, by the test's anchor; ISO 8601."""
+    """Start time of the run of a test by its anchor; ISO 8601."""
     listed: int = _LISTED
     most: int = _LINES
 
     @property
     def seen(self) -> tuple[str, str]:
-        """First and last time, as a table shows them: of the runs, where tests do not tell."""
+        """First and last time for a table; times of runs if those of tests are unknown."""
         times = sorted(found for row in self.cause.tests if (found := row.started_at or self.begun.get(row.anchor)))
         return (_minute(times[0]), _minute(times[-1])) if times else (DASH, DASH)
 
     def started(self, row: TestRow) -> str:
-        """When a test began, or at least its run: who left no record does not tell."""
+        """Return the start time of a test, or of its run for a test without a record."""
         if row.started_at:
             return _minute(row.started_at)
         begun = self.begun.get(row.anchor)
@@ -42,7 +42,7 @@ class CauseView:
 
     @staticmethod
     def lines(row: TestRow) -> list[str]:
-        """Evidence of a test that its message does not say."""
+        """Return evidence of a test that its message does not contain."""
         return [line for line in row.evidence.splitlines() if line not in row.message]
 
 

@@ -1,4 +1,4 @@
-"""How to read each metric."""
+"""Explanations of metrics."""
 
 from collections.abc import Mapping
 

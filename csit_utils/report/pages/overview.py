@@ -1,4 +1,4 @@
-"""What was found: the verdict first, what changed, and what went wrong."""
+"""Overview: verdicts, changes, failures."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How far runs of the same cell differ: a box per cell and level, with all its points."""
+"""Spread of repeated runs: a box plot per cell and level, with all points."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from csit_utils.report.study import Page
 from csit_utils.studies.density.sentences import names
 
 FEWEST = 3
-"""Runs that make a box."""
+"""Fewest runs for a box."""
 _LISTED = 100
 
 
@@ -27,7 +27,7 @@ class OfSeries:
 
 @dataclass(frozen=True)
 class SpreadBlock:
-    """What may be compared."""
+    """Comparable cells."""
 
     system: System
     heading: str

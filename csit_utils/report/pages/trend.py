@@ -1,4 +1,4 @@
-"""Every cell over its runs, and what changed in them."""
+"""History of every cell, and its changes."""
 
 from collections.abc import Mapping
 

@@ -53,7 +53,7 @@ def _no_vnf(key: str, services: Sequence[ProfiledService]) -> str:
     named = next((sorted(service.vcpus) for service in services if service.name == key), None)
     if named is None:
         there = sorted({vnf for service in services for vnf in service.vcpus})
-        return f"there is no such VNF; there are {', '.join(there) or 'none'}"
+        return f"no such VNF; choose from {', '.join(there) or 'none'}"
     if not named:
         return "the CPU time of its VNFs was not measured"
     return f"it is a service of {len(named)} VNFs; say {' or '.join(f'{key}/{vnf}=N' for vnf in named)}"

@@ -217,7 +217,7 @@ def test_measurements_of_interference_are_counted_with_their_time(
     out, _ = printed(capsys, "interference", str(path))
     assert "\ninspection\tIII\tsuricata\tngrep\n" in out
     assert "pairs: 30 measurements of 0.6 s each: baselines and up to 2 co-located NFs (6 sets), 5 rep" in out
-    assert out.endswith(f"included: about {2 * ALONE_S + 30 * 1.5:.0f} s.\n")
+    assert out.endswith(f"to find the load: about {2 * ALONE_S + 30 * 1.5:.0f} s.\n")
     out, _ = printed(capsys, "interference", str(path), "--list")
     assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]
     path.write_text(PAIRS.replace("0.6", "0.6\nguarantee: true\ntogether: 3"), encoding="utf-8")

@@ -168,7 +168,7 @@ def test_the_vcpus_of_a_service_of_one_vnf_may_be_said_by_its_name(files: Path) 
         (("{files}/one.csv", "--rate", "1"), "--rate 1: needs a bound, --loss or --delay"),
         (("{files}/one.csv", "--loss", "101"), "--loss 101: out of range"),
         (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N, SERVICE=N or SERVICE/VNF=N"),
-        (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: there is no such VNF; there are one"),
+        (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: no such VNF; choose from one"),
         (
             ("{files}/pair.csv", "--vcpus", "pair=2"),
             "--vcpus pair=2: it is a service of 2 VNFs; say pair/firewall=N or pair/router=N",

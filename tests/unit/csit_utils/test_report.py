@@ -186,7 +186,7 @@ def test_core_map_shows_lost_affinity() -> None:
         Affinity(owner="vswitch", interface="csv1p1", planned_cpu=3, actual_cpus=(3,)),
     )
     page = page_of(result(CSC, 1, 1, affinity=lost))
-    assert "1 of 2 data threads were where they were planned" in page.text
+    assert "1 of 2 data threads ran on their planned CPU" in page.text
     assert "NOT as planned" in page.text
     assert {"vswitch data 0", "nf-1-1 data 0", "generator data 0"} <= {word.strip() for word in page.words}
 

@@ -37,7 +37,7 @@ def test_what_is_not_known_of_a_test_never_matches() -> None:
     ("text", "reason"),
     [
         ("testbet=lab-a", "did you mean 'testbed'"),
-        ("monday/output.xml", "there is no file 'monday/output.xml'"),
+        ("monday/output.xml", "no file 'monday/output.xml'"),
         ("testbed=", "say testbed=VALUE"),
         ("night=yesterday", "'yesterday' is no date"),
         ("night=2026-11-02..", "'' is no date"),
