@@ -1,4 +1,4 @@
-"""Import of many files: those that are known are passed over, output.xml files are read by several processes."""
+"""Import of many files: known files are skipped, output.xml files are read by several processes."""
 
 import hashlib
 from collections import defaultdict, deque
@@ -21,35 +21,35 @@ from csit_utils.dataset.process_pool import shared
 from csit_utils.dataset.staging import Entry, stage
 
 PARALLEL_BYTES = 32 * 1024 * 1024
-"""Less is read sooner by one process than several are started."""
+"""Size below which starting several processes takes longer than reading by one."""
 _COMMITS = 8
-"""At once: each waits for the disk some times, which serves them together."""
+"""Number of parallel commits: each waits for the disk, which serves several at once."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one file."""
+    """Outcome of the import of one file."""
 
     source: str
     tests: int
     known: bool
-    """Imported before, so that nothing was done."""
+    """Whether it had been imported before, so that nothing was done."""
     problems: tuple[str, ...]
     files: int = 1
-    """More for record files, which are taken by folder."""
+    """More than 1 for record files, which are imported by folder."""
 
 
 _Staged = Outcome | tuple[str, Import | str]
-"""What could not be read; or a file's name, and what is to be committed of it, or the digest of what is there."""
+"""An outcome; or the name of a file, with the import to commit or the digest of an existing one."""
 
 
 def import_all(layout: Layout, paths: Iterable[Path], label: str | None, processes: int = 1) -> Iterator[Outcome | int]:
-    """Import files, folders and archives; the dataset is to be locked by `Layout.writing`.
+    """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
-    Record files come last, and only those records are taken that no output.xml had: those tell more of a test.
+    Record files come last, and only records without an output.xml are imported, which has more data on a test.
 
     Yields:
-        First how many files there are, then what became of each.
+        The number of files, then the outcome of each.
     """
     named = list(paths)
     yield sum(1 for path in named for _ in sources(path))
@@ -61,7 +61,7 @@ def import_all(layout: Layout, paths: Iterable[Path], label: str | None, process
 
 
 def _staged_alone(layout: Layout, named: Iterable[Path], label: str | None, on_disk: list[Source]) -> Iterator[_Staged]:
-    """Stage what is in archives, which can be read as long as the archive is the one at hand; the rest is put aside."""
+    """Stage files in archives, which are readable only while the archive is open; collect the others in `on_disk`."""
     for each in (each for path in named for each in sources(path)):
         if isinstance(each, Problem):
             yield Outcome(each.source, 0, False, (each.text,))
@@ -72,7 +72,7 @@ def _staged_alone(layout: Layout, named: Iterable[Path], label: str | None, on_d
 
 
 def _staged(layout: Layout, files: list[Source], label: str | None, processes: int) -> Iterator[_Staged]:
-    """Stage files, by several processes where that is sooner."""
+    """Stage files, by several processes if that is faster."""
     if processes == 1 or len(files) < 2 or sum(map(_size, files)) < PARALLEL_BYTES:
         yield from (_stage(layout, each, label) for each in files)
         return
@@ -102,7 +102,7 @@ def _stage(layout: Layout, source: Source, label: str | None) -> _Staged:
 
 
 def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
-    """Commit what is staged while the next files are read: the disk is waited for as long as a tenth of the reading."""
+    """Commit staged files while the next ones are read: waiting for the disk takes a tenth of the reading time."""
     known: list[tuple[str, str]] = []
     under_way: deque[Future[Outcome]] = deque()
     with ThreadPoolExecutor(_COMMITS) as committer:
@@ -117,7 +117,7 @@ def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
                 known.append((each[0], each[1]))
         yield from (each.result() for each in under_way)
     for name, digest in known:
-        # Two files with the same content may have been in hand at once.
+        # Two files with the same content may have been staged concurrently.
         made = layout.find(digest)
         yield Outcome(name, made.tests if made else 0, True, made.problems if made else ())
 
@@ -138,7 +138,7 @@ class _Folder:
 
 
 def _import_records(layout: Layout, files: Iterator[Source], label: str | None) -> Iterator[Outcome]:
-    """Record files, one import for those of a folder: a file of its own for each would be slow to read."""
+    """Import record files by folder: a dataset file per record would be slow to read."""
     first = next(files, None)
     if first is None:
         return

@@ -1,4 +1,4 @@
-"""Reading of an output.xml block by block, and what is seen of a file by looking at its bytes alone."""
+"""Blocks of an output.xml, with checks of its bytes."""
 
 import codecs
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 BLOCK_BYTES = 1 << 18
-"""A larger one has left a processor's cache before it is looked at again."""
+"""Small enough to stay in the CPU cache between two passes."""
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml([^>]*)\?>)?\s*<(/?[^\s>/]*)")
 _ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
 
@@ -15,18 +15,18 @@ class Blocks:
     """Blocks of a file, up to the first that is refused.
 
     Args:
-        source: The file's name, for what is wrong with it.
+        source: Name of the file, for errors.
     """
 
     def __init__(self, source: str) -> None:
         self._source = source
         self.need = BLOCK_BYTES
-        """So many bytes are asked for at once."""
+        """Bytes to read at once."""
         self.damage: list[str] = []
         self.refusal: str | None = None
-        """Why nothing more of the file is read."""
+        """Reason why the rest of the file is not read."""
         self.ascii = True
-        """Whether all bytes so far are, which is found out sooner than what they say in UTF-8."""
+        """Whether all bytes so far are ASCII, which is faster to check than UTF-8."""
 
     def read(self, stream: BinaryIO) -> Iterator[bytes]:
         """Yield the blocks."""
@@ -59,30 +59,30 @@ class Blocks:
             self.once("not UTF-8", f"not UTF-8 at about byte {before + error.start}")
 
     def once(self, key: str, text: str) -> None:
-        """Tell of damage whose like is told once, with the words it starts with."""
+        """Report a kind of damage once; `key` is the start of its text."""
         if not any(each.startswith(key) for each in self.damage):
             self.damage.append(text)
 
     def _strange(self, head: bytes) -> str | None:
-        """Why a file is none of Robot's; None where it may be one."""
+        """Reason why a file is not an output of Robot; None if it may be."""
         found = _FIRST.match(head)
         if found is None or found[2].startswith(b"?"):
-            return f"{self._source}: broken off or damaged XML (it does not start with an element)"
+            return f"{self._source}: truncated or damaged XML (it does not start with an element)"
         encoding = _ENCODING.search(found[1] or b"")
         if encoding is not None and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
-            return f"{self._source}: it is in {encoding[1].decode()}; Robot Framework writes UTF-8"
+            return f"{self._source}: encoding {encoding[1].decode()}; Robot Framework writes UTF-8"
         if found[2] == b"robot" or found[2].startswith(b"!") or found.end() == len(head):
             return None
         name = found[2].decode(errors="replace")
-        return f"{self._source}: this is no output.xml of Robot Framework: it starts with <{name}>"
+        return f"{self._source}: not an output.xml of Robot Framework, starts with <{name}>"
 
 
 def _declaration(block: bytes, last: bytes) -> int | None:
-    """Where a declaration, a comment or a CDATA section begins: -1 with the byte before the block.
+    """Position of a declaration, comment or CDATA section; -1 if it starts with the byte before the block.
 
     Robot escapes every `<` that is not its own.
     """
-    if b"!" not in block:  # one byte is found ten times as fast as two
+    if b"!" not in block:  # searching for one byte is ten times as fast as for two
         return None
     if last == b"<" and block.startswith(b"!"):
         return -1
@@ -93,7 +93,7 @@ def _declaration(block: bytes, last: bytes) -> int | None:
 def _refusal(text: bytes) -> str:
     if text[2:3] in (b"-", b"["):
         return (
-            "refused: it has comments or CDATA sections, which Robot Framework does not write; "
-            "`rebot --output` writes it anew"
+            "refused: contains comments or CDATA sections, which Robot Framework does not write; "
+            "rewrite it by `rebot --output`"
         )
-    return "refused: it declares a document type or entities, as an attack would"
+    return "refused: declares a document type or entities"

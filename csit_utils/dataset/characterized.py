@@ -1,6 +1,6 @@
-"""Records of characterizations in a dataset: one Parquet file for each import that has any, whole records in it.
+"""Records of other studies in a dataset: one Parquet file of whole records per import.
 
-Beside a record are the rows that are asked for most, as lists: what they say is in the record too.
+Beside a record are the rows that are queried most, as lists; their values are in the record too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _TABLES = {
     "interference_means": interference.MEANS,
     "interference_sweep": interference.SWEEP,
 }
-"""Tables of the CSV files, with their columns. Samples and transitions are in the record only: they are the most."""
+"""Tables of the CSV files, with their columns. Samples and transitions, the largest part, are in the record only."""
 _WORDS = (
     "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "target",
     "against", "network_function", "type", "kind", "stand_in_for", "rules", "measure",
@@ -38,7 +38,7 @@ _TYPES = {
     **dict.fromkeys(_COUNTS, pa.int64()),
     "guaranteed": pa.bool_(),
 }
-"""Other columns are numbers."""
+"""Types of columns that are not numbers."""
 _SCHEMA = pa.schema(
     {
         **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
@@ -50,11 +50,11 @@ _SCHEMA = pa.schema(
         },
     }
 )
-"""`record` is the JSON of the model; the others are there to be asked for without it."""
+"""`record` is the JSON of the model; other columns permit queries without it."""
 
 
 def write(path: Path, items: Sequence[Characterized], label: str | None) -> None:
-    """Write records to a new file, with what a person calls their run."""
+    """Write records to a new file, with the label of their run."""
     rows = [
         {
             "anchor": item.anchor,
@@ -90,7 +90,7 @@ def _tables(record: Record) -> dict[str, list[dict[str, object]]]:
 
 
 def read(path: Path) -> Iterator[Characterized]:
-    """Read them back.
+    """Yield the records of a file.
 
     Raises:
         ReadError: The file or a record in it is damaged.
@@ -98,15 +98,15 @@ def read(path: Path) -> Iterator[Characterized]:
     wanted = {"name", "status", "message", "source", "record", "label"}
     try:
         with pq.ParquetFile(path) as file:
-            there = wanted.intersection(file.schema_arrow.names)  # older software wrote no label
+            there = wanted.intersection(file.schema_arrow.names)  # earlier versions wrote no label
             rows = file.read(columns=sorted(there)).to_pylist()
     except (OSError, pa.ArrowException) as error:
-        raise ReadError(f"{path}: damaged; import its files anew: {error}") from error
+        raise ReadError(f"{path}: damaged; import its files again: {error}") from error
     for row in rows:
         record, _ = parse_record(row["record"], f"{path}: test '{row['name']}'")
         yield Characterized(record, row["source"], Status(row["status"]), row["message"], row.get("label"))
 
 
 def digests(path: Path) -> set[str]:
-    """Of its records."""
+    """Return the digests of its records."""
     return set(pq.read_table(path, columns=["digest"], partitioning=None).column("digest").to_pylist())

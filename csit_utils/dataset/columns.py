@@ -22,15 +22,15 @@ DEFAULTS: dict[str, Any] = {
 }
 DETAILS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
 RECORD, ROWS = "record", "rows"
-"""Kinds of details: a record of ours in its short form; rows, as JSON, of what has no record."""
+"""Kinds of details: a packed record; JSON of rows, for results without a record."""
 
 
 def table_of_tests(rows: Sequence[tuple[Any, ...]], constants: dict[str, str]) -> pa.Table:
-    """Columns of rows.
+    """Return rows as columns.
 
     Args:
         rows: All fields in the order of `TestRow`.
-        constants: Fields that are the same in all rows, whatever those say.
+        constants: Fields with the same value in all rows, which override those of the rows.
     """
     values = zip(*rows, strict=True)
     arrays = [
@@ -41,7 +41,7 @@ def table_of_tests(rows: Sequence[tuple[Any, ...]], constants: dict[str, str]) -
 
 
 def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
-    """Rows of columns. A column that a dataset of older software lacks has the default of `TestRow`."""
+    """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
     names = [name for name in TEST_TYPES if name in table.column_names]
     columns = [table.column(name).to_pylist() for name in names]
     lacking = [name for name in TEST_TYPES if name not in table.column_names]

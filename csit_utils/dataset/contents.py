@@ -1,4 +1,4 @@
-"""What pages are made of, wherever it is kept: in memory, or in a store."""
+"""Contents of results, in memory or in a dataset."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -21,9 +21,9 @@ _Row = TypeVar("_Row", HopRow, InstanceRow, LatencyRow, ThreadRow)
 
 
 class Contents(Protocol):
-    """Rows of all tests at hand; of one test all that its record says.
+    """Rows of all tests, and records of single tests.
 
-    Methods that take `anchors` give the rows of those tests only, of all tests with None.
+    Methods with `anchors` return the rows of these tests only, or of all tests with None.
     """
 
     @property
@@ -36,15 +36,15 @@ class Contents(Protocol):
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What could not be read."""
+        """Inputs that could not be read in full."""
 
     @property
     def environments(self) -> Mapping[str, Environment]:
-        """By digest, as `TestRow.environment` names them."""
+        """Environments by digest, see `TestRow.environment`."""
 
     @property
     def characterizations(self) -> Sequence[Characterized]:
-        """Sweeps, bursts, chains and sizings, which have no row among the tests.
+        """Records of other studies, which are not among the tests.
 
         Raises:
             ReadError: A record is damaged.
@@ -63,15 +63,15 @@ class Contents(Protocol):
         """Time of data threads."""
 
     def record(self, anchor: str) -> Recorded:
-        """All that is known of one test.
+        """Return the record of one test.
 
         Raises:
-            KeyError: There is no such test, or it left no record of ours.
+            KeyError: No such test, or it has no record.
         """
 
 
 class InMemory:
-    """Contents of files that were just read."""
+    """Contents of files."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -88,19 +88,19 @@ class InMemory:
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """What could not be read."""
+        """Inputs that could not be read in full."""
         return self._dataset.problems
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
-        """By digest."""
+        """Environments by digest."""
         every = (item.result.environment for item in self._dataset.recorded)
         others = (item.record.environment for item in self._dataset.characterizations)
         return {digest_of(environment): environment for environment in chain(every, others)}
 
     @property
     def characterizations(self) -> Sequence[Characterized]:
-        """Sweeps, bursts, chains and sizings."""
+        """Records of other studies."""
         return self._dataset.characterizations
 
     @cached_property
@@ -124,16 +124,16 @@ class InMemory:
         return _of(thread_rows(self._dataset), anchors)
 
     def record(self, anchor: str) -> Recorded:
-        """All that is known of one test.
+        """Return the record of one test.
 
         Raises:
-            KeyError: There is no such test, or it left no record.
+            KeyError: No such test, or it has no record.
         """
         return self._recorded[anchor]
 
 
 class Joined:
-    """Several contents as one; where two have the same test, that of the first counts."""
+    """Several contents as one; of a test in two of them, the first counts."""
 
     def __init__(self, *several: Contents) -> None:
         self._several = several
@@ -159,17 +159,17 @@ class Joined:
 
     @cached_property
     def problems(self) -> Sequence[Problem]:
-        """What could not be read."""
+        """Inputs that could not be read in full."""
         return [problem for each in self._several for problem in each.problems]
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
-        """By digest."""
+        """Environments by digest."""
         return {digest: found for each in self._several for digest, found in each.environments.items()}
 
     @cached_property
     def characterizations(self) -> Sequence[Characterized]:
-        """Sweeps, bursts, chains and sizings."""
+        """Records of other studies."""
         return list({item.anchor: item for each in self._several for item in each.characterizations}.values())
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
@@ -189,10 +189,10 @@ class Joined:
         return self._own(lambda each: each.threads(anchors))
 
     def record(self, anchor: str) -> Recorded:
-        """All that is known of one test.
+        """Return the record of one test.
 
         Raises:
-            KeyError: There is no such test, or it left no record.
+            KeyError: No such test, or it has no record.
         """
         return self._owners[anchor].record(anchor)
 

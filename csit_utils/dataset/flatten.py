@@ -1,4 +1,4 @@
-"""From items of a dataset to flat rows."""
+"""Conversion of items of a dataset to flat rows."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""Results of other tools: FD.io CSIT's own result files and NFVbench's JSON, told by their content.
+"""Results of other tools: result files of FD.io CSIT and JSON of NFVbench, recognized by their content.
 
-What such a file says becomes a row as ours are, with its own origin and its own definitions of NDR, PDR and frame
-sizes. What it does not say stays unknown.
+Their tests become rows like those of this suite, with their own origin and definitions of NDR, PDR and frame sizes.
+Missing values are unknown.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
 
     Args:
         content: The file, unpacked.
-        source: Its path, for the rows and for what is wrong with it.
+        source: Its path, for rows and errors.
 
     Returns:
-        Its tests, or one problem that names the file. None where it is no JSON or of none of the known tools; the
-        caller then says what it is not. A file of CSIT about a suite has no tests in it.
+        Its tests, or one problem with the file. None if it is not JSON, or of no known tool. CSIT's file about a suite
+        has no tests.
     """
     try:
         data = from_json(content)
@@ -36,7 +36,7 @@ def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
         return None
     if not isinstance(data, dict):
         return None
-    # The server of NFVbench wraps in `result` what its command line writes.
+    # The server of NFVbench wraps the output of its command line in `result`.
     inner = data.get("result")
     if data.keys() >= _NFVBENCH:
         return _named(read_nfvbench(data, source), "NFVbench", source)
@@ -48,13 +48,13 @@ def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
 
 
 def _named(items: Iterator[Item], tool: str, source: str) -> Iterator[Item]:
-    """The items of a file; all of them or, where one is not valid, a problem alone."""
+    """Items of a file; only a problem if one of them is invalid."""
     try:
         found = list(items)
     except ReadError as error:
-        yield Problem(source, f"{source}: this is no result of {tool} that can be read: {error}")
+        yield Problem(source, f"{source}: invalid result of {tool}: {error}")
     except ValidationError as error:
-        yield Problem(source, f"{source}: this is no result of {tool} that can be read: {_first(error)}")
+        yield Problem(source, f"{source}: invalid result of {tool}: {_first(error)}")
     else:
         yield from found
 

@@ -2,9 +2,9 @@
 
 Definitions are those of the model's schema (FD.io CSIT, resources/model_schema/test_case.schema.yaml, and before 2023
 docs/model): rates are aggregates of both directions, NDR allows no loss, PDR 0.5 %, a soak 1e-7 on average, and what
-the generator did not send counts as lost. Up to model 1.4 the bounds are loads that were tried. Since 1.5 there is a
-lower bound alone: the rate that was forwarded at a load, of whose trials half may lose more. How close bounds are and
-how long trials take is not in the file; it stands in the keywords of the same time (performance_utils.robot): 0.5 %
+the generator did not send counts as lost. Up to model 1.4 the bounds are offered loads. Since 1.5 there is only a
+lower bound: the rate forwarded at a load of whose trials half may lose more. Distance of bounds and length of trials
+are not in the file, but in the keywords of the same release (performance_utils.robot): 0.5 %
 apart, and trials of 1 s, before 1.5 of 30 s.
 """
 
@@ -35,21 +35,21 @@ IMIX = ((64, 7), (570, 4), (1518, 1))
 _LOSS_RATIOS = {"NDR": 0.0, "PDR": 0.005, "SOAK": 1e-7}
 _ESTIMATE = "bayesian estimate"
 _COUNTED = re.compile(r"\d+(ch|pl|mif|vh|(dcr|vm)\d+t)")
-"""Parts of a suite's name that number its chains, pipelines, interfaces and NFs."""
+"""Parts of a suite's name with numbers of chains, pipelines, interfaces and NFs."""
 _IDLE_PPS = 9000.0
-"""Per direction: what latency is measured at when nothing else is sent, and the least load of any latency trial."""
+"""Per direction: load of latency trials without other traffic, the least one of any latency trial."""
 
 
 def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
-    """The test of one file.
+    """Yield the test of one file.
 
     Raises:
-        ReadError: It is of a version of the model that is not known, or tells no time.
-        pydantic.ValidationError: It is not as the model says.
+        ReadError: Unknown version of the model, or no time.
+        pydantic.ValidationError: It violates the model.
     """
     version = re.fullmatch(r"1\.(\d{1,3})\.\d{1,3}", str(data["version"])[:20])
     if version is None:
-        raise ReadError(f"CSIT's model version {str(data['version'])[:20]!r}, this tool reads 1.x")
+        raise ReadError(f"model version {str(data['version'])[:20]!r} of CSIT is not supported, only 1.x")
     test = Test.model_validate(data)
     forwarded = int(version[1]) >= 5
     place = place_of(test.tags)
@@ -91,7 +91,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
 def _figures(
     test: Test, forwarded: bool, frame: Frame | None, cores: float | None
 ) -> tuple[dict[str, Any], list[str], str]:
-    """Columns, the goals' definitions, and a word on what was left out."""
+    """Columns, definitions of goals, and a note on what was left out."""
     columns: dict[str, Any] = {}
     goals: list[str] = []
     units: set[str] = set()
@@ -124,7 +124,7 @@ def _figures(
             columns |= derived("mrr", rate.avg, frame, cores)
         else:
             units.add(rate.unit)
-    unread = f"rates in {', '.join(sorted(units))} are no packet rates and were left out" if units else ""
+    unread = f"rates in {', '.join(sorted(units))} are not packet rates and are left out" if units else ""
     return columns, goals, unread
 
 
@@ -151,7 +151,7 @@ def _latency(test: Test, anchor: str, one_way: bool) -> Iterator[LatencyRow]:
 
 
 def _frame(test: Test) -> Frame | None:
-    """By the name of the test, which starts with NIC and frame size, else by its tags."""
+    """Frame size from the test name, which starts with NIC and frame size, else from tags."""
     named = re.search(r"(?:^|-)(imix|\d{2,4}b)-", test.test_name_long.lower())
     words = [named[1]] if named else [tag.lower() for tag in test.tags]
     for word in words:
@@ -163,7 +163,7 @@ def _frame(test: Test) -> Frame | None:
 
 
 def _drivers(test: Test, *, density: bool) -> Iterator[str]:
-    """What besides hosts and sizes makes two testbeds differ."""
+    """Properties by which testbeds differ, besides hosts and sizes."""
     yield f"DUT {test.dut_type}"
     if test.tg_type:
         yield f"generator {test.tg_type}"

@@ -1,4 +1,4 @@
-"""What is read of FD.io CSIT's result file of one test, `*.info.json`, model 1.x."""
+"""Model of the parts of FD.io CSIT's result file of one test (`*.info.json`, model 1.x) that are read."""
 
 from pydantic import Field
 

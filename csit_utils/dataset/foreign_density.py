@@ -1,4 +1,4 @@
-"""The place of a test of FD.io CSIT in the density matrix, which only its tags tell."""
+"""Cell of a test of FD.io CSIT in the density matrix, from its tags."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from resources.libraries.python.studies.density.planning.matrix import core_usag
 
 @dataclass(frozen=True)
 class Place:
-    """Where a test stands. All is unknown for tests without NFs."""
+    """The cell of a test; unknown for tests without NFs."""
 
     columns: dict[str, Any]
     """Of `TestRow`."""
@@ -21,11 +21,11 @@ class Place:
 
 
 def place_of(tags: Sequence[str]) -> Place:
-    """Read the tags of a test.
+    """Return the cell from the tags of a test.
 
-    `{r}R{c}C` says row and column, VM or DOCKER with CHAIN, PIPELINE or PIPE the service type, `{n}C` the data cores
+    `{r}R{c}C` is row and column, VM or DOCKER with CHAIN, PIPELINE or PIPE the service type, `{n}C` the data cores
     of the vSwitch, and `{n}VM{t}T` or `{n}DCR{t}T` the data threads of an NF: two threads are a core, unless `{t}T{n}C`
-    says that the testbed runs one thread on each core.
+    is present, which means one thread per core.
     """
     known = {tag.upper() for tag in tags}
     service = _service_type(known)
@@ -72,6 +72,6 @@ def _nf_size(tags: set[str]) -> NfSize | None:
 
 
 def _matched(tags: set[str], pattern: str) -> re.Match[str] | None:
-    """The one tag of this form; None where there is none, or several that contradict each other."""
+    """The tag of this form; None without one, or with several different ones."""
     found = [match for tag in tags if (match := re.fullmatch(pattern, tag))]
     return found[0] if len(found) == 1 else None

@@ -1,9 +1,9 @@
-"""NFVbench's JSON: one test for each frame size of a run.
+"""JSON of NFVbench: one test per frame size of a run.
 
 As read in its sources (opnfv/nfvbench: traffic_client.py, chain_runner.py, cfg.default.yaml): a binary search over
-loads in percent of line rate; one trial decides a load; its result is the load that was asked for, of both directions.
-NDR and PDR are the percentages of drops that the run's configuration says (0.001 and 0.1 unless changed). IMIX is
-7:4:1 of 64/594/1518 bytes. A chain is an instance, with one VM in PVP and two in PVVP; what is in EXT nobody tells.
+loads in percent of line rate; one trial decides a load; its result is the intended load of both directions.
+NDR and PDR have the drop percentages of the run's configuration (0.001 and 0.1 by default). IMIX is
+7:4:1 of 64/594/1518 bytes. A chain is an instance, with one VM in PVP and two in PVVP; EXT chains are unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,11 +35,11 @@ _LINE_RATE_PERCENT = 99.9
 
 
 def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
-    """The tests of one file.
+    """Yield the tests of one file.
 
     Raises:
-        ReadError: There is no test in it, or no time.
-        pydantic.ValidationError: It is not as NFVbench writes it.
+        ReadError: It has no test, or no time.
+        pydantic.ValidationError: It violates the format of NFVbench.
     """
     run = Run.model_validate(data)
     tests = 0
@@ -50,7 +50,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
             tests += 1
             yield _test(run, chain.upper(), benchmark.result, size, OfSize.model_validate(told), source, (data, size))
     if not tests:
-        raise ReadError("a run of NFVbench without a result; it was started without traffic")
+        raise ReadError("the run of NFVbench has no result, it was started without traffic")
 
 
 def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
@@ -100,10 +100,10 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
 
 
 def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], list[str]]:
-    """Columns and definitions of what a search found.
+    """Columns and definitions of the results of a search.
 
     Raises:
-        ReadError: The run does not say what its goals are.
+        ReadError: The goals of the run are unknown.
     """
     columns: dict[str, Any] = {}
     goals: list[str] = []
@@ -112,7 +112,7 @@ def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: boo
             continue
         wanted = run.config.measurement
         if wanted is None:
-            raise ReadError(f"NFVbench's result of {name} without the drop rates that were asked for")
+            raise ReadError(f"NFVbench's result of {name} has no intended drop rates")
         percent = wanted.NDR if name == "NDR" else wanted.PDR
         loss = float(Decimal(repr(percent)) / 100)
         if loss >= 1:
@@ -125,7 +125,7 @@ def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: boo
             if tried.drop_percentage > percent and tried.tx_pps > found.rate_pps
         ]
         upper = min(over, default=None)
-        # What a load differs by at the end of the search: a share of line rate, in each direction.
+        # Resolution of the search: a share of line rate, per direction.
         directions = 2 if bidirectional else 1
         per_percent = found.rate_pps / found.rate_percent if found.rate_percent else 0.0
         gap_pps = 1.01 * wanted.load_epsilon * directions * per_percent
@@ -137,20 +137,20 @@ def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: boo
 
 
 def _unsent(told: OfSize) -> Iterator[str]:
-    """Where the load that was found is more than what was sent: NFVbench says so, and gives the load all the same."""
+    """Notes on loads of which the generator sent less: NFVbench warns, and reports the load nevertheless."""
     for name, found in (("NDR", told.ndr), ("PDR", told.pdr)):
         if found is not None and found.stats.warning:
             sent = found.stats.total_tx_rate
             much = f", {sent:,.0f} pps" if sent is not None else ""
-            yield f"{name} is the load that was asked for; the generator sent less than 90 % of it{much}"
+            yield f"{name} is the intended load; the generator sent less than 90 % of it{much}"
 
 
 def _fixed(total: Rates, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], str]:
-    """A trial at one load: MRR where that is line rate, otherwise told in words."""
+    """A trial at a fixed load: MRR at line rate, otherwise a note."""
     if total.orig.rate_percent >= _LINE_RATE_PERCENT * (2 if bidirectional else 1):
         columns = {"mrr_offered_pps": total.tx.rate_pps, "mrr_pps": total.rx.rate_pps, "mrr_trials": 1}
         return columns | derived("mrr", total.rx.rate_pps, frame, None), ""
-    return {}, f"at the fixed load of {total.tx.rate_pps:,.0f} pps {total.rx.rate_pps:,.0f} pps came back"
+    return {}, f"at the fixed load of {total.tx.rate_pps:,.0f} pps, {total.rx.rate_pps:,.0f} pps received"
 
 
 def _frame(size: str) -> Frame | None:
@@ -160,15 +160,15 @@ def _frame(size: str) -> Frame | None:
 
 
 def _started(date: str) -> str:
-    """NFVbench writes the local time of its machine and no zone, so none is told here."""
+    """Start time without a zone: NFVbench writes the local time of its machine."""
     try:
         return datetime.strptime(date, "%Y-%m-%d %H:%M:%S").isoformat()
     except ValueError as error:
-        raise ReadError(f"'{date[:40]}' is no time: {error}") from error
+        raise ReadError(f"'{date[:40]}' is not a time: {error}") from error
 
 
 def _drivers(run: Run, chains: Chains, chain: str) -> Iterator[str]:
-    """What besides compute nodes and counts makes two systems differ."""
+    """Properties by which systems differ, besides compute nodes and counts."""
     config = run.config
     yield f"chain {chain}"
     if config.tool:
@@ -191,7 +191,7 @@ def _drivers(run: Run, chains: Chains, chain: str) -> Iterator[str]:
 
 
 def _latency(anchor: str, name: str, told: OfSize) -> Iterator[LatencyRow]:
-    """At the loads that were found: all chains and directions together. At a fixed load: by chain and direction."""
+    """Latency at the found loads over all chains and directions; at a fixed load by chain and direction."""
     for label, found in (("NDR", told.ndr), ("PDR", told.pdr)):
         if found is not None and found.rate_pps:
             overall = found.stats.overall

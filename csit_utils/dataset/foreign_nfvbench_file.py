@@ -1,4 +1,4 @@
-"""What is read of NFVbench's JSON."""
+"""Model of the parts of NFVbench's JSON that are read."""
 
 from math import isnan
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from csit_utils.dataset.foreign_parts import Amount, Count, Read
 
 
 def _known(value: object) -> object:
-    """`n/a` and NaN stand for latencies that were not measured."""
+    """Return None for `n/a` and NaN, which mean latencies that were not measured."""
     return None if value == "n/a" or (isinstance(value, float) and isnan(value)) else value
 
 
@@ -69,7 +69,7 @@ class Stats(Read):
     overall: Overall
     total_tx_rate: Usec = None
     warning: str | None = None
-    """That much less was sent than was asked for."""
+    """Set if much less was sent than intended."""
 
 
 class AtLoad(Read):

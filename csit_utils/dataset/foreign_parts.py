@@ -1,4 +1,4 @@
-"""What readers of other tools' results share: checked numbers, figures of a row, latency."""
+"""Shared parts of readers of other tools' results: bounded numbers, figures of a row, latency."""
 
 import hashlib
 from collections.abc import Iterable
@@ -17,34 +17,34 @@ from resources.libraries.python.model.result import l1_bps, l2_bps
 _LONGEST_NS = 60 * 10**9
 _NS_PER_US = 1000
 _MOST = 10**15
-"""No measurement counts as much, and it fits into the columns of a table."""
+"""Upper bound of counts, which fits into the columns of a table."""
 
 Amount = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False, strict=True)]
-"""A rate, a time or a share. Nothing that is measured reaches the upper limit, and products of it stay finite."""
+"""A rate, a time or a share; the upper bound is above any measurement, and keeps products finite."""
 Count = Annotated[int, Field(ge=0, le=_MOST, strict=True)]
 
 
 class Read(BaseModel):
-    """A part of a foreign file. Keys that are not asked for are left alone."""
+    """A part of a file of another tool. Unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 def anchor_of(tool: str, data: object) -> str:
-    """An id for links, the same wherever the same result is read."""
+    """Return an id for links that depends only on the result."""
     return f"test-{tool}-{hashlib.sha256(repr(data).encode('utf-8', 'backslashreplace')).hexdigest()[:16]}"
 
 
 def utc(text: str) -> str:
-    """An RFC 3339 time as our records write it.
+    """Return an RFC 3339 time in the format of our records.
 
     Raises:
-        ReadError: It is none.
+        ReadError: Invalid.
     """
     try:
         return datetime.fromisoformat(text).astimezone(UTC).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError) as error:
-        raise ReadError(f"'{text[:40]}' is no time: {error}") from error
+        raise ReadError(f"'{text[:40]}' is not a time: {error}") from error
 
 
 def frame_of(name: str, parts: Iterable[tuple[int, int]]) -> Frame:
@@ -53,7 +53,7 @@ def frame_of(name: str, parts: Iterable[tuple[int, int]]) -> Frame:
 
 
 def single_frame(size: int) -> Frame | None:
-    """One size; None for one that is no Ethernet frame."""
+    """Return a frame of one size; None for an invalid Ethernet frame size."""
     return frame_of(f"{size}B", [(size, 1)]) if 64 <= size <= 9018 else None
 
 
@@ -128,7 +128,7 @@ def _ns(value_us: float) -> int:
 
 
 def _nanoseconds(histogram: HdrHistogram) -> HdrHistogram | None:
-    """The same counts at a thousand times the values; None where a value or the count is beyond all measure."""
+    """A histogram converted from microseconds; None if a value or count is out of range."""
     if not 0 < histogram.get_total_count() < _MOST:
         return None
     return rescaled(histogram, lambda value_us: value_us * _NS_PER_US, _LONGEST_NS)

@@ -1,7 +1,7 @@
-"""What NDR, PDR, SOAK and MRR mean in a result, as `TestRow.goals` says it in words: written and read back.
+"""Definitions of NDR, PDR, SOAK and MRR in a result, as text in `TestRow.goals`: formatting and parsing.
 
-The words are those of `profile_text`. Results of other tools tell less, or give another number for the same goal; what
-they do not tell stays out of the text, and is None here.
+The format is that of `profile_text`. Results of other tools have fewer properties, or another number for the same goal;
+unknown properties are omitted in the text, and None here.
 """
 
 import re
@@ -12,9 +12,9 @@ from functools import lru_cache
 from resources.libraries.python.model.goal import Goal, SearchProfile
 
 FORWARDED = "forwarded rate"
-"""The figure is what came through at a load, not the load."""
+"""The figure is the forwarded rate at a load, not the load."""
 ONE_WAY = "traffic in one direction only"
-"""Stands once for all goals of a result; without it rates are aggregates of both directions."""
+"""Occurs once for all goals of a result; without it rates are aggregates of both directions."""
 
 _N = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _GOAL = re.compile(
@@ -30,7 +30,7 @@ _MRR = re.compile(rf"MRR \d+ (?:x (?P<final>{_N}) s|trials)")
 
 
 def goal_text(goal: Goal) -> str:
-    """The definition of a goal in one line: names alone mean different things to different people."""
+    """Return the definition of a goal in one line."""
     return (
         f"{goal.name} loss <= {_percent(goal.loss_ratio)} width {goal.relative_width:.3%} "
         f"exceed {goal.exceed_ratio:.0%} trials {goal.initial_trial_duration_s:g}..{goal.final_trial_duration_s:g} s "
@@ -39,19 +39,19 @@ def goal_text(goal: Goal) -> str:
 
 
 def _percent(ratio: float) -> str:
-    """Three decimals, or more where those would be 0: a soak's loss ratio is tiny."""
+    """Percent with three decimals, or more for smaller values such as the loss ratio of a soak."""
     return f"{ratio:.3%}" if ratio == 0 or ratio >= 1e-5 else f"{Decimal(f'{100 * ratio:.3g}'):f}%"
 
 
 def profile_text(profile: SearchProfile) -> str:
-    """All that decides what a result of this profile means."""
+    """Return the definitions of all goals of a profile."""
     mrr = f"MRR {profile.mrr_trials} x {profile.mrr_duration_s:g} s"
     return "; ".join([*(goal_text(goal) for goal in profile.goals), mrr])
 
 
 @dataclass(frozen=True)
 class GoalWords:
-    """One goal of a result. Ratios are in [0, 1]; what is not told is None."""
+    """One goal of a result. Ratios are in [0, 1]; None is unknown."""
 
     name: str
     loss_ratio: float | None = None
@@ -60,15 +60,15 @@ class GoalWords:
     """Share of the trial time at a load that may lose more."""
     relative_width: float | None = None
     trial_s: float | None = None
-    """Length of the trials that decide."""
+    """Length of the final trials."""
     given_as: str | None = None
-    """What the figure is; None for the load itself."""
+    """Kind of the figure; None for the load itself."""
     step_pps: float | None = None
-    """Figures were rounded to whole steps of this; None where they are as measured."""
+    """Rounding step of figures; None if not rounded."""
 
     @property
     def text(self) -> str:
-        """In the words of `TestRow.goals`. MRR has other words, see `mrr_words`."""
+        """The goal as in `TestRow.goals`. For MRR see `mrr_words`."""
         parts = [f"{self.name} loss <= {percent_words(self.loss_ratio or 0.0)}"]
         if self.relative_width is not None:
             parts.append(f"width {percent_words(self.relative_width)}")
@@ -84,18 +84,18 @@ class GoalWords:
 
 
 def percent_words(ratio: float) -> str:
-    """A ratio as percent with all its digits and no others: `0.001%`."""
+    """Return a ratio in percent with exactly its digits: `0.001%`."""
     return f"{(Decimal(repr(ratio)) * 100).normalize():f}%"
 
 
 def mrr_words(trials: int, trial_s: float | None) -> str:
-    """The words for MRR of several trials."""
+    """Return the definition of MRR over several trials."""
     return f"MRR {trials} trials" if trial_s is None else f"MRR {trials} x {trial_s:g} s"
 
 
 @lru_cache(maxsize=4096)
 def read_goal(goals: str, name: str) -> GoalWords | None:
-    """What a text of `TestRow.goals` says of one goal; None where it says nothing."""
+    """Return one goal of a text of `TestRow.goals`; None without it."""
     for part in goals.split("; "):
         mrr = _MRR.fullmatch(part)
         if mrr is not None and name == "MRR":
@@ -115,7 +115,7 @@ def read_goal(goals: str, name: str) -> GoalWords | None:
 
 
 def one_way(goals: str) -> bool:
-    """Whether a text of `TestRow.goals` is of traffic in one direction."""
+    """Whether a text of `TestRow.goals` means traffic in one direction."""
     return ONE_WAY in goals.split("; ")
 
 
@@ -124,5 +124,5 @@ def _number(text: str | None) -> float | None:
 
 
 def _share(percent: str | None) -> float | None:
-    """By decimals: 0.1 % is 0.001 and nothing beside it."""
+    """Convert percent by decimal arithmetic: 0.1 % is exactly 0.001."""
     return None if percent is None else float(Decimal(percent) / 100)

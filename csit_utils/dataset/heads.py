@@ -1,4 +1,4 @@
-"""What a row of a test needs of its record: read from its short form without unpacking, or taken from a whole one."""
+"""The part of a record that a row of a test needs, read from a packed record without unpacking, or from a whole one."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
-    """Attributes are those of the model's type of the same name; what is unknown to a row is passed over."""
+    """Part of a record. Attributes are those of the model's type of the same name; others are ignored."""
 
 
 class GoalHead(_Part, frozen=True):
@@ -39,14 +39,14 @@ class ReceiveRateHead(_Part, frozen=True):
 
 
 class PriorHead(_Part, frozen=True):
-    """Of what a search started from."""
+    """Of the prior of a search."""
 
     test_id: str
     started_at: str
 
 
 class SearchHead(_Part, frozen=True):
-    """Of how a search went about it."""
+    """Of a search."""
 
     algorithm: str
     trials: int
@@ -63,7 +63,7 @@ class FindingHead(_Part, frozen=True):
     numbers: tuple[str, ...] = ()
 
     def about(self, number: str) -> bool:
-        """Whether it is about that number."""
+        """Whether it is about a figure."""
         return not self.numbers or number in self.numbers
 
 
@@ -110,7 +110,7 @@ class Head(_Part, frozen=True):
 
 
 class RawAsked(msgspec.Struct, frozen=True, gc=False):
-    """What was asked; the JSON of its parts is the same in many records."""
+    """The requested test as JSON parts, which are equal in many records."""
 
     test_type: TestType
     cell: msgspec.Raw
@@ -119,7 +119,7 @@ class RawAsked(msgspec.Struct, frozen=True, gc=False):
 
 
 class CountedHead(_Part, frozen=True):
-    """Of what is counted of the packed part."""
+    """Of the counts of the packed part."""
 
     digest: str
     environment: str
@@ -134,13 +134,13 @@ class CountedHead(_Part, frozen=True):
 
 
 class PackedHead(Head, frozen=True, gc=False, kw_only=True):
-    """Of the short form of a record, which says the rest under keys of its own."""
+    """Of a packed record, whose other keys are compressed."""
 
     schema_version: str
     asked: msgspec.Raw
     counted: CountedHead
     packed: str
-    """Nothing where it was passed over."""
+    """Empty if it was skipped."""
 
 
 _VERSIONS = {SCHEMA_VERSION, *DENSITY_VERSIONS}
@@ -150,22 +150,22 @@ _PACKED, _END = b'"packed":"', b'"}'
 
 
 def packed_head(text: bytes | str) -> PackedHead:
-    """Read the short form of a record.
+    """Read a packed record.
 
     Raises:
-        ReadError: It is not one of a version that is read here; a record in the plain form is none either.
+        ReadError: Not a packed record of a supported version.
     """
     try:
         head = _DECODER.decode(_without_packed(text.encode() if isinstance(text, str) else text))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ReadError(str(error)) from error
     if head.schema_version not in _VERSIONS:
-        raise ReadError(f"the record has schema version {head.schema_version}")
+        raise ReadError(f"unsupported schema version {head.schema_version} of the record")
     return _by_their_name(head)
 
 
 def _by_their_name(head: PackedHead) -> PackedHead:
-    """What an older record calls MRR, under what it was; see `earlier_versions`."""
+    """Move a result that an older record calls MRR to its present name; see `earlier_versions`."""
     found = head.mrr
     if found is None or not was_lowered(
         head.schema_version, found.offered_pps or 0.0, found.mean_pps or 0.0, simulated=head.simulated
@@ -180,18 +180,18 @@ def _by_their_name(head: PackedHead) -> PackedHead:
 
 
 def _without_packed(text: bytes) -> bytes:
-    """A record with nothing in the long string at its end, which a decoder would look at byte by byte."""
-    # Looked for from the end, one byte at a time, which is found at the speed of memory.
+    """A record with an empty packed string, which a decoder would scan byte by byte."""
+    # Searching for one byte from the end runs at memory speed.
     begin = text.rfind(b'"', 0, -len(_END)) + 1
     is_last = text.endswith(_END) and text.endswith(_PACKED, 0, begin) and text.find(b"\\", begin) < 0
     return text[:begin] + _END if is_last else text
 
 
 def raw_asked(asked: bytes) -> RawAsked:
-    """Read what was asked.
+    """Read the requested test.
 
     Raises:
-        ReadError: It has not the parts that it is to have.
+        ReadError: A part is missing.
     """
     try:
         return _ASKED.decode(asked)
@@ -200,5 +200,5 @@ def raw_asked(asked: bytes) -> RawAsked:
 
 
 def head_of(result: DensityRecord) -> Head:
-    """The head of a whole record."""
+    """Return the head of a whole record."""
     return msgspec.convert(result, Head, from_attributes=True)

@@ -1,4 +1,4 @@
-"""From one file of results into a dataset: a stream of tests in, columns out, memory flat in the file's size."""
+"""Import of one file of results into a dataset, in constant memory."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
@@ -43,14 +43,14 @@ from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _CACHED = 4096
-"""Cells, frames and profiles are the same in thousands of tests."""
+"""Cached cells, frames and profiles, which are equal in thousands of tests."""
 
 
 def digest_of_source(source: Source) -> str:
-    """The same for the same content, however it is named and packed.
+    """Return the digest of the unpacked content of a file.
 
     Raises:
-        ReadError: It cannot be opened.
+        ReadError: The file is unreadable.
     """
     digest = blake3()
     with source.open() as stream:
@@ -58,16 +58,16 @@ def digest_of_source(source: Source) -> str:
             while block := stream.read(BLOCK_BYTES):
                 digest.update(block)
         except (ReadError, OSError) as error:
-            # What comes before the damage is imported, and is not the whole file.
+            # The part before the damage is imported, which is not the whole file.
             digest.update(f"\0{error}".encode())
     return digest.hexdigest()
 
 
 def import_source(layout: Layout, source: Source, digest: str, label: str | None) -> Import:
-    """Stage what is in a file; `Layout.commit` puts it into the dataset.
+    """Stage the contents of a file; `Layout.commit` adds them to the dataset.
 
     Raises:
-        ReadError: It cannot be opened.
+        ReadError: The file is unreadable.
     """
     with source.open() as stream:
         return stage(layout, _rows(scan(stream, source.name), source.name), source.name, digest, label)
@@ -88,16 +88,16 @@ def _rows(found: Iterable[Scanned], source: str) -> Iterator[Entry]:
 
 
 def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characterized:
-    """A test by the short form of its record; a plain one is read in full and packed.
+    """Return a test from its packed record; a plain record is read in full and packed.
 
     Raises:
-        ReadError: It is no record.
+        ReadError: Not a valid record.
     """
     try:
         head = packed_head(text)
         asked = _asked(bytes(head.asked))
     except ReadError:
-        # It is of another study, or a plain one, or the slow way says what is wrong.
+        # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
         item = recorded_test(test, text, source)
         return item if isinstance(item, Characterized) else _recorded(*_packed(item.result), item.status, item.message)
     status = test.status or (Status.PASS if head.passed else Status.FAIL)
@@ -112,10 +112,10 @@ def _packed(result: DensityRecord) -> tuple[PackedHead, AskedParts, str]:
 
 @lru_cache(_CACHED)
 def _asked(text: bytes) -> AskedParts:
-    """What was asked.
+    """Return the requested test.
 
     Raises:
-        ReadError: It is no cell, frame or profile.
+        ReadError: Invalid cell, frame or profile.
     """
     asked = raw_asked(text)
     try:
@@ -151,7 +151,7 @@ def _bare(item: Unrecorded) -> Row:
 
 
 def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
-    """Rows of a record file, or of one of another tool.
+    """Yield the rows of a record file, or of a file of another tool.
 
     Args:
         content: The file.
@@ -180,7 +180,7 @@ def _item_row(item: Recorded | Unrecorded | Foreign | Refusal | Problem, digest:
 
 
 def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
-    """Digests of all records of a dataset."""
+    """Return the digests of all records of a dataset."""
     found: set[str] = set()
     for part in (part for each in imports for part in each.parts):
         table = pq.read_table(layout.path(DETAILS, part), columns=["digest"], partitioning=None)

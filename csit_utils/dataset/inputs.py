@@ -1,7 +1,7 @@
-"""The files that a person means by a path: in folders, packed with gzip, in ZIP archives and in archives in those.
+"""Result files of a path: in folders, compressed by gzip, in ZIP archives and in nested archives.
 
-Nothing is unpacked to disk but a ZIP archive that lies inside another. An archive that unpacks to far more than any
-result does is refused while it is being read, so that a bomb costs neither memory nor disk.
+Only a ZIP archive inside another is unpacked to disk. An archive that unpacks to far more than any
+result file is refused while it is read, so that an archive bomb fills neither memory nor disk.
 """
 
 import gzip
@@ -18,11 +18,11 @@ from typing import BinaryIO, cast
 from csit_utils.dataset.items import Problem, ReadError
 
 MOST_RATIO = 200
-"""Output.xml files pack to a fifth ... a fiftieth; deflate cannot do more than 1,032."""
+"""Largest compression ratio: output.xml files have 5 to 50, deflate at most 1,032."""
 FREE_BYTES = 64 * 1024 * 1024
-"""So much may come out of any archive, however small."""
+"""Unpacked size that is permitted for any archive."""
 MOST_DEPTH = 3
-"""Archives inside archives."""
+"""Largest depth of nested archives."""
 _OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
 _CHUNK_BYTES = 1 << 20
@@ -35,20 +35,20 @@ class Source:
     name: str
     """Its path; inside an archive that of the archive, `!`, and the path in it."""
     open: Callable[[], AbstractContextManager[BinaryIO]]
-    """Its bytes, unpacked. `ReadError` where they cannot be had, or not to the end."""
+    """Opens its unpacked bytes. Raises `ReadError` if they are unreadable or incomplete."""
     path: Path | None = None
     """None inside archives."""
 
     @property
     def is_json(self) -> bool:
-        """Whether it is a record file, or one of another tool."""
+        """Whether it is a record file or a file of another tool."""
         return self.name.removesuffix(".gz").endswith(".json")
 
 
 def sources(path: Path) -> Iterator[Source | Problem]:
-    """The files of a path; of a folder those that are named like results, output.xml files first.
+    """Yield the result files of a path; of a folder those with names of results, output.xml files first.
 
-    An output.xml knows how a test ended after its record was written, so it comes first.
+    An output.xml comes first because it has the final status of a test.
     """
     if not path.is_dir():
         yield from _file(path)
@@ -94,28 +94,28 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 class Budget:
-    """How much may still come out of an archive, all files in it together."""
+    """Remaining unpacked size of an archive, over all its files."""
 
     def __init__(self, packed_bytes: int) -> None:
         self.packed_bytes = packed_bytes
         self.unpacked_bytes = 0
 
     def spend(self, count: int) -> None:
-        """Count bytes that came out.
+        """Count unpacked bytes.
 
         Raises:
-            ReadError: They are more than come out of an honest archive.
+            ReadError: The compression ratio is above that of any result file.
         """
         self.unpacked_bytes += count
         if self.unpacked_bytes > FREE_BYTES + MOST_RATIO * self.packed_bytes:
             raise ReadError(
-                f"refused: {self.packed_bytes:,} packed bytes are more than {self.unpacked_bytes:,} unpacked ones, "
-                "as in an archive made to fill memory"
+                f"refused: {self.packed_bytes:,} packed bytes unpack to more than {self.unpacked_bytes:,}, "
+                "as in an archive bomb"
             )
 
 
 class Bounded:
-    """A stream of unpacked bytes whose errors are of one kind."""
+    """A stream of unpacked bytes that raises only `ReadError`."""
 
     def __init__(self, stream: BinaryIO, budget: Budget) -> None:
         self._stream = stream
@@ -125,7 +125,7 @@ class Bounded:
         """Read up to `size` bytes.
 
         Raises:
-            ReadError: The archive is damaged or cut, or unpacks to too much.
+            ReadError: The archive is damaged, truncated, or unpacks to too much.
         """
         try:
             block = self._stream.read(min(size, _CHUNK_BYTES) if size >= 0 else _CHUNK_BYTES)
@@ -179,7 +179,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Binar
     try:
         stream = archive.open(member)
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
-        # A password, a damaged directory, or a method that Python has not.
+        # A password, a damaged directory, or an unsupported compression method.
         raise ReadError(f"cannot be unpacked: {error}") from error
     with stream:
         yield cast(BinaryIO, stream)

@@ -1,4 +1,4 @@
-"""What a file of results is made of."""
+"""Items of result files: tests, records, refused cells, problems."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from resources.libraries.python.studies.density.model.refused import RefusedCell
 
 
 class ReadError(CsitError):
-    """A file of results cannot be read, or not to its end; the text names the file."""
+    """A result file is unreadable or incomplete; the text names the file."""
 
 
 class Status(StrEnum):
-    """How a test ended, in Robot's words."""
+    """Robot's status of a test."""
 
     PASS = "PASS"  # noqa: S105 - a status, no password
     FAIL = "FAIL"
@@ -36,18 +36,18 @@ class Recorded:
     status: Status
     message: str
     named_digest: str | None = None
-    """What the short form of the record says of the whole one; None where the whole one was read."""
+    """Digest of the whole record according to the packed one; None if the whole record was read."""
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same record, wherever it was read."""
+        """Digest of the record, independent of its source."""
         if self.named_digest is not None:
             return self.named_digest
         return hashlib.sha256(self.result.model_dump_json().encode()).hexdigest()
 
     @property
     def anchor(self) -> str:
-        """An id for links to this test, the same in every report made from this record."""
+        """Id for links to this test, the same in every report of this record."""
         asked = self.result.asked
         return f"test-{asked.cell.service_type}-{asked.cell.locator}-{asked.test_type}-{self.digest[:8]}".lower()
 
@@ -57,32 +57,32 @@ RecordT = TypeVar("RecordT", bound=Record, default=Any)
 
 @dataclass(frozen=True)
 class Characterized(Generic[RecordT]):
-    """A characterization test with its record; it has no row among the tests of the density matrix."""
+    """A test of another study than density with its record, which is not among the rows of tests."""
 
     record: RecordT
     source: str
     status: Status
     message: str
     label: str | None = None
-    """What a person calls its run; known in a dataset only."""
+    """Label of its run; in a dataset only."""
     named_digest: str | None = None
-    """As of `Recorded`."""
+    """As for `Recorded`."""
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same record, wherever it was read."""
+        """Digest of the record, independent of its source."""
         return self.named_digest or hashlib.sha256(self.record.model_dump_json().encode()).hexdigest()
 
     @property
     def anchor(self) -> str:
-        """An id for links to this test, the same in every report made from this record."""
+        """Id for links to this test, the same in every report of this record."""
         return f"{self.record.kind}-{self.digest[:12]}"
 
 
 def item_of(
     record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
 ) -> Recorded | Characterized:
-    """Return a test with its record; status and message are those of the record where Robot's are not known."""
+    """Return a test with its record; status and message are those of the record if Robot's are unknown."""
     ended = status or (Status.PASS if record.passed else Status.FAIL)
     if isinstance(record, DensityRecord):
         return Recorded(record, source, ended, message or record.message, digest)
@@ -91,7 +91,7 @@ def item_of(
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """A test that left no record that can be read."""
+    """A test without a readable record."""
 
     test_id: str
     name: str
@@ -104,25 +104,25 @@ class Unrecorded:
 
     @property
     def anchor(self) -> str:
-        """An id for links to this test."""
+        """Id for links to this test."""
         return "test-" + hashlib.sha256(f"{self.source}\n{self.test_id}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A test of another tool: what its file says, in rows. It has no record of ours, and lacks none."""
+    """A test of another tool, as rows; it needs no record."""
 
     row: TestRow
     latency: tuple[LatencyRow, ...] = ()
 
     @property
     def anchor(self) -> str:
-        """An id for links."""
+        """Id for links."""
         return self.row.anchor
 
     @property
     def digest(self) -> str:
-        """The same for the same result, wherever it was read."""
+        """Digest of the result, independent of its source."""
         return self.row.anchor
 
 
@@ -137,7 +137,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Problem:
-    """What could not be read; one sentence that names the file."""
+    """An input that could not be read in full, as a sentence with its file."""
 
     source: str
     text: str
@@ -158,7 +158,7 @@ class Dataset:
     refused: list[Refusal] = field(default_factory=list)
 
     def add(self, item: Item) -> None:
-        """Put an item where it belongs."""
+        """Add an item to the list of its type."""
         match item:
             case Recorded():
                 self.recorded.append(item)

@@ -1,13 +1,13 @@
-"""Where things are in a dataset: a folder of Parquet files that is added to, import after import, and never changed.
+"""Layout of a dataset: a folder of Parquet files, to which imports add files and never change any.
 
-    dataset.json                                        which version of this layout it is
+    dataset.json                                        version of the layout
     tests/testbed=T/night=YYYY-MM-DD/<digest>.parquet   rows of tests
     details/testbed=T/night=YYYY-MM-DD/<digest>.parquet their records, in the same order
-    characterizations/<digest>.parquet                  records of characterizations, which are no rows of tests
-    imports/<digest>.json                               what came from one file; written last
+    characterizations/<digest>.parquet                  records of other studies
+    imports/<digest>.json                               contents of one import; written last
 
-`digest` is of what was imported, so a file that is imported again is known, whatever its name and packing. What no file
-under `imports` names is not there: the rest of an import that was killed.
+`digest` is that of the unpacked content, so a file is recognized whatever its name and compression. Files that no file
+in `imports` lists are ignored: they are left by a killed import.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.result import Environment
 
 VERSION = 1
-"""Goes up when older software would read a dataset wrongly. A column that is new is no such thing: see `stored`."""
+"""Raised when older software would misread a dataset; new columns do not, see `stored`."""
 _HEAD, _IMPORTS, _STAGING, _LOCK = "dataset.json", "imports", ".importing", ".lock"
 _TABLES = TESTS, DETAILS = "tests", "details"
 CHARACTERIZATIONS = "characterizations"
@@ -40,7 +40,7 @@ _FORMAT = "csit-density dataset"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The tests of one import that were run on one testbed in one night."""
+    """Tests of one import on one testbed in one night."""
 
     path: str
     """Below `tests`, and below `details`."""
@@ -51,7 +51,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Import(msgspec.Struct, frozen=True):
-    """What came from one file."""
+    """The contents of one imported file."""
 
     digest: str
     source: str
@@ -63,9 +63,9 @@ class Import(msgspec.Struct, frozen=True):
     environments: dict[str, msgspec.Raw]
     """JSON of the model's Environment, by digest."""
     files: tuple[str, ...] = ()
-    """SHA-256 of the record files that this came from; none for an output.xml."""
+    """SHA-256 of imported record files; empty for an output.xml."""
     characterizations: int = 0
-    """How many records of those."""
+    """Number of records of other studies."""
 
     @property
     def run(self) -> str:
@@ -74,17 +74,17 @@ class Import(msgspec.Struct, frozen=True):
 
     @property
     def tests(self) -> int:
-        """How many, characterizations too."""
+        """Number of tests, including those of other studies."""
         return sum(part.tests for part in self.parts) + self.characterizations
 
 
 def run_of(digest: str) -> str:
-    """A short name of what was imported."""
+    """Return a short name of an import."""
     return digest[:12]
 
 
 def partition(testbed: str | None, night: str | None) -> str:
-    """Folders in Hive's manner, which readers of Parquet know."""
+    """Return Hive-style partition folders, which Parquet readers know."""
     return "/".join(
         f"{name}={quote(value, safe='') if value else _UNKNOWN}"
         for name, value in (("testbed", testbed), ("night", night))
@@ -92,7 +92,7 @@ def partition(testbed: str | None, night: str | None) -> str:
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether a folder is one of ours."""
+    """Whether a folder is a dataset."""
     return (folder / _HEAD).is_file()
 
 
@@ -100,7 +100,7 @@ class Layout:
     """A dataset's folder.
 
     Raises:
-        ConfigError: It is none, or one of software that came later.
+        ConfigError: Not a dataset, or of a later version.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -109,9 +109,9 @@ class Layout:
         try:
             header = msgspec.json.decode(head.read_bytes(), type=_Header)
         except (OSError, msgspec.DecodeError) as error:
-            raise ConfigError(f"{head}: this is no dataset: {error}") from error
+            raise ConfigError(f"{head}: not a dataset: {error}") from error
         if header.format != _FORMAT:
-            raise ConfigError(f"{head}: this is no dataset but '{header.format}'")
+            raise ConfigError(f"{head}: not a dataset, but '{header.format}'")
         if header.version > VERSION:
             raise ConfigError(
                 f"{folder}: the dataset has version {header.version}, this software reads up to {VERSION}; "
@@ -120,26 +120,26 @@ class Layout:
 
     @classmethod
     def make(cls, folder: Path) -> "Layout":
-        """Open a dataset; make it where the folder is empty or not there.
+        """Open a dataset; create it if the folder is empty or missing.
 
         Raises:
-            ConfigError: There is something else in the folder, or it cannot be written.
+            ConfigError: The folder has other contents, or is not writable.
         """
         try:
             if not is_dataset(folder):
                 folder.mkdir(parents=True, exist_ok=True)
                 if any(each.name != _LOCK for each in folder.iterdir()):
-                    raise ConfigError(f"{folder}: this is no dataset, and not empty; name a new folder")
+                    raise ConfigError(f"{folder}: neither a dataset nor empty; choose a new folder")
                 _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=False)
         except OSError as error:
-            raise ConfigError(f"{folder}: a dataset cannot be made there: {error.strerror or error}") from error
+            raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
         return cls(folder)
 
     def imports(self) -> list[Import]:
-        """All that was imported, in the order of its digests.
+        """Return all imports in the order of their digests.
 
         Raises:
-            ConfigError: One of the files that tell it is damaged.
+            ConfigError: A file is damaged.
         """
         decoder = msgspec.json.Decoder(Import)
         found = []
@@ -147,30 +147,30 @@ class Layout:
             try:
                 found.append(decoder.decode(path.read_bytes()))
             except (OSError, msgspec.DecodeError) as error:
-                raise ConfigError(f"{path}: damaged; remove it and import {_IMPORTS} anew: {error}") from error
+                raise ConfigError(f"{path}: damaged; remove it and import {_IMPORTS} again: {error}") from error
         return found
 
     def find(self, digest: str) -> Import | None:
-        """What was imported under a digest."""
+        """Return the import of a digest."""
         try:
             return msgspec.json.decode((self.folder / _IMPORTS / f"{digest}.json").read_bytes(), type=Import)
         except (FileNotFoundError, msgspec.DecodeError):
             return None
 
     def path(self, table: str, part: Part) -> Path:
-        """Of a table's part."""
+        """Return the path of a part of a table."""
         return self.folder / table / part.path
 
     def characterizations(self, made: Import) -> Path:
-        """Of an import's records of characterizations, where it has any."""
+        """Return the path of records of other studies of an import."""
         return self.folder / CHARACTERIZATIONS / f"{made.digest[:16]}.parquet"
 
     def staged(self, digest: str, table: str, number: int) -> Path:
-        """Where a part waits for being committed."""
+        """Return the path of a part before its commit."""
         return self.folder / _STAGING / f"{digest[:16]}-{number}.{table}"
 
     def claim(self, digest: str) -> bool:
-        """Whether nobody else of this import has the same content in hand."""
+        """Claim a content; False if another process of this import stages the same."""
         try:
             (self.folder / _STAGING / f"{digest}.claim").touch(exist_ok=False)
         except FileExistsError:
@@ -192,10 +192,10 @@ class Layout:
 
     @contextmanager
     def writing(self, wait: Callable[[], None]) -> Iterator[None]:
-        """Keep other imports out; what killed ones left is removed. At its end, what was committed is on disk.
+        """Lock the dataset, and remove leftovers of killed imports. At the end, committed files are on disk.
 
         Args:
-            wait: Called once where another import has to be waited for.
+            wait: Called once before waiting for another import.
         """
         with (self.folder / _LOCK).open("wb") as lock:
             try:
@@ -217,12 +217,12 @@ class Layout:
 
 
 def environment(raw: msgspec.Raw) -> Environment:
-    """An environment as it was kept."""
+    """Return a stored environment."""
     return Environment.model_validate_json(bytes(raw))
 
 
 def _sync(path: Path, *, forget: bool = False) -> None:
-    """Wait until a file, or the names in a folder, are on disk; what is forgotten gives its memory to the next file."""
+    """Wait until a file or a folder is on disk; `forget` drops it from the page cache."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -233,7 +233,7 @@ def _sync(path: Path, *, forget: bool = False) -> None:
 
 
 def _write(path: Path, content: bytes, *, sync: bool) -> None:
-    """Whole or not at all."""
+    """Write a file atomically."""
     part = path.with_suffix(".part")
     part.write_bytes(content)
     if sync:

@@ -1,4 +1,4 @@
-"""Reading of all the files a person names."""
+"""Reading of result files."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,12 +26,12 @@ _LARGEST_RECORD_BYTES = 256 * 1024 * 1024
 def load(paths: Iterable[Path]) -> Dataset:
     """Read output.xml files, record files (`.json`), files of other tools, archives, and directories of them.
 
-    A file that cannot be read becomes a problem and costs nothing else. A result that was read already, from
-    another file or from the same one named twice, is not counted again.
+    An unreadable file becomes a problem and does not affect others. A result that occurs twice, in
+    different files or in one given twice, counts once.
     """
     dataset = Dataset()
     seen: set[str] = set()
-    refused: set[Refusal] = set()  # every suite of a service type tells of the same ones
+    refused: set[Refusal] = set()  # every suite of a service type reports the same ones
     for item in (item for path in paths for item in _read(path)):
         if isinstance(item, Recorded | Characterized | Foreign):
             if item.digest in seen:
@@ -54,7 +54,7 @@ def _read(path: Path) -> Iterator[Item]:
 
 
 def read_source(source: Source) -> Iterator[Item]:
-    """What is in one file, whatever it is."""
+    """Yield the items of one file of any kind."""
     try:
         with source.open() as stream:
             if source.is_json:
@@ -67,22 +67,22 @@ def read_source(source: Source) -> Iterator[Item]:
 
 
 def content_of(stream: BinaryIO) -> bytes:
-    """All of a record file.
+    """Return the content of a record file.
 
     Raises:
-        ReadError: It cannot be read, or is larger than any record.
+        ReadError: Unreadable, or larger than any record.
     """
     blocks, size = [], 0
     while block := stream.read(1 << 20):
         blocks.append(block)
         size += len(block)
         if size > _LARGEST_RECORD_BYTES:
-            raise ReadError(f"it has more than {_LARGEST_RECORD_BYTES / 1e6:.0f} MB, which no record has")
+            raise ReadError(f"larger than {_LARGEST_RECORD_BYTES / 1e6:.0f} MB, the limit for records")
     return b"".join(blocks)
 
 
 def read_json(content: bytes, source: str) -> Iterator[Item]:
-    """A record of ours, or the result file of another tool."""
+    """Yield the items of a record file, or of a result file of another tool."""
     foreign = None if b'"schema_version"' in content[:200] else read_foreign(content, source)
     if foreign is not None:
         yield from foreign

@@ -1,4 +1,4 @@
-"""Items of Robot's output.xml, whole records and all; memory stays flat whatever the size of the file."""
+"""Items of Robot's output.xml with whole records, in constant memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +12,9 @@ NO_RECORD = "the test left no result record"
 
 
 def read_output_xml(path: Path) -> Iterator[Item]:
-    """Yield every test of an output.xml, and then what is wrong with the file, if anything.
+    """Yield every test of an output.xml, then a problem if the file is damaged.
 
-    A file that breaks off yields all that is complete before the break.
+    A truncated file yields all complete tests.
     """
     try:
         with path.open("rb") as stream:
@@ -24,7 +24,7 @@ def read_output_xml(path: Path) -> Iterator[Item]:
 
 
 def items(stream: BinaryIO, source: str) -> Iterator[Item]:
-    """The same of a stream, with a name for it."""
+    """Yield the items of a stream with a name."""
     for found in scan(stream, source):
         if not isinstance(found, ScannedTest):
             yield found
@@ -53,11 +53,11 @@ def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded
 
 
 def where(test: ScannedTest, source: str) -> str:
-    """A test's place, for an error's text."""
+    """Return the location of a test for errors."""
     return f"{source}: test '{test.long_name}'"
 
 
 def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
-    """A test without a record that can be read."""
+    """Return a test without a readable record."""
     status = test.status or Status.FAIL
     return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)

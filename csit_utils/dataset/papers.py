@@ -1,4 +1,4 @@
-"""Figures of papers, to lay beside characterizations of one's own. They were not measured here; rounded for print."""
+"""Published figures of papers, for comparison with own results; rounded in print."""
 
 import csv
 from collections.abc import Iterator
@@ -33,27 +33,27 @@ _SOURCES = {
 }
 _LEAST_GBPS = 0.05
 _RATES_GBPS = {"ADVA": (2.5, 3.5), "BONSAI": (0.87, 1.3)}
-"""Saturation of the router, and up to where its functions are drawn: the text of the paper has no last rate."""
+"""Saturation of the router, and last rate of its plotted functions, which the text does not state."""
 
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A number of a paper."""
+    """A published figure."""
 
     kind: str
-    """Of the characterization that has its counterpart."""
+    """Kind of comparable records."""
     subject: str
-    """As the paper calls it."""
+    """Name in the paper."""
     match: str
-    """What it is compared with; empty where nothing here is like it."""
+    """Comparable subject; empty if there is none."""
     condition: str
-    """Under which it holds; empty where the paper names none."""
+    """Condition of the measurement; empty if not stated."""
     quantity: str
     value: float
     unit: str
     """Empty for a ratio."""
     place: str
-    """Where the paper prints it."""
+    """Place in the paper."""
 
 
 @dataclass(frozen=True)
@@ -62,25 +62,25 @@ class Paper:
 
     name: str
     title: str
-    """Short, for headings and legends."""
+    """Short title for headings and legends."""
     source: str
     figures: tuple[PublishedFigure, ...]
     profiles: tuple[Profile, ...] = ()
     """Its fitted functions."""
 
     def of(self, kind: str) -> tuple[PublishedFigure, ...]:
-        """Its figures with counterparts of one kind."""
+        """Return its figures that are comparable with a kind of records."""
         return tuple(figure for figure in self.figures if figure.kind == kind)
 
 
 def paper_names() -> tuple[str, ...]:
-    """All reference sets that are papers."""
+    """Return the names of all papers."""
     return tuple(_SOURCES)
 
 
 @cache
 def paper(name: str) -> Paper:
-    """The figures of a paper.
+    """Return the figures of a paper.
 
     Raises:
         ConfigError: There is no such set.
@@ -93,7 +93,7 @@ def paper(name: str) -> Paper:
 
 
 def _figure(row: dict[str, str]) -> PublishedFigure:
-    kind: str = row["kind"]  # a test holds the file against the kinds
+    kind: str = row["kind"]  # a test checks the file against the kinds
     words = {name: row[name] for name in ("subject", "match", "condition", "quantity", "unit", "place")}
     return PublishedFigure(kind=kind, value=float(row["value"]), **words)
 
@@ -116,7 +116,7 @@ def _profile(testbed: str, rows: list[dict[str, str]]) -> Profile:
 
 
 def _fit(row: dict[str, str], first: float, last: float) -> Fit:
-    """A function of the catalogue. The paper prints no errors of its own."""
+    """A function of the catalogue; the paper states no errors."""
     pairs = (word.split("=") for word in row["coefficients"].split())
     return Fit(
         function=row["function"],

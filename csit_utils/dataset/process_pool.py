@@ -1,4 +1,4 @@
-"""Work shared among processes, of which the one that asks is one."""
+"""A process pool in which the calling process works too."""
 
 import gc
 import multiprocessing
@@ -12,21 +12,21 @@ from resources.libraries.python.errors import CsitError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _FORK = multiprocessing.get_context("fork")
-"""What was imported need not be imported again. To be used before a thread is started that may hold a lock."""
+"""Avoids repeated imports. Must be used before threads start that may hold a lock."""
 
 
 def shared(work: Callable[[_Item], _Result], items: Sequence[_Item], processes: int) -> Iterator[_Result]:
-    """Do the work of every item, in any order, each by the process that is free first.
+    """Process items in any order, each by the first free process.
 
-    To start a process costs as much as to read a file of a megabyte; so this one does not just wait for others.
+    Starting a process takes as long as reading a file of 1 MB, so the calling process works as well.
 
     Args:
-        work: Of one item; its results go through a pipe. What it raises ends all.
-        items: The longest first.
-        processes: How many work, this one among them.
+        work: Processes one item; results are sent through a pipe. Its first error ends all.
+        items: Longest first.
+        processes: Number of processes, including the calling one.
 
     Raises:
-        CsitError: A process ended before its time.
+        CsitError: A process was killed.
     """
     turn = _FORK.Value("i", 0)
 
@@ -40,7 +40,7 @@ def shared(work: Callable[[_Item], _Result], items: Sequence[_Item], processes: 
             yield work(items[number])
 
     with ExitStack() as stack:
-        # The collection of garbage would write to every object there is, and so copy all their pages for each process.
+        # Garbage collection would write to every object, and so copy all memory pages for each process.
         gc.freeze()
         stack.callback(gc.unfreeze)
         theirs = [_helper(mine, stack) for _ in range(min(processes, len(items)) - 1)]
@@ -52,7 +52,7 @@ def shared(work: Callable[[_Item], _Result], items: Sequence[_Item], processes: 
 
 
 def _helper(results: Callable[[], Iterator[Any]], stack: ExitStack) -> Connection:
-    """Start a process; the end of the pipe that has what it works out."""
+    """Start a process; return the pipe with its results."""
     ours, its = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_help, args=(results, its), daemon=True)
     process.start()
@@ -68,18 +68,18 @@ def _help(results: Callable[[], Iterator[Any]], pipe: Connection) -> None:
         for result in results():
             pipe.send((result, None))
         pipe.send((None, None))
-    except Exception as error:  # a process boundary: it is raised where the work was asked for
+    except Exception as error:  # process boundary: raised again in the calling process
         pipe.send((None, error))
 
 
 def _arrived(pipes: list[Connection], within_s: float | None) -> Iterator[Any]:
-    """What is there by now, or, without a time, what comes next; pipes that have ended are taken off the list."""
+    """Yield results available within a time, or the next one; closed pipes are removed from the list."""
     for ready in wait(pipes, within_s):
         assert isinstance(ready, Connection)  # noqa: S101 - of those that were given
         try:
             result, error = ready.recv()
         except EOFError as ended:
-            raise CsitError("a process that was reading files was ended from outside") from ended
+            raise CsitError("a worker process that was reading files was killed") from ended
         if error is not None:
             raise error
         if result is None:

@@ -1,6 +1,6 @@
-"""Questions to a history of any size, each written once, and answered by DuckDB or by Spark.
+"""Queries of a history of any size, for DuckDB and for Spark.
 
-They are Ibis expressions over the table of tests, so that both engines are asked the same. A figure is one metric of
+They are Ibis expressions over the table of tests, the same for both engines. A figure is one metric of
 one test; rates are in packets per second, aggregates of all instances and both directions.
 """
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 METRICS = {"NDR": "ndr_lower_pps", "PDR": "pdr_lower_pps", "SOAK": "soak_lower_pps", "MRR": "mrr_pps", "ORR": "orr_pps"}
-"""Name to column."""
+"""Columns by name of the metric."""
 CELL = (
     "origin", "simulated", "testbed", "service_type", "nf_chains", "nf_nodes", "nf_size", "vs_dtc", "frame", "goals",
 )  # fmt: skip
-"""What makes figures comparable: with one of these different, two figures are of different things."""
+"""Columns that must be equal in comparable figures."""
 _RUN = ("run", "label")
 
 
 def on_duckdb(layout: Layout) -> Table:
-    """The tests of a dataset, to be asked of DuckDB in this process.
+    """Return the tests of a dataset as a table of DuckDB in this process.
 
     Raises:
         ConfigError: The dataset is damaged.
@@ -39,7 +39,7 @@ def on_duckdb(layout: Layout) -> Table:
 
 
 def on_spark(layout: Layout, session: "SparkSession") -> Table:
-    """The tests of a dataset, to be asked of a Spark cluster that sees its folder.
+    """Return the tests of a dataset as a table of a Spark cluster that has access to its folder.
 
     Raises:
         ConfigError: The dataset is damaged.
@@ -56,18 +56,18 @@ def _paths(layout: Layout) -> list[str]:
 
 
 def _no_tests() -> Table:
-    """Of a dataset that has characterizations and no tests of density; it needs no engine of its own."""
+    """The empty table of a dataset without density tests."""
     return ibis.memtable(TEST_COLUMNS.empty_table())
 
 
 def _unique(tests: Table) -> Table:
-    """A test that was imported twice, from different files, counts once."""
+    """Count a test imported from different files once."""
     order = ibis.window(group_by="anchor", order_by=["run", "source"])
     return tests.mutate(_copy=ibis.row_number().over(order)).filter(_["_copy"] == 0).drop("_copy")
 
 
 def figures(tests: Table) -> Table:
-    """One row per test and metric: the cell, the run, `started_at`, `anchor`, `metric`, `value_pps`."""
+    """Return one row per test and metric: the cell, the run, `started_at`, `anchor`, `metric`, `value_pps`."""
     keys = [*CELL, *_RUN, "started_at", "anchor"]
     every = [
         tests.filter(tests[column].notnull()).select(*keys, metric=ibis.literal(name), value_pps=tests[column])
@@ -77,7 +77,7 @@ def figures(tests: Table) -> Table:
 
 
 def by_cell_and_run(tests: Table) -> Table:
-    """Per cell, metric and run: `count`, `mean_pps`, `stdev_pps` (None for one figure), `min_pps`, `max_pps`."""
+    """Return per cell, metric and run: `count`, `mean_pps`, `stdev_pps` (None for one figure), `min_pps`, `max_pps`."""
     return figures(tests).group_by([*CELL, *_RUN, "metric"]).aggregate(**_figures_of(_.value_pps))
 
 
@@ -88,7 +88,7 @@ def _figures_of(value: Deferred) -> dict[str, Any]:
     return {
         "count": value.count(),
         "mean_pps": value.mean(),
-        # Spark says NaN for the deviation of one figure, DuckDB nothing: it is unknown.
+        # The deviation of one figure is NaN in Spark and NULL in DuckDB: unknown.
         "stdev_pps": ibis.ifelse(value.count() > 1, value.std(how="sample"), ibis.null(float)),
         "min_pps": value.min(),
         "max_pps": value.max(),
@@ -96,9 +96,9 @@ def _figures_of(value: Deferred) -> dict[str, Any]:
 
 
 def latest_runs(tests: Table) -> Table:
-    """The latest run of each testbed by its first test: `origin`, `testbed`, `run`, `label`, `started_at`."""
+    """Return the latest run of each testbed by its first test: `origin`, `testbed`, `run`, `label`, `started_at`."""
     runs = (
-        tests.filter(_.recorded, _.started_at.notnull())  # without a record a test tells no testbed
+        tests.filter(_.recorded, _.started_at.notnull())  # tests without a record have no testbed
         .group_by(["origin", "testbed", *_RUN])
         .aggregate(started_at=_.started_at.min())
     )
@@ -107,19 +107,19 @@ def latest_runs(tests: Table) -> Table:
 
 
 def trend(tests: Table, cell: Mapping[str, Any], metric: str) -> Table:
-    """The figures of one metric in the order of time.
+    """Return the figures of one metric in the order of time.
 
     Args:
         tests: All tests.
-        cell: Some of `CELL`, or all, to what they are to be.
-        metric: Of `METRICS`.
+        cell: Values of some or all columns of `CELL`.
+        metric: One of `METRICS`.
     """
     chosen = figures(tests).filter(_.metric == metric, *(_[name] == value for name, value in cell.items()))
     return chosen.order_by(["started_at", "anchor"])
 
 
 def failures(tests: Table) -> Table:
-    """Tests that did not pass, by testbed, status, message and verdicts: `count`, and when, `first` and `last`."""
+    """Return tests that did not pass by testbed, status, message, verdicts: `count`, times `first` and `last`."""
     return (
         tests.filter(_.status != "PASS")
         .group_by(["testbed", "status", "message", "verdicts"])
@@ -128,7 +128,7 @@ def failures(tests: Table) -> Table:
 
 
 def comparison(tests: Table, before: Collection[str], after: Collection[str]) -> Table:
-    """Two selections of runs side by side, per cell and metric; the testbed may differ between them.
+    """Compare two selections of runs per cell and metric; their testbeds may differ.
 
     Args:
         tests: All tests.
@@ -136,8 +136,7 @@ def comparison(tests: Table, before: Collection[str], after: Collection[str]) ->
         after: Runs to compare with them.
 
     Returns:
-        Count, mean, deviation, minimum and maximum of each, with `_before` and `_after` behind the names; cells that
-        only one of them has are left out.
+        Count, mean, deviation, minimum and maximum of each, with suffixes `_before` and `_after`, for cells in both.
     """
     keys = [*(name for name in CELL if name != "testbed"), "metric"]
     rows = figures(tests)

@@ -1,4 +1,4 @@
-"""Records on their way into a table of details: their texts one after the other, in a buffer that is filled anew."""
+"""Buffer of records before they are written to a table of details."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,40 +6,40 @@ import pyarrow as pa
 from csit_utils.dataset.columns import DETAILS
 
 GROUP_ROWS = 64
-"""Records that are read at once where one is asked for."""
+"""Records per row group, which are read together."""
 GROUP_BYTES = 1 << 20
-"""Of texts. They are in a processor's cache still when they are written."""
+"""Size of texts per row group, so that they are still in the CPU cache when written."""
 
 
 class WaitingDetails:
-    """Details that wait to be written together.
+    """Details that are written together.
 
-    Texts are copied at once, so that their own memory serves for the next one; new memory for all that wait would cost
-    more than the copies, since the system clears it page by page.
+    Texts are copied into one buffer: keeping them in new memory would cost
+    more than the copies, since the kernel clears it page by page.
     """
 
     def __init__(self) -> None:
-        # Memory that is not written to yet is not there yet: a table of few records takes little.
+        # Memory is allocated on first write, so a table of few records is small.
         self._texts = bytearray(GROUP_BYTES + GROUP_BYTES // 4)
         self._ends = [0]
         self._names: list[tuple[str, str, str]] = []
 
     @property
     def size_bytes(self) -> int:
-        """Of the texts that wait."""
+        """Size of the buffered texts."""
         return self._ends[-1]
 
     @property
     def full(self) -> bool:
-        """Whether it is time to write them."""
+        """Whether the buffer should be written."""
         return len(self._names) >= GROUP_ROWS or self.size_bytes >= GROUP_BYTES
 
     def add(self, anchor: str, digest: str, kind: str, text: str | bytes) -> None:
-        """Let one more wait; text as bytes is UTF-8."""
+        """Add a detail; text as bytes is UTF-8."""
         raw = text.encode() if isinstance(text, str) else text
         begin, end = self.size_bytes, self.size_bytes + len(raw)
         if end > len(self._texts):
-            # Another one, for Arrow may still hold what it was given.
+            # A new buffer, because Arrow may still refer to the previous one.
             larger = bytearray(2 * end)
             larger[:begin] = memoryview(self._texts)[:begin]
             self._texts = larger
@@ -48,7 +48,7 @@ class WaitingDetails:
         self._names.append((anchor, digest, kind))
 
     def table(self) -> pa.Table | None:
-        """Columns of those that wait; None where none does. They are valid until the next is added or cleared."""
+        """Return buffered details as columns, valid until the next change; None without any."""
         if not self._names:
             return None
         texts = pa.py_buffer(memoryview(self._texts)[: self.size_bytes])
@@ -60,6 +60,6 @@ class WaitingDetails:
         )
 
     def clear(self) -> None:
-        """They are written."""
+        """Empty the buffer."""
         self._ends = [0]
         self._names.clear()

@@ -1,4 +1,4 @@
-"""Records in files of results: from JSON text, plain or packed, to a validated record."""
+"""Parsing and validation of records from JSON, plain or packed."""
 
 from csit_utils.dataset.items import ReadError
 from resources.libraries.python.model.record import Record
@@ -10,14 +10,14 @@ def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
     """Validate the JSON of a record of any study and version.
 
     Args:
-        text: The JSON, all of it plain or its heavy keys packed.
-        where: The file, and the test in it, for the error's text.
+        text: The JSON, plain or with packed keys.
+        where: File and test, for errors.
 
     Returns:
-        The record, and its digest where the JSON tells it.
+        The record, and its digest if the JSON has it.
 
     Raises:
-        ReadError: It is no record, or one of another schema version.
+        ReadError: Not a record, or one of an unsupported schema version.
     """
     try:
         return read_record(text)
@@ -29,9 +29,9 @@ def parse_density(text: str | bytes, where: str) -> tuple[DensityRecord, str | N
     """Validate the JSON of the record of a density test, as `parse_record`.
 
     Raises:
-        ReadError: It is none.
+        ReadError: Not a record of a density test.
     """
     record, digest = parse_record(text, where)
     if not isinstance(record, DensityRecord):
-        raise ReadError(f"{where}: a record of the study '{record.study}' in the place of a density test's")
+        raise ReadError(f"{where}: a record of the study '{record.study}' instead of a density test")
     return record, digest

@@ -1,4 +1,4 @@
-"""Figures that others published, to lay one's own beside. They were not measured here, and were rounded for print."""
+"""Published figures of density, for comparison with own results; rounded in print."""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 
 WORLD = "published"
-"""World of a test that nobody measured here."""
+"""World of published tests."""
 FDIO_2019 = "fdio-2019"
 _PUBLISHED = Path(__file__).parent / "published"
 _STEP_PPS = 100_000.0
@@ -23,13 +23,13 @@ _SLIDES = 'slides "NF Service Density", IETF 105, BMWG, July 2019'
 
 
 def reference(name: str) -> Contents:
-    """A set of published figures, as contents of a report.
+    """Return a set of published figures as contents of a report.
 
     Args:
         name: One of `names()`.
 
     Raises:
-        ConfigError: There is no such set.
+        ConfigError: No such set.
     """
     dataset = Dataset()
     for item in reference_items(name):
@@ -38,10 +38,10 @@ def reference(name: str) -> Contents:
 
 
 def reference_items(name: str) -> Iterator[Foreign]:
-    """The tests of a set of published figures.
+    """Yield the tests of a set of published figures.
 
     Raises:
-        ConfigError: There is no such set.
+        ConfigError: No such set.
     """
     if name not in _SETS:
         raise ConfigError(f"no reference set '{name}'; choose from {', '.join(names())}")
@@ -49,15 +49,15 @@ def reference_items(name: str) -> Iterator[Foreign]:
 
 
 def names() -> tuple[str, ...]:
-    """All sets."""
+    """Return the names of all sets."""
     return tuple(_SETS)
 
 
 def title(name: str) -> str:
-    """What a set is, in a line.
+    """Return the title of a set.
 
     Raises:
-        KeyError: There is no such set.
+        KeyError: No such set.
     """
     return _SETS[name][0]
 

@@ -1,22 +1,22 @@
-"""Typed rows, flat enough for a table: one per test, latency figure, and instance; those of trials are in `trialrows`.
+"""Flat, typed rows of tests, latency and instances; `trialrows` has those of trials.
 
-Analysis and the tables of the report read these and not the records, so that rows kept in another format serve as well.
+Analysis and tables of the report read rows instead of records, so that other storage formats work as well.
 Rates are aggregates of all instances and both directions in packets per second, unless a name says otherwise.
 """
 
 from dataclasses import dataclass
 
 OWN = "csit-density"
-"""Origin of what this suite measured."""
+"""Origin of results of this suite."""
 EVERY_INSTANCE = 0
-"""In latency of other tools, which may not tell instances apart."""
+"""Instance of latency over all instances, as other tools report it."""
 EITHER = "both"
-"""In latency of other tools, which may not tell directions apart."""
+"""Direction of latency over both directions, as other tools report it."""
 
 
 @dataclass(frozen=True)
 class TestRow:
-    """One test. What is not known is None."""
+    """One test. None is unknown."""
 
     __test__ = False  # not a pytest class
 
@@ -25,29 +25,29 @@ class TestRow:
     test_name: str
     source: str
     recorded: bool
-    """Whether figures are to be had of it: a record of ours that can be read, or a file of another tool."""
+    """Whether it has figures: from a readable record, or from a file of another tool."""
     status: str
     message: str
     tags: str
     origin: str = OWN
-    """Which software's result it is, and so whose definitions hold."""
+    """Tool that measured, whose definitions hold."""
     run: str = ""
-    """The same for all tests of one run, other for every other run."""
+    """Id of the run."""
     label: str | None = None
-    """What a person calls that run: a release, a night."""
+    """Label of the run, such as a release."""
     started_at: str | None = None
-    """ISO 8601; without a zone, and then taken as UTC, where only Robot's clock tells it."""
+    """ISO 8601; without a zone, and then taken as UTC, if only Robot's clock is known."""
     finished_at: str | None = None
     world: str | None = None
     simulated: bool | None = None
     testbed: str | None = None
     drivers: str | None = None
     version: str | None = None
-    """Of the software under test: what the vSwitch says of itself, or the kernel where that is the vSwitch."""
+    """Version of the vSwitch; of the kernel if that is the vSwitch."""
     revision: str | None = None
-    """Of this suite, in git; ends in `+` where there were uncommitted changes."""
+    """Git revision of this suite; ends in `+` with uncommitted changes."""
     environment: str | None = None
-    """Digest of the environment: equal ones are equal in all that is recorded of them."""
+    """Digest of the environment; equal digests mean equal recorded values."""
     plan_digest: str | None = None
     profile: str | None = None
     goals: str | None = None
@@ -64,7 +64,7 @@ class TestRow:
     vswitch_data_cores: float | None = None
     nf_data_cores: float | None = None
     data_cores: float | None = None
-    """Physical cores asked for as data cores of the vSwitch and of all NFs; main, system and generator cores not."""
+    """Requested physical data cores of the vSwitch and all NFs, without main, system and generator cores."""
     slide_cores: float | None = None
     """Cores of vSwitch and NFs as the slides of IETF 105 count them, main threads included: 2 + 1.5 S N for NF-1c."""
     real_cores: float | None = None
@@ -109,7 +109,7 @@ class TestRow:
     orr_l2_bps: float | None = None
     orr_pps_per_core: float | None = None
     verdicts: str = ""
-    """Of the test; each number has its own below."""
+    """Verdicts of the whole test; those of figures follow."""
     ndr_verdict: str = ""
     pdr_verdict: str = ""
     soak_verdict: str = ""
@@ -119,18 +119,18 @@ class TestRow:
     evidence: str = ""
     search_algorithm: str | None = None
     search_prior: str | None = None
-    """Test id of the earlier result that the search started from; None for a cold start, and where nothing is told."""
+    """Test id of the prior of the search; None for a cold start, or if unknown."""
     search_prior_started_at: str | None = None
     search_prior_refuted: bool | None = None
     """None without a prior."""
     search_trials: int | None = None
     search_aborted_trials: int | None = None
-    """Trials that ended before their time because too much was lost already."""
+    """Trials aborted early because their loss had decided them."""
     search_elapsed_s: float | None = None
     broken: int | None = None
     """Attempts that broke the system under test."""
     quarantined: str | None = None
-    """Why no test of the cell was run any more."""
+    """Reason why further tests of the cell were not run."""
     trials: int | None = None
     trials_s: float | None = None
     deploy_s: float | None = None
@@ -146,9 +146,9 @@ class LatencyRow:
     load: str
     load_pps: float
     instance: int
-    """From 1; `EVERY_INSTANCE` for all of them together."""
+    """From 1; `EVERY_INSTANCE` for all instances."""
     direction: str
-    """`forward`, `reverse`, or `EITHER` for both together."""
+    """`forward`, `reverse`, or `EITHER` for both."""
     sent: int | None
     received: int | None
     min_ns: int | None
@@ -181,7 +181,7 @@ class InstanceRow:
     forwarded_pps: float
     loss_ratio: float
     worst: bool
-    """Whether it is the instance that loses most of what it was offered."""
+    """Whether it is the instance with the highest loss ratio."""
     fairness: float | None
     """Jain's index of all instances."""
     verdict: str
@@ -203,12 +203,12 @@ class HopRow:
     next_interface: str
     lost: int
     lost_share: float
-    """Of all packets that were lost."""
+    """Share of all lost packets."""
 
 
 @dataclass(frozen=True)
 class ThreadRow:
-    """Time of a data thread while losses were located. Shares of the time of sending."""
+    """CPU time of a data thread while losses were located, as shares of the sending time."""
 
     anchor: str
     test_name: str

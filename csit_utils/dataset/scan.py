@@ -1,9 +1,9 @@
-"""Reading of Robot's output.xml by its bytes, block by block: no tree is built and most bytes are only passed over.
+"""Scanner of Robot's output.xml by bytes, block by block: it builds no tree and skips most bytes.
 
-What is between the tests is matched for suites and their metadata. Of a test, three places are looked at: its start
-tag, the messages that carry a record, and its status, which is the last thing in it. A test that is not written that
-way, or left no record, goes through a real parser by itself. That holds for what Robot Framework 3 to 7 writes; it is
-no validation of XML: damage in what is passed over is not noticed, and costs nothing.
+Between tests, suites and their metadata are matched. Of a test, three parts are read: its start
+tag, messages with a record, and its status at the end. A test in another form,
+or without a record, is parsed by a real XML parser. This covers output of Robot Framework 3 to 7; it is
+no validation of XML: damage in skipped parts goes unnoticed and does no harm.
 """
 
 import re
@@ -19,7 +19,7 @@ from csit_utils.dataset.xmltext import ATTRIBUTES, NotXml, TestElement, attribut
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
 
 LARGEST_TEST_BYTES = 256 * 1024 * 1024
-"""A test is held in memory as a whole; a larger one is taken for an attack on it."""
+"""Upper bound of a test, which is held in memory as a whole."""
 _MARKER = b">" + RESULT_MARKER.encode()
 _TEST = re.compile(rb"<test(\s" + ATTRIBUTES + rb"|)>")
 _MSG = re.compile(rb"<msg(?:\s" + ATTRIBUTES + rb")?>")
@@ -32,7 +32,7 @@ _BETWEEN = re.compile(
 )
 _SHORTEST_BETWEEN = len("<suite>")
 _ENDINGS = {"PASS": Status.PASS, "FAIL": Status.FAIL}
-"""Robot writes NOT RUN for a test of a dry run; for us all others were skipped."""
+"""All other statuses, such as NOT RUN of a dry run, count as skipped."""
 
 
 class ScannedTest(msgspec.Struct, frozen=True, gc=False):
@@ -41,28 +41,28 @@ class ScannedTest(msgspec.Struct, frozen=True, gc=False):
     long_name: str
     name: str
     tags: tuple[str, ...]
-    """Empty where there is a record, which has them."""
+    """Empty with a record, which has them."""
     status: Status | None
-    """None where the file ends first."""
+    """None if the file is truncated."""
     message: str
     record: bytes | str | None
     """Its JSON, plain or packed."""
     started_at: str | None = None
-    """By the clock of Robot's machine, whose zone is not told. A record tells it in UTC: it need not be there then."""
+    """By the clock of Robot's machine, of unknown zone. May be missing with a record, which has it in UTC."""
 
 
 Scanned = ScannedTest | Refusal | Problem
 _Steps = Generator[Scanned, None, int]
-"""Ends with a place in the buffer."""
+"""Returns a position in the buffer."""
 
 
 def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
-    """Yield every test of an output.xml, and then what is wrong with the file, if anything.
+    """Yield every test of an output.xml, then a problem if the file is damaged.
 
-    A file that breaks off yields all that is complete before the break, and the test that was cut.
+    A truncated file yields all complete tests, and the truncated one.
 
     Args:
-        stream: Its bytes; `ReadError` while reading ends it as the end of the file would.
+        stream: Its bytes; a `ReadError` while reading ends it like the end of the file.
         source: Its name, for problems.
     """
     blocks = Blocks(source)
@@ -70,12 +70,12 @@ def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
     buffer, done = b"", 0
     try:
         for block in blocks.read(stream):
-            # A test larger than a block is not copied again for every block of it.
+            # Avoid copying a test larger than a block again for each of its blocks.
             buffer = buffer[done:] + block
             done = yield from scanner.take(buffer)
             blocks.need = max(BLOCK_BYTES, len(buffer) - done)
             if len(buffer) - done > LARGEST_TEST_BYTES:
-                raise ReadError(f"a test has more than {LARGEST_TEST_BYTES / 1e6:.0f} MB")
+                raise ReadError(f"a test is larger than {LARGEST_TEST_BYTES / 1e6:.0f} MB")
     except ReadError as error:
         blocks.damage.insert(0, str(error))
     except OSError as error:
@@ -84,11 +84,11 @@ def scan(stream: BinaryIO, source: str) -> Iterator[Scanned]:
 
 
 class _Scanner:
-    """What is known of a file in front of the next test.
+    """State of the scan before the next test.
 
     Args:
         source: The file's name.
-        blocks: Where damage is told.
+        blocks: Collects damage.
     """
 
     def __init__(self, source: str, blocks: Blocks) -> None:
@@ -96,13 +96,13 @@ class _Scanner:
         self._blocks = blocks
         self._suites: list[str] = []
         self._prefix = ""
-        """Of the long names of tests."""
+        """Prefix of the long names of tests."""
         self._closed = False
         self._marker = -1
-        """The next one in the buffer, its length if there is none; -1 if it was not looked for."""
+        """Position of the next one in the buffer, its length without one; -1 if not searched yet."""
 
     def take(self, buffer: bytes) -> _Steps:
-        """Yield what is complete in the buffer; return how much of it is done."""
+        """Yield complete items in the buffer; return the number of processed bytes."""
         at, self._marker = 0, -1
         while (start := _find_test(buffer, at)) >= 0:
             if start - at >= _SHORTEST_BETWEEN:
@@ -131,7 +131,7 @@ class _Scanner:
         return end
 
     def _between(self, buffer: bytes, at: int, end: int) -> Iterator[Scanned]:
-        """Suites open and close, and tell of cells that do not fit."""
+        """Process the start and end of suites, and cells that do not fit."""
         for found in _BETWEEN.finditer(buffer, at, end):
             suite, suite_end, meta, value, robot_end, refused = found.groups()
             try:
@@ -163,10 +163,10 @@ class _Scanner:
             self._blocks.once("a suite", "its cells that do not fit")
 
     def _usual(self, buffer: bytes, tag: re.Match[bytes]) -> tuple[ScannedTest | None, int]:
-        """A test with a record, from its start tag on, and where it ends.
+        """Return a test with a record, from its start tag on, and the position of its end.
 
         Returns:
-            No test where it is not written as Robot writes one, or has no record; -1 where the end is not in the
+            No test if it has another form or no record; -1 if its end is not in the
             buffer.
         """
         at = tag.end()
@@ -182,7 +182,7 @@ class _Scanner:
                 return None, -1
             text = self._marker + 1
             opening = buffer.rfind(b"<", at, self._marker)
-            # Messages are short but for records, whose packed part is passed over at the speed of memory.
+            # Messages other than records are short; the packed part of a record is skipped at memory speed.
             at = buffer.find(b"<", text)
             if at < 0:
                 return None, -1
@@ -205,7 +205,7 @@ class _Scanner:
         return ScannedTest(self._prefix + name, name, (), _status(ended), message, text_or_raw), after
 
     def _exact(self, segment: bytes, *, whole: bool = True) -> Iterator[Scanned]:
-        """One test by a real parser."""
+        """Parse one test by a real XML parser."""
         test, error = TestElement.parse(segment, whole=whole)
         if not test.name and (found := re.match(rb"<test\s[^>]*name=\"([^\"]*)\"", segment)) is not None:
             test.name = found[1].decode(errors="replace")
@@ -222,7 +222,7 @@ class _Scanner:
         yield ScannedTest(long_name, test.name, tuple(test.tags), status, message, record, test.started_at)
 
     def finish(self, rest: bytes) -> Iterator[Scanned]:
-        """The test that was cut, and what is wrong with the file."""
+        """Yield the truncated test, and a problem if the file is damaged."""
         damage, refusal = self._blocks.damage, self._blocks.refusal
         if refusal is None:
             start = _find_test(rest, 0)
@@ -236,9 +236,7 @@ class _Scanner:
             yield Problem(self._source, refusal)
         elif damage:
             some = "; ".join(damage[:3]) + (f"; and {len(damage) - 3} more" if len(damage) > 3 else "")
-            yield Problem(
-                self._source, f"{self._source}: broken off or damaged XML ({some}); what is whole in it was read"
-            )
+            yield Problem(self._source, f"{self._source}: truncated or damaged XML ({some}); complete parts were read")
 
 
 def _find_test(buffer: bytes, at: int) -> int:
@@ -250,7 +248,7 @@ def _find_test(buffer: bytes, at: int) -> int:
 
 
 def _safe_end(buffer: bytes, at: int) -> int:
-    """Where a buffer may be cut between tests: no tag, metadata or message is in two parts then."""
+    """Return a position between tests at which no tag, metadata or message is split."""
     last = buffer.rfind(b"<", at)
     before = buffer.rfind(b"<", at, max(at, last))
     if last < 0:

@@ -1,4 +1,4 @@
-"""Rows of tests on their way into a dataset: collected, and written to files that a commit puts in their places."""
+"""Staging of rows of tests: written to files that a commit moves to their places."""
 
 import hashlib
 from collections.abc import Iterable
@@ -26,19 +26,19 @@ from csit_utils.dataset.refused import to_dataset
 from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
 
 _MOST_BYTES = 8 * 1024 * 1024
-"""Of rows, and of records, that are held before they are written, of all partitions together. To write a table of a
-hundred columns costs as much as some hundred of its rows, so rows wait for longer than records."""
+"""Size of buffered rows and records over all partitions. Writing a table of a hundred columns costs as much as about a
+hundred of its rows, so rows are buffered for longer than records."""
 _ROW_BYTES = 2_500
-"""Of a row without its message, about."""
+"""Approximate size of a row without its message."""
 _BUFFER_BYTES = 1 << 16
-"""A table of tests is written in some two hundred short pieces; so many bytes of them wait for each other."""
+"""Write buffer of a file: a table of tests is written in about two hundred short pieces."""
 
 
 class Detail(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of a test beside its row."""
+    """Data of a test beside its row."""
 
     digest: str
-    """Of the record's JSON, or of the file of another tool."""
+    """Digest of the record's JSON, or of the file of another tool."""
     kind: str
     text: str | bytes
     environment: str | None = None
@@ -46,7 +46,7 @@ class Detail(msgspec.Struct, frozen=True, gc=False):
 
 Row = tuple[dict[str, Any], Detail | None]
 Entry = Row | Characterized | Refusal | Problem
-"""What a file has for a dataset."""
+"""An item of a file for a dataset."""
 
 
 def stage(
@@ -58,14 +58,14 @@ def stage(
     *,
     files: tuple[str, ...] = (),
 ) -> Import:
-    """Write rows to where they are staged.
+    """Write rows to staged files.
 
     Args:
         layout: The dataset.
-        rows: Of one file, or of several record files.
-        source: Where they come from.
-        digest: Of that.
-        label: What a person calls it.
+        rows: Rows of one file, or of several record files.
+        source: Name of the file.
+        digest: Digest of the file.
+        label: Label of the run.
         files: Digests of record files.
     """
     made = _Staging(layout, digest, source, label)
@@ -102,7 +102,7 @@ def stage(
 
 
 class _Staging:
-    """Rows on their way into the files of their partitions."""
+    """Staged rows of all partitions."""
 
     def __init__(self, layout: Layout, digest: str, source: str, label: str | None) -> None:
         self.environments: dict[str, msgspec.Raw] = {}
@@ -115,15 +115,15 @@ class _Staging:
 
     def add(self, row: dict[str, Any], detail: Detail | None) -> None:
         if detail is None:
-            # A test without a record is named after its source, which is another file every night.
+            # The anchor of a test without a record depends on its source, a different file every night.
             row["anchor"] = _anchor(self._run, row["test_id"])
         elif detail.environment is not None and detail.environment not in self.environments:
             self._keep_environment(detail)
         if detail is None or detail.kind != columns.ROWS:
-            # Other tools write a file for each test, and their rows say which run it is of.
+            # Other tools write a file per test, and their rows have the run.
             row["run"] = self._run
         started = row["started_at"]
-        # An empty name has the same folder as none.
+        # An empty name has the same folder as no name.
         key = row["testbed"] or None, started[:10] if started else None
         if (part := self._partitions.get(key)) is None:
             part = self._partitions[key] = self._partition(*key)
@@ -148,7 +148,7 @@ class _Staging:
             text = unpack(msgspec.json.decode(detail.text, type=_Packed).packed)
             self.environments[str(detail.environment)] = msgspec.json.decode(text, type=_Heavy).environment
         except (NotUnpacked, msgspec.DecodeError):
-            return  # the row stands; whoever opens the record is told
+            return  # keep the row; opening the record reports the error
 
     def close(self) -> tuple[Part, ...]:
         return tuple(
@@ -165,7 +165,7 @@ class _Heavy(msgspec.Struct):
 
 
 class _Partition:
-    """Tests of one testbed and night: rows and details that wait, and the two files that they go to."""
+    """Tests of one testbed and night: buffered rows and details, and their two files."""
 
     def __init__(self, path: str, tests: Path, details: Path, constants: dict[str, str]) -> None:
         self.path = path
@@ -176,7 +176,7 @@ class _Partition:
         self._count = 0
 
     def add(self, row: dict[str, Any], detail: Detail | None) -> int:
-        """Returns by how many bytes more of details wait; fewer, where they were written."""
+        """Add a test; return the change of the buffered size in bytes, negative if details were written."""
         self._rows.append(tuple(row.values()))
         if detail is None:
             return 0
@@ -187,20 +187,20 @@ class _Partition:
         return self._waiting.size_bytes - before
 
     def write_rows(self) -> None:
-        """Write the rows that wait."""
+        """Write buffered rows."""
         if self._rows:
             self._tests.write(columns.table_of_tests(self._rows, self._constants))
         self._count += len(self._rows)
         self._rows.clear()
 
     def write_details(self) -> None:
-        """Write the details that wait."""
+        """Write buffered details."""
         if (table := self._waiting.table()) is not None:
             self._details.write(table)
         self._waiting.clear()
 
     def close(self) -> int:
-        """Write the rest; returns how many tests there are."""
+        """Write the rest; return the number of tests."""
         self.write_rows()
         self.write_details()
         self._tests.close()
@@ -209,7 +209,7 @@ class _Partition:
 
 
 class _File:
-    """A Parquet file. It is opened for its first rows, so that files of many partitions are not open all at once."""
+    """A Parquet file, opened for its first rows, so that not all files of many partitions are open at once."""
 
     def __init__(self, path: Path, schema: pa.Schema, compression: str) -> None:
         self._path, self._schema, self._compression = path, schema, compression

@@ -1,4 +1,4 @@
-"""Contents of a dataset on disk: rows are read as a whole, records one at a time, when they are asked for."""
+"""Contents of a dataset on disk: rows are read as a whole, records one at a time on demand."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -49,12 +49,12 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
     "located": TypeAdapter(Located | None),
     "trials": TypeAdapter(tuple[TrialResult, ...]),
 }
-"""Keys of a record that rows beside those of tests are made of."""
+"""Keys of a record that rows of latency, instances, hops and threads need."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Stored:
-    """As `contents.Contents`.
+    """Implementation of `contents.Contents`.
 
     Args:
         layout: The dataset.
@@ -69,7 +69,7 @@ class Stored:
 
     @cached_property
     def _found(self) -> tuple[Sequence[TestRow], Mapping[str, Part]]:
-        """Rows, and where their details are. A test that was imported twice, from different files, counts once."""
+        """Rows, and the parts with their details. A test imported from different files counts once."""
         rows: dict[str, TestRow] = {}
         parts: dict[str, Part] = {}
         for each in self._imports:
@@ -78,7 +78,7 @@ class Stored:
                 for row in columns.rows_of_table(table):
                     if row.anchor not in rows:
                         rows[row.anchor], parts[row.anchor] = row, part
-        # A stable sort: tests of one file that tell no time stay in its order.
+        # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, parts
 
@@ -94,18 +94,18 @@ class Stored:
 
     @cached_property
     def problems(self) -> Sequence[Problem]:
-        """What could not be read when it was imported."""
+        """Inputs that could not be read in full when they were imported."""
         return [Problem(each.source, text) for each in self._imports for text in each.problems]
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
-        """By digest."""
+        """Environments by digest."""
         every = {digest: raw for each in self._imports for digest, raw in each.environments.items()}
         return {digest: environment(raw) for digest, raw in every.items()}
 
     @cached_property
     def characterizations(self) -> Sequence[Characterized]:
-        """Sweeps, bursts, chains and sizings by time.
+        """Records of other studies by time.
 
         Raises:
             ReadError: A record is damaged.
@@ -136,10 +136,10 @@ class Stored:
         return self._rows(thread_rows, ("located",), anchors)
 
     def record(self, anchor: str) -> Recorded:
-        """All that is known of one test.
+        """Return the record of one test.
 
         Raises:
-            KeyError: There is no such test, or it left no record of ours.
+            KeyError: No such test, or it has no record.
             ReadError: Its record is damaged.
         """
         for _, row, kind, text in self._details([anchor]):
@@ -148,7 +148,7 @@ class Stored:
         raise KeyError(anchor)
 
     def items(self) -> Iterator[Item]:
-        """All of it, every record read whole."""
+        """Yield all items with whole records."""
         yield from self.refused
         yield from self.problems
         yield from self.characterizations
@@ -207,14 +207,14 @@ class _Rows(msgspec.Struct):
 
 @dataclass(frozen=True)
 class _Partial:
-    """A test of which only some keys were read; its anchor comes from the row, not from the whole record."""
+    """A test with some keys of its record; its anchor is that of the row."""
 
     result: DensityRecord
     anchor: str
 
 
 def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
-    """A result with no more than these keys, its name and its verdict.
+    """Return a record with only these keys, its name and its verdict.
 
     Raises:
         ReadError: The record is damaged.
@@ -223,7 +223,7 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
         light = _KEYS.decode(text)
         heavy = _KEYS.decode(unpack(msgspec.json.decode(light["packed"], type=str)))
         every = {**light, **heavy}
-        # Trials are the largest part, and stand for what older records do not itemize.
+        # Trials are the largest part; older records need them for itemized figures.
         left_out = {"trials"} if bytes(every.get("itemized", b"[]")) != b"[]" else set()
         wanted = ("schema_version", "simulated", "verdict", *keys)
         read = {key: bytes(every[key]) for key in wanted if key in every and key not in left_out}

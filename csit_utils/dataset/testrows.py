@@ -1,4 +1,4 @@
-"""Rows of tests, from records and from what Robot says of tests without one."""
+"""Rows of tests, from records, and from Robot's data on tests without one."""
 
 import math
 import re
@@ -35,40 +35,40 @@ Values = Mapping[str, Any]
 
 
 def frame_text(frame: Frame) -> str:
-    """A frame's name, and what is in it where the name does not say so."""
+    """Return the name of a frame size, with its parts if the name does not state them."""
     if len(frame.parts) == 1 and frame.name.upper() == f"{frame.parts[0].frame_bytes}B":
         return frame.name
     return f"{frame.name} ({', '.join(f'{part.weight}x{part.frame_bytes}' for part in frame.parts)})"
 
 
 def nf_data_cores(cell: Cell) -> float:
-    """Physical data cores of all NFs of a cell, passive ones included."""
+    """Return the physical data cores of all NFs of a cell, passive ones included."""
     return sum(count * size.cores for size, count in cell.sizes())
 
 
 @dataclass(frozen=True, slots=True)
 class AskedParts:
-    """What was asked, as rows need it. It is the same in many tests."""
+    """Fields of rows that follow from the requested test, equal in many tests."""
 
     row: Values
-    """Fields of a row that it decides, and others that are there before."""
+    """Fields of a row."""
     anchor: str
-    """What anchors begin with; see `Recorded.anchor`."""
+    """Prefix of anchors; see `Recorded.anchor`."""
     l1_bits: float
-    """Of one packet."""
+    """L1 bits of one packet."""
     l2_bits: float
     data_cores: float
 
 
 def asked_parts(test_type: str, cell: Values, frame: Values, profile: Values, others: Values) -> AskedParts:
-    """Put the parts of what was asked together.
+    """Combine the parts of the requested test.
 
     Args:
-        test_type: The test's.
+        test_type: Type of the test.
         cell: As `cell_part`.
         frame: As `frame_part`.
         profile: As `profile_part`.
-        others: Fields that rows have beside theirs.
+        others: Further fields.
     """
     named = {name: frame[name] for name in ("frame", "frame_mean_bytes")}
     row = {**others, "recorded": True, "test_type": test_type, **cell, **named, **profile}
@@ -78,7 +78,7 @@ def asked_parts(test_type: str, cell: Values, frame: Values, profile: Values, ot
 
 
 def cell_part(cell: Cell) -> Values:
-    """Fields of a cell."""
+    """Return the fields of a cell."""
     nf_cores = nf_data_cores(cell)
     return {
         "service_type": cell.service_type.value,
@@ -94,7 +94,7 @@ def cell_part(cell: Cell) -> Values:
 
 
 def frame_part(frame: Frame) -> Values:
-    """Fields of a frame, and the L1 and L2 bits of one packet."""
+    """Return the fields of a frame, and the L1 and L2 bits of one packet."""
     return {
         "frame": frame_text(frame),
         "frame_mean_bytes": frame.mean_bytes,
@@ -104,13 +104,13 @@ def frame_part(frame: Frame) -> Values:
 
 
 def profile_part(profile: SearchProfile) -> Values:
-    """Fields of a search profile; under its present name, so that it is compared with what is measured today."""
+    """Return the fields of a search profile, under its present name for comparisons with new results."""
     name = current_name(profile.name) if profile.algorithm is Algorithm.LADDER else profile.name
     return {"profile": name, "goals": profile_text(profile)}
 
 
 def recorded_row(item: Recorded) -> TestRow:
-    """The row of a test with its record."""
+    """Return the row of a test with its record."""
     asked = item.result.asked
     parts = asked_parts(
         asked.test_type.value, cell_part(asked.cell), frame_part(asked.frame), profile_part(asked.profile), {}
@@ -120,7 +120,7 @@ def recorded_row(item: Recorded) -> TestRow:
 
 
 def row_values(head: Head, asked: AskedParts, figures: Counted | CountedHead) -> dict[str, Any]:
-    """All fields of a row that its record decides; those of `asked.row` stand first, in its order."""
+    """Return all fields of a row that follow from its record; those of `asked.row` come first."""
     verdict, deployment = head.verdict, head.deployment
     row = dict(asked.row)
     row["anchor"] = asked.anchor + figures.digest[:8].lower()
@@ -170,14 +170,14 @@ def _drivers(named: tuple[tuple[str, str], ...]) -> str:
 
 @lru_cache(_CACHED)
 def _about(kinds: tuple[str, ...], findings: tuple[FindingHead, ...]) -> Values:
-    """Verdict of each number of a test. Many tests have the same; what differs is the evidence."""
+    """Verdicts of each figure of a test, which are equal in many tests."""
     verdict = VerdictHead(kinds, (), findings)
     # It has the attributes that are read.
     return {number: " ".join(Verdict.of(verdict, number)) for number in _NUMBERS}  # type: ignore[arg-type]
 
 
 def _finite(value: float | None) -> float | None:
-    """JSON of other origin may hold NaN or infinity; in a table those are unknown."""
+    """Return None for NaN and infinity, which JSON of other tools may have."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -217,7 +217,7 @@ def _derived(values: dict[str, Any], name: str, rate_pps: float | None, asked: A
 
 
 def unrecorded_row(item: Unrecorded) -> TestRow:
-    """What the tags tell of a test without a record."""
+    """Return the row of a test without a record, from its tags."""
     tags = {tag.upper() for tag in item.tags}
     locators = [match for tag in tags if (match := re.fullmatch(r"(\d+)R(\d+)C", tag))]
     sizes = [match[1].lower() for tag in tags if (match := re.fullmatch(r"NF_([\dC.+]+)", tag))]

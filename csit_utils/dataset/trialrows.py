@@ -23,7 +23,7 @@ class TrialRow:
     offered_duration_s: float
     total_duration_s: float
     aborted: bool
-    """Ended early because its loss had decided it; counts are of the part that was sent."""
+    """Ended early because its loss had decided it; counts are of the packets sent."""
     generator_limited: bool
     note: str | None
 

@@ -1,4 +1,4 @@
-"""The few rules of XML that reading by bytes needs, and a real parser for one test where they are not enough."""
+"""XML rules of the scanner, and a real XML parser for single tests."""
 
 import re
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from defusedxml.ElementTree import DefusedXMLParser
 from resources.libraries.python.recording.marker import RESULT_MARKER
 
 ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*"""
-"""What stands in a start tag behind the name, a slash at its end included; a value may hold `>`."""
+"""Rest of a start tag after the name, with a final slash; values may contain `>`."""
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _USUAL = re.compile(rb'\s+id="[^"]*" name="([^"\n\t\r]*)"')
 _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 _FIRST_YEAR = 2008
-"""Robot Framework is not older."""
+"""Year of the first release of Robot Framework."""
 
 
 class NotXml(ValueError):
@@ -26,10 +26,10 @@ class NotXml(ValueError):
 
 
 def text_of(raw: bytes) -> str:
-    """Character data as it was before it was written into XML.
+    """Return character data with references resolved.
 
     Raises:
-        NotXml: It is not UTF-8, or has a reference to nothing.
+        NotXml: Not UTF-8, or an undefined reference.
     """
     try:
         text = raw.decode()
@@ -53,7 +53,7 @@ def _referred(found: re.Match[str]) -> str:
 
 
 def name_of(tag: bytes) -> str:
-    """The name in the start tag of a suite or test.
+    """Return the name in the start tag of a suite or test.
 
     Raises:
         NotXml: A value is not well-formed.
@@ -63,7 +63,7 @@ def name_of(tag: bytes) -> str:
 
 
 def attributes_of(tag: bytes) -> Mapping[str, str]:
-    """Attributes of a start tag.
+    """Return the attributes of a start tag.
 
     Raises:
         NotXml: A value is not well-formed.
@@ -76,7 +76,7 @@ def attributes_of(tag: bytes) -> Mapping[str, str]:
 
 
 def _time_of(stamp: str) -> str | None:
-    """A time of Robot Framework 7, or of an older one, in ISO 8601 without a zone; None where it is no such time."""
+    """A time of any version of Robot Framework in ISO 8601 without a zone; None if invalid."""
     try:
         found = datetime.fromisoformat(stamp)
     except ValueError:
@@ -85,7 +85,7 @@ def _time_of(stamp: str) -> str | None:
 
 
 class TestElement:
-    """A `test` element as a real parser sees it, as far as it goes."""
+    """A `test` element parsed by a real XML parser, possibly truncated."""
 
     __test__ = False  # not a pytest class
 
@@ -106,10 +106,10 @@ class TestElement:
 
         Args:
             segment: From `<test` on.
-            whole: Whether its end is there; what is in front of a break is read all the same.
+            whole: Whether it is complete; a truncated test is read up to its end.
 
         Returns:
-            What was read, and what is wrong with the XML, if anything.
+            The test, and an error of the XML, if any.
         """
         element = cls()
         parser = DefusedXMLParser(target=element, forbid_dtd=True)

@@ -73,11 +73,11 @@ def test_the_worst_comes_first() -> None:
     ("row", "said"),
     [
         (failed("needs 33 cores on NUMA 0, 28 there", planned=False), "./csit plan"),
-        (failed("quarantined after 2 attempts: nf-1-1 is down"), "Read the attempts"),
+        (failed("quarantined after 2 attempts: nf-1-1 is down"), "See the attempts"),
         (failed("instance 1 forward: packets did not arrive at csv1p1"), "last hop that saw packets"),
         (failed("Execution terminated by signal"), "--resume"),
         (failed("needs VPP", status="SKIP"), "./csit doctor"),
-        (failed(""), "Open the test"),
+        (failed(""), "See evidence, trials"),
     ],
 )
 def test_there_is_something_to_try_for_every_cause(row: TestRow, said: str) -> None:

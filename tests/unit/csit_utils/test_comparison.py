@@ -122,7 +122,7 @@ def test_a_lower_limit_says_so_and_has_no_upper_end() -> None:
     found = pdr([row(RATE)], [row(0.99 * RATE, pdr_upper_pps=None)])
     assert found.high == inf
     assert found.outcome is Outcome.CANNOT_TELL
-    assert any("lower limit" in remark for remark in found.remarks)
+    assert any("lower bound" in remark for remark in found.remarks)
 
 
 def test_unlike_figures_are_not_compared_unless_somebody_insists() -> None:
@@ -156,9 +156,9 @@ def test_where_nothing_changed_hardly_any_of_many_cells_is_called_changed() -> N
     assert len(found.of(Outcome.REGRESSION, Outcome.PROGRESSION)) == 0
     alone = [each for each in found.changes if each.probability is not None and each.probability <= 0.05]
     assert alone, "some of 200 differ by chance when looked at alone"
-    assert all("among as many" in each.remarks[-1] for each in alone)
+    assert all("among this many" in each.remarks[-1] for each in alone)
     others = [each for each in found.changes if each not in alone]
-    assert not any("among as many" in remark for each in others for remark in each.remarks)
+    assert not any("among this many" in remark for each in others for remark in each.remarks)
     assert {each.outcome for each in found.changes} == {Outcome.NO_CHANGE}
 
 

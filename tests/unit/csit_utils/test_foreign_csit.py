@@ -103,7 +103,7 @@ def test_rates_of_connections_are_no_packet_rates() -> None:
     rate = {"lower": {"rate": {"unit": "cps", "value": 1e5}}}
     row = row_of(csit({"type": "ndrpdr", "ndr": rate, "pdr": rate}))
     assert row.ndr_lower_pps is None
-    assert row.evidence == "rates in cps are no packet rates and were left out"
+    assert row.evidence == "rates in cps are not packet rates and are left out"
 
 
 def test_latency_is_per_direction_at_four_loads_in_nanoseconds() -> None:
@@ -244,9 +244,9 @@ def test_a_file_about_a_suite_has_no_tests() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"version": "2.0.0"}, "CSIT's model version '2.0.0', this tool reads 1.x"),
-        ({"version": 1.5}, "this tool reads 1.x"),
-        ({"start_time": "yesterday"}, "'yesterday' is no time"),
+        ({"version": "2.0.0"}, "model version '2.0.0' of CSIT is not supported"),
+        ({"version": 1.5}, "is not supported, only 1.x"),
+        ({"start_time": "yesterday"}, "'yesterday' is not a time"),
         ({"passed": "yes"}, "passed: Input should be a valid boolean"),
         ({"tags": "CHAIN"}, "tags: "),
         ({"test_id": ""}, "test_id: "),

@@ -90,5 +90,5 @@ def test_a_directory_of_nothing_else_is_enough_for_a_report(tmp_path: Path) -> N
     (tmp_path / "one.json").write_bytes(packed(plain()))
     assert len(read([tmp_path]).foreign) == 1
     (tmp_path / "one.json").write_bytes(packed(plain(version="3.0.0")))
-    with pytest.raises(ConfigError, match=r"this is no result of FD\.io CSIT that can be read"):
+    with pytest.raises(ConfigError, match=r"invalid result of FD\.io CSIT"):
         read([tmp_path])

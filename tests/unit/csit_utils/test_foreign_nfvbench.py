@@ -118,7 +118,7 @@ def test_a_load_that_was_not_sent_is_told() -> None:
     told = searched()
     told["ndr"]["stats"] |= {"warning": "WARNING: significant difference", "total_tx_rate": 2_000_000}
     row = one(nfvbench({"64": told})).row
-    assert row.evidence == "NDR is the load that was asked for; the generator sent less than 90 % of it, 2,000,000 pps"
+    assert row.evidence == "NDR is the intended load; the generator sent less than 90 % of it, 2,000,000 pps"
     assert row.ndr_lower_pps == 2_976_190
 
 
@@ -140,7 +140,7 @@ def test_a_lower_fixed_load_is_no_mrr() -> None:
     row = one(nfvbench({"64": fixed(20.0)})).row
     assert row.mrr_pps is None
     assert row.test_type is None
-    assert row.evidence == "at the fixed load of 2,946,418 pps 1,190,472 pps came back"
+    assert row.evidence == "at the fixed load of 2,946,418 pps, 1,190,472 pps received"
 
 
 def test_one_direction_is_told() -> None:
@@ -177,12 +177,12 @@ def test_it_is_not_compared_with_csit_silently() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        (["date"], "soon", "'soon' is no time"),
-        (["config", "measurement"], None, "without the drop rates that were asked for"),
+        (["date"], "soon", "'soon' is not a time"),
+        (["config", "measurement"], None, "has no intended drop rates"),
         (["config", "measurement", "PDR"], 100.0, "allows 100.0 % of drops"),
         (["config", "measurement", "NDR"], "0.001", "config.measurement.NDR: "),
         (["config", "duration_sec"], float("nan"), "config.duration_sec: "),
-        (["benchmarks", "network", "service_chain"], {}, "without a result"),
+        (["benchmarks", "network", "service_chain"], {}, "has no result"),
         (["benchmarks", "network"], [], "benchmarks.network: "),
         (
             [*(chain := ["benchmarks", "network", "service_chain", "PVVP", "result"]), "service_chain_count"],

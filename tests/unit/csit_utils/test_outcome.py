@@ -42,7 +42,7 @@ def test_a_run_is_finished_when_every_failed_test_has_a_record(
 def test_a_torn_output_is_unfinished(tmp_path: Path) -> None:
     output = write_output_xml(tmp_path / "output.xml", [PASSED])
     output.write_text(output.read_text(encoding="utf-8")[:-200], encoding="utf-8")
-    assert "broken off" in str(unfinished(load([output]), ended=True))
+    assert "truncated" in str(unfinished(load([output]), ended=True))
 
 
 def test_a_folder_without_a_run_is_said(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_every_figure_has_a_place_a_unit_or_a_ratio_and_a_known_kind() -> None:
         for figure in found.figures:
             assert figure.kind in record_kinds() and figure.place
             assert figure.value > 0 and (figure.unit or figure.value < 1)
-    with pytest.raises(ConfigError, match="no figures of a paper 'etsi'; there are nfv-vital, zeng"):
+    with pytest.raises(ConfigError, match="no figures of a paper 'etsi'; choose from nfv-vital, zeng"):
         paper("etsi")
 
 

@@ -51,7 +51,7 @@ def test_a_file_that_breaks_off_loses_nothing_else(good: Path, tmp_path: Path) -
     dataset = load([cut, good])
     assert [problem.source for problem in dataset.problems] == [str(cut)]
     assert str(cut) in dataset.problems[0].text
-    assert "broken off or damaged" in dataset.problems[0].text
+    assert "truncated or damaged" in dataset.problems[0].text
     assert len(dataset.recorded) == 2
     assert dataset.unrecorded[0].message == "the file ends in the middle of this test"
 
@@ -84,9 +84,9 @@ def test_declarations_that_attacks_need_are_refused(tmp_path: Path, declaration:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "broken off or damaged"),
-        (b"\x00\x01\x02", "broken off or damaged"),
-        (b"<html><body/></html>", "no output.xml of Robot Framework"),
+        (b"", "truncated or damaged"),
+        (b"\x00\x01\x02", "truncated or damaged"),
+        (b"<html><body/></html>", "not an output.xml of Robot Framework"),
     ],
 )
 def test_other_files_are_named(tmp_path: Path, content: bytes, reason: str) -> None:

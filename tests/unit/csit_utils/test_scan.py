@@ -143,7 +143,7 @@ def test_a_file_cut_anywhere_gives_what_a_parser_gets_before_the_cut_and_one_pro
     found, problems = _scanned(content)
     assert [_uncut(each) for each in found] == [_uncut(_plain(each)) for each in expected]
     assert len(problems) == 1
-    assert "broken off or damaged" in problems[0].text
+    assert "truncated or damaged" in problems[0].text
 
 
 def _uncut(item: ScannedTest | Refusal) -> object:
@@ -156,7 +156,7 @@ def test_of_a_test_cut_behind_its_status_that_and_its_message_are_told() -> None
     whole = _file('<suite id="s1" name="S"><test id="t" name="n"><status status="FAIL">bad</status></test></suite>')
     found, (problem,) = _scanned(whole[: whole.index(b"</test>")])
     assert found == [ScannedTest("S.n", "n", (), Status.FAIL, "bad", None)]
-    assert "broken off" in problem.text
+    assert "truncated" in problem.text
 
 
 @pytest.mark.parametrize(
@@ -188,17 +188,17 @@ GOOD = _file(
     ("content", "tests", "reason"),
     [
         (b"", 0, "the file is empty"),
-        (b"\0" * 100, 0, "broken off or damaged"),
-        (b"<html><body/></html>", 0, "it starts with <html>"),
+        (b"\0" * 100, 0, "truncated or damaged"),
+        (b"<html><body/></html>", 0, "starts with <html>"),
         (GOOD.replace(b'"UTF-8"', b'"ISO-8859-1"'), 0, "ISO-8859-1"),
-        (GOOD.decode().encode("utf-16"), 0, "broken off or damaged"),
+        (GOOD.decode().encode("utf-16"), 0, "truncated or damaged"),
         (GOOD.replace(b"<suite ", b"<!-- hidden --><suite ", 1), 0, "rebot"),
         (GOOD.replace(b"<suite ", b'<!DOCTYPE r [<!ENTITY a "b">]><suite ', 1), 0, "refused"),
         (GOOD.replace(b'name="b"', b'name="b\xff"'), 3, "not UTF-8"),
         (GOOD.replace(b'name="b"', b'name="b" x="\0"'), 3, "NUL"),
         (GOOD.replace(b'name="b">', b'name="b"><kw></test>', 1), 3, "test 'S.b'"),
         (GOOD.replace(b"</robot>", b""), 3, "before </robot>"),
-        (GOOD[: GOOD.index(b'name="c"')], 2, "broken off"),
+        (GOOD[: GOOD.index(b'name="c"')], 2, "truncated"),
     ],
 )
 def test_damage_is_named_once_and_costs_nothing_else(content: bytes, tests: int, reason: str) -> None:

@@ -56,7 +56,7 @@ def test_a_process_that_is_killed_is_told_and_nobody_waits_for_it() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return number
 
-    with pytest.raises(CsitError, match="was ended from outside"):
+    with pytest.raises(CsitError, match="was killed"):
         list(shared(work, range(20), 2))
 
 
