@@ -139,7 +139,7 @@ class NotingMachine:
 
 
 def service_on(machine: NotingMachine) -> AgentService:
-    return AgentService(GREETING, fingerprint, lambda *_: cast(TestbedMachine, machine))
+    return AgentService(fingerprint, GREETING, lambda *_: cast(TestbedMachine, machine))
 
 
 def ask(service: AgentService, call: calls.Call[Any, Any], value: object) -> object:

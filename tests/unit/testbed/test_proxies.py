@@ -14,6 +14,7 @@ from resources.libraries.python.testbed.agent.role_calls import (
     BY_NAME,
     FEATURES,
     FUNCTIONS,
+    GENERATOR,
     LOAD,
     ROLE_CALLS,
     SWITCH,
@@ -50,6 +51,12 @@ class Node:
             raise CsitError(self.lost)
         self.begun.append((call.name, arguments, more_s))
         return Answered(self._results.get(call.name.partition(".")[2]))
+
+    def role(self, remote: Any) -> Any:
+        return proxy(remote, self)  # type: ignore[arg-type] # a link for the test
+
+    def generator_counters(self) -> Any:
+        return self.role(GENERATOR).counters()
 
 
 def switches(*nodes: Any) -> Any:

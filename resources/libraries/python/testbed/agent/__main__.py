@@ -30,7 +30,7 @@ def main() -> int:
         pid=os.getpid(),
         boot_id=boot_id(),
     )
-    service = AgentService(greeting, fingerprint)
+    service = AgentService(fingerprint, greeting)
     why = process.Conversation(source, sink, options.silence_s).serve(service.answer)
     _log.info("%s; removing what is there", why)
     service.close()  # an error ends the process with its traceback and status 1; the next agent removes what is left

@@ -74,7 +74,8 @@ class NodeRequest:
     """Argument of calls about the whole node."""
 
     topology: Topology
-    node: str
+    node: str | None
+    """Name in the topology; None for a machine that has all of the testbed."""
     wait_s: float = 0.0
     """How long to wait for a machine that is in use: an agent that was cut off may still be cleaning up."""
 

@@ -1,8 +1,11 @@
 """What an agent's machine has of a cell or of a multi-component service, by role."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.testbed.agent.calls import Role
 from resources.libraries.python.testbed.agent.role_calls import RoleCall
 from resources.libraries.python.testbed.deployment.parts import NodeParts
@@ -13,6 +16,25 @@ from resources.libraries.python.testbed.services.node_services import NodeServic
 _OF_A_SERVICE = (Role.INSTANCES, Role.LOAD)
 PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS)
 """Roles that run while traffic does."""
+
+
+class _Cables:
+    """All cables of a node as one part."""
+
+    def __init__(self, parts: Sequence[DeploymentPart]) -> None:
+        self._parts = parts
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.start()
+
+    def stop(self) -> None:
+        with ExitStack() as stack:
+            for part in self._parts:
+                stack.callback(part.stop)
 
 
 class AgentDeployment:
@@ -30,25 +52,28 @@ class AgentDeployment:
         """Roles of the share that this machine has."""
         return frozenset(role for role, part in self._by_role().items() if part)
 
-    def parts(self, role: Role) -> Sequence[DeploymentPart]:
-        """Parts of a role, in the order in which they are started."""
-        if role in _OF_A_SERVICE:
-            return (self._service(),)
-        found = self._by_role()[role]
-        return found if isinstance(found, tuple) else (found,) if found is not None else ()
+    def part(self, role: Role) -> Any:  # noqa: ANN401 - of the role's Protocol
+        """Return what fulfils a role here.
+
+        Raises:
+            CsitError: Nothing does.
+        """
+        found = self._service() if role in _OF_A_SERVICE else self._by_role()[role]
+        if found is None:
+            raise CsitError(f"this node has no {role} in the present cell")
+        return found
+
+    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
+        """Return counters of the generator's interfaces here."""
+        return self._share().generator_counters()
 
     def call(self, call: RoleCall, arguments: Sequence[object]) -> object:
         """Call a method of a role, or read its property."""
-        if call.role in _OF_A_SERVICE:
-            target: object = self._service()
-        else:
-            share, target = self._share(), self._by_role()[call.role]
-            if target is None:
-                raise CsitError(f"this node has no {call.role} in the present cell")
-            if (call.role, call.method) == (Role.GENERATOR, "counters"):
-                return share.generator_counters()
-            if call.method == "processed" and not isinstance(target, Processing):
-                return {}
+        target = self.part(call.role)
+        if (call.role, call.method) == (Role.GENERATOR, "counters"):
+            return self.generator_counters()
+        if call.method == "processed" and not isinstance(target, Processing):
+            return {}
         member = getattr(target, call.method)
         return member if call.is_property else member(*arguments)
 
@@ -62,7 +87,7 @@ class AgentDeployment:
     def _by_role(self) -> Mapping[Role, object]:
         share = self._share()
         return {
-            Role.CABLES: share.cables,
+            Role.CABLES: _Cables(share.cables),
             Role.SWITCH: share.switch,
             Role.FUNCTIONS: share.functions,
             Role.GENERATOR: share.generator,

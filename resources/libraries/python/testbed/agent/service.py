@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
+    Call,
     CellRequest,
     Greeting,
     Hello,
@@ -30,21 +32,22 @@ class AgentService:
     """One node's machine, from `open` to `close`, with at most one cell on it.
 
     Args:
-        greeting: Who this is.
-        fingerprint: Looks at the machine.
+        fingerprint: Returns the environment.
+        greeting: Identity of the agent's process; None in the process of the controller.
         machine_of: Makes the machine of a node.
     """
 
     def __init__(
         self,
-        greeting: Greeting,
         fingerprint: Callable[[], Environment],
-        machine_of: Callable[[Topology, str], TestbedMachine] = TestbedMachine,
+        greeting: Greeting | None = None,
+        machine_of: Callable[[Topology, str | None], TestbedMachine] = TestbedMachine,
     ) -> None:
         self._greeting = greeting
         self._machine_of = machine_of
         self._machine: TestbedMachine | None = None
-        self._deployed = AgentDeployment()
+        self.deployed = AgentDeployment()
+        """The present cell or service."""
         self._started: list[Role] = []
         self._answers: Mapping[str, Callable[[Any], object]] = {
             calls.HELLO.name: self._hello,
@@ -53,10 +56,14 @@ class AgentService:
             calls.FINGERPRINT.name: lambda _: fingerprint(),
             calls.PREPARE.name: self._prepare,
             calls.SITE.name: self._site,
-            calls.LEFTOVERS.name: lambda plan: tuple(self._opened().leftovers(plan)),
-            calls.CLEAN.name: lambda _: self._opened().clean(),
+            calls.LEFTOVERS.name: lambda plan: tuple(self.machine.leftovers(plan)),
+            calls.CLEAN.name: lambda _: self.machine.clean(),
             calls.CLOSE.name: lambda _: self.close(),
         }
+
+    def do(self, call: Call[Any, Any], asked: object) -> object:
+        """Do a call that is no role's, for a caller in this process."""
+        return self._answers[call.name](asked)
 
     def answer(self, name: str, value: object) -> object:
         """Do what is asked, from plain JSON values to plain JSON values.
@@ -73,7 +80,7 @@ class AgentService:
             asked = call.asks.validate_python(value)
         except ValueError as error:
             raise ConfigError(f"the call '{name}' is not of protocol {calls.PROTOCOL}: {error}") from error
-        result = self._answers[name](asked) if of_role is None else self._of_role(of_role, asked)
+        result = self.do(call, asked) if of_role is None else self._of_role(of_role, asked)
         return call.gives.dump_python(result, mode="json")
 
     def close(self) -> None:
@@ -92,13 +99,15 @@ class AgentService:
                     step()
                 except Exception as error:  # a step boundary: the other steps must be taken too
                     failures.append(error)
-            self._deployed.forget()
+            self.deployed.forget()
             machine.close()
         if failures:
             raise failures[0]
 
     def _hello(self, hello: Hello) -> Greeting:
         mine = self._greeting
+        if mine is None:
+            raise CsitError("this process has no agent of its own")
         if hello.protocol != mine.protocol:
             raise ConfigError(f"the agent speaks protocol {mine.protocol}, the controller {hello.protocol}")
         if hello.project != mine.project:
@@ -107,17 +116,17 @@ class AgentService:
             )
         return mine
 
-    def _look(self, place: NodeRequest) -> NodeInspection:
-        machine = self._machine_of(place.topology, place.node)
+    def _look(self, request: NodeRequest) -> NodeInspection:
+        machine = self._machine_of(request.topology, request.node)
         return NodeInspection(
             machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.warnings()), machine.numa_nodes()
         )
 
-    def _open(self, place: NodeRequest) -> tuple[str, ...]:
+    def _open(self, request: NodeRequest) -> tuple[str, ...]:
         if self._machine is not None:
             raise CsitError("this agent has opened its machine already")
-        machine = self._machine_of(place.topology, place.node)
-        deadline = time.monotonic() + place.wait_s
+        machine = self._machine_of(request.topology, request.node)
+        deadline = time.monotonic() + request.wait_s
         while True:
             try:
                 removed = machine.open()
@@ -125,6 +134,9 @@ class AgentService:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_PAUSE_S)
+            except BaseException:
+                machine.close()
+                raise
             else:
                 self._machine = machine
                 return tuple(removed)
@@ -132,42 +144,43 @@ class AgentService:
     def _prepare(self, work: CellRequest) -> frozenset[Role]:
         if self._started:
             raise CsitError(f"there is a cell already, with its {', '.join(self._started)}")
-        self._deployed.share = self._opened().share(work.plan, work.asked)
-        return self._deployed.roles()
+        self.deployed.share = self.machine.share(work.plan, work.asked)
+        return self.deployed.roles()
 
     def _of_role(self, call: RoleCall, arguments: Sequence[object]) -> object:
         if call.method in _STEPS and call.role not in PROBES:
             step = self._start if call.method == "start" else self._stop
             step(call.role)
             return None
-        return self._deployed.call(call, arguments)
+        return self.deployed.call(call, arguments)
 
     def _start(self, role: Role) -> None:
-        self._started.append(role)  # first: what is half started has to be stopped too
-        for part in self._deployed.parts(role):
-            part.start()
+        part = self.deployed.part(role)
+        self._started.append(role)  # first: a part that is half started has to be stopped too
+        part.start()
 
     def _stop(self, role: Role) -> None:
         if role not in self._started:
             return
-        failures: list[Exception] = []
-        for stop in (self._deployed.stop_probes, *(part.stop for part in reversed(self._deployed.parts(role)))):
-            try:
-                stop()
-            except Exception as error:  # a step boundary: the others must be stopped too
-                failures.append(error)
         self._started.remove(role)
-        if failures:
-            raise failures[0]
+        with ExitStack() as stack:
+            stack.callback(self.deployed.part(role).stop)
+            stack.callback(self.deployed.stop_probes)
 
     def _site(self, sited: ServiceRequest) -> None:
         if self._started:
             raise CsitError(f"there is something deployed already: {', '.join(self._started)}")
-        machine = self._opened()
+        machine = self.machine
         part = machine.instances if sited.role is Role.INSTANCES else machine.load
-        self._deployed.service = part(sited.brought, sited.size, sited.cable)
+        self.deployed.service = part(sited.brought, sited.size, sited.cable)
 
-    def _opened(self) -> TestbedMachine:
+    @property
+    def machine(self) -> TestbedMachine:
+        """The machine.
+
+        Raises:
+            CsitError: It is not open.
+        """
         if self._machine is None:
             raise CsitError("this agent has not opened its machine")
         return self._machine

@@ -1,21 +1,27 @@
-"""A node of a lab: the way to it, and the agent on it, which comes back when the node does."""
+"""Nodes of a testbed. One of a lab has a connection and an agent, which comes back when the node does."""
 
 import logging
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Hello, NodeInspection, NodeRequest
+from resources.libraries.python.testbed.agent.calls import Call, Hello, NodeInspection, NodeRequest
+from resources.libraries.python.testbed.agent.role_calls import GENERATOR, P, RemoteRole
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.remote.link import AgentLink
+from resources.libraries.python.testbed.remote.link import AgentLink, Pending
+from resources.libraries.python.testbed.remote.proxies import proxy
 from resources.libraries.python.testbed.roles.connection import Connection
+from resources.libraries.python.testbed.roles.service import Orchestrator
 
 Connect = Callable[[str, Access], Connection]
 """Makes the way to a node from its name and how it is reached."""
@@ -26,10 +32,95 @@ _REMOVE_S = 70.0
 _BETWEEN_S = 2.0
 _TELL_S = 30.0
 _log = logging.getLogger(__name__)
+A = TypeVar("A")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Answer(Protocol[R_co]):
+    """Of a call that was begun."""
+
+    def result(self) -> R_co:
+        """Wait for it; raises what the call raised."""
+
+
+class TestbedNode(Protocol):
+    """A node from the first call to `close`: this machine, or one of a lab."""
+
+    name: str
+    python: str
+    """The node's Python, by name or path."""
+
+    @property
+    def connection(self) -> Connection | None:
+        """Connection to the node, by which it is reserved; None in this process."""
+
+    @property
+    def prefix(self) -> str:
+        """What messages about the node begin with."""
+
+    @property
+    def lost(self) -> str:
+        """Why its agent is gone; empty while it is there, or was never called."""
+
+    def reach(self) -> None:
+        """Connect to it.
+
+        Raises:
+            ConnectionFailed: It cannot be reached.
+        """
+
+    def begin(self, call: Call[A, R], asked: A) -> Answer[R]:
+        """Call it, beside others; raises as `AgentLink.begin`."""
+
+    def call(self, call: Call[A, R], asked: A) -> R:
+        """Call it and wait for the answer."""
+
+    def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
+        """Return a role of the cell or service that is prepared there.
+
+        Args:
+            remote: The role.
+            more_s: How much longer than usual its calls may take.
+        """
+
+    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
+        """Return counters of the generator's interfaces there."""
+
+    def orchestrator(self, asked: Specifications) -> Orchestrator | None:
+        """Return what deploys and loads services on this node alone; None for a node of a lab."""
+
+    def look(self) -> NodeInspection:
+        """Inspect the node; nothing is changed."""
+
+    def open(self) -> tuple[str, ...]:
+        """Take the machine; return what an earlier run had left there.
+
+        Raises:
+            InUse: Another run has it.
+            Unsupported: It lacks something.
+        """
+
+    def recover(self) -> tuple[str, ...]:
+        """Wait for a node that was lost, and take it into use again; return what was removed there.
+
+        Raises:
+            CsitError: It does not come back.
+        """
+
+    def close(self) -> None:
+        """Remove everything of this run and give the machine back.
+
+        Raises:
+            CsitError: Something could not be removed.
+        """
+
+    def disconnect(self) -> None:
+        """Close the connection."""
 
 
 class LabNode:
-    """One node, from the first call to `close`."""
+    """Fulfils `TestbedNode` over a connection, by an agent."""
 
     def __init__(self, topology: Topology, name: str, connect: Connect, runtimes: Runtimes) -> None:
         """Prepare; nothing is touched.
@@ -42,10 +133,12 @@ class LabNode:
         """
         access = topology.nodes[name].access
         if access is None:
-            raise CsitError(f"nodes.{name}: nobody says how it is reached")
+            raise CsitError(f"nodes.{name}: no access given")
         self.name = name
+        self.prefix = f"{name}: "
+        self.python = access.python
         self._access = access
-        self._place = NodeRequest(topology, name)
+        self._request = NodeRequest(topology, name)
         self._connect = connect
         self._runtimes = runtimes
         self._link: AgentLink | None = None
@@ -54,21 +147,34 @@ class LabNode:
         self._connection: Connection | None = None
 
     @property
-    def python(self) -> str:
-        """The node's Python, by name or path."""
-        return self._access.python
-
-    @property
     def connection(self) -> Connection:
-        """The way to it; made when it is first asked for, and one for the node's whole life."""
+        """The same connection for the whole life of the node; made when it is first needed."""
         if self._connection is None:
             self._connection = self._connect(self.name, self._access)
         return self._connection
 
     @property
     def lost(self) -> str:
-        """Why its agent is gone; empty while it is there, or was never called for."""
         return self._given_up or (self._link.lost if self._link is not None else "")
+
+    def reach(self) -> None:
+        self.connection.run(["true"])
+
+    def begin(self, call: Call[A, R], asked: A) -> Pending[R]:
+        return self.link.begin(call, asked)
+
+    def call(self, call: Call[A, R], asked: A) -> R:
+        return self.link.call(call, asked)
+
+    def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
+        """Return a proxy of the role."""
+        return proxy(remote, self.link, more_s)
+
+    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
+        return self.role(GENERATOR).counters()
+
+    def orchestrator(self, asked: Specifications) -> None:
+        del asked
 
     @property
     def link(self) -> AgentLink:
@@ -87,8 +193,7 @@ class LabNode:
         return self._link
 
     def look(self) -> NodeInspection:
-        """The node as it is."""
-        return self.link.call(calls.LOOK, self._place)
+        return self.link.call(calls.LOOK, self._request)
 
     def open(self, wait_s: float = 0.0) -> tuple[str, ...]:
         """Take the machine; say what an earlier run had left there.
@@ -100,8 +205,8 @@ class LabNode:
             InUse: Somebody else has it.
             Unsupported: It lacks something.
         """
-        place = NodeRequest(self._place.topology, self.name, wait_s)
-        removed = self.link.call(calls.OPEN, place, wait_s)
+        request = NodeRequest(self._request.topology, self.name, wait_s)
+        removed = self.link.call(calls.OPEN, request, wait_s)
         self._is_open = True
         return tuple(f"{self.name}: {line}" for line in removed)
 
@@ -144,7 +249,7 @@ class LabNode:
             time.sleep(_BETWEEN_S)
 
     def close(self) -> None:
-        """Give the machine back and end the agent; the way to the node stays until `let_go`.
+        """Give the machine back and end the agent; the connection stays until `disconnect`.
 
         Raises:
             CsitError: Something could not be removed.
@@ -155,8 +260,7 @@ class LabNode:
                 self._link.call(calls.CLOSE, None)
             self._is_open = False
 
-    def let_go(self) -> None:
-        """Close the way to the node."""
+    def disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -168,11 +272,11 @@ class LabNode:
 
     def _start(self) -> AgentLink:
         """Bring what an agent needs, start one."""
-        runtime, program = self._runtimes.install(self.connection, self._access.python)
+        runtime, program = self._runtimes.install(self.connection, self.python)
         who = f"{user()}@{platform.node()} pid {os.getpid()}"
         silence_s = self._access.silence_s
         options = ["--controller", who, "--silence-s", str(silence_s)]
-        channel = self.connection.open([self._access.python, "-I", str(program), *options], root=True)
+        channel = self.connection.open([self.python, "-I", str(program), *options], root=True)
         link = AgentLink(self.name, channel, silence_s)
         try:
             greeting = link.call(calls.HELLO, Hello(calls.PROTOCOL, runtime.project))

@@ -1,4 +1,4 @@
-"""The parts of a cell whose drivers run on several nodes, in one agent each."""
+"""The parts of a cell whose drivers run on its nodes."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -21,19 +21,19 @@ from resources.libraries.python.testbed.agent.role_calls import (
     RemoteRole,
 )
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.remote.link import AgentLink
-from resources.libraries.python.testbed.remote.proxies import Merge, combined, proxy
+from resources.libraries.python.testbed.remote.node import TestbedNode
+from resources.libraries.python.testbed.remote.proxies import Merge, combined
 
 
 def parts_on_nodes(
-    plan: Plan, links: Mapping[str, AgentLink], roles: Mapping[str, Collection[Role]], duts: Collection[str]
+    plan: Plan, nodes: Mapping[str, TestbedNode], roles: Mapping[str, Collection[Role]], duts: Collection[str]
 ) -> Parts:
     """Combine the roles of all nodes.
 
     Args:
-        plan: Of the cell.
-        links: To every node.
-        roles: What every node has of the cell.
+        plan: Of the cell, which is prepared on the nodes.
+        nodes: By name.
+        roles: Roles of every node in the cell.
         duts: Names of the nodes that are systems under test, in the order of the service.
 
     Raises:
@@ -41,27 +41,31 @@ def parts_on_nodes(
     """
 
     def of_all(remote: RemoteRole[P]) -> P:
-        return combined(remote, [proxy(remote, links[name]) for name, has in roles.items() if remote.role in has])
+        return _as_one(remote, [nodes[name].role(remote) for name, has in roles.items() if remote.role in has], {})
 
     def of_duts(remote: RemoteRole[P], merge: Mapping[str, Merge]) -> P | None:
-        found = [proxy(remote, links[name]) for name in duts if remote.role in roles[name]]
-        return combined(remote, found, merge) if found else None
+        found = [nodes[name].role(remote) for name in duts if remote.role in roles[name]]
+        return _as_one(remote, found, merge) if found else None
 
     if missing := {Role.SWITCH, Role.FUNCTIONS, Role.GENERATOR} - {role for has in roles.values() for role in has}:
-        raise PlanError(f"{plan.suite_id} has no {', '.join(sorted(missing))} on the nodes {', '.join(links)}")
-    generator = proxy(GENERATOR, next(links[name] for name, has in roles.items() if Role.GENERATOR in has))
+        raise PlanError(f"{plan.suite_id} has no {', '.join(sorted(missing))} on the nodes {', '.join(nodes)}")
+    sender = next(nodes[name] for name, has in roles.items() if Role.GENERATOR in has)
     return Parts(
         cables=(of_all(CABLES),),
         switch=of_all(SWITCH),
         functions=of_all(FUNCTIONS),
-        generator=generator,
+        generator=sender.role(GENERATOR),
         clock=time.monotonic,
         sampler=of_duts(SAMPLER, {"read": _sample}),
-        generator_counters=generator.counters,
+        generator_counters=sender.generator_counters,
         features=of_duts(FEATURES, {"stop": _series, "cpu_s": _sum}),
         costs=of_duts(COSTS, {}),
         tracer=of_duts(TRACER, {"cpu_s": _sum}),
     )
+
+
+def _as_one(remote: RemoteRole[P], found: Sequence[P], merge: Mapping[str, Merge]) -> P:
+    return found[0] if len(found) == 1 else combined(remote, found, merge)
 
 
 def _sample(samples: Sequence[Sample]) -> Sample:

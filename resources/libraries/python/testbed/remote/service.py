@@ -7,8 +7,8 @@ from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import Role, ServiceRequest
 from resources.libraries.python.testbed.agent.role_calls import INSTANCES, LOAD
-from resources.libraries.python.testbed.remote.link import AgentLink
-from resources.libraries.python.testbed.remote.proxies import combined, proxy
+from resources.libraries.python.testbed.remote.node import TestbedNode
+from resources.libraries.python.testbed.remote.proxies import combined
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
@@ -20,7 +20,7 @@ class RemoteOrchestrator:
         self,
         brought: ServiceBundle,
         cable: tuple[Port, Port],
-        links: Callable[[], tuple[AgentLink, AgentLink]],
+        nodes: Callable[[], tuple[TestbedNode, TestbedNode]],
         names: str,
     ) -> None:
         """Prepare.
@@ -28,12 +28,12 @@ class RemoteOrchestrator:
         Args:
             brought: The service, with the user's files.
             cable: Its ends, at who offers the load and at the instances.
-            links: Agents of those two nodes; new ones where they were lost.
+            nodes: Those two nodes, recovered where they were lost.
             names: The cable for a person.
         """
         self._brought = brought
         self._cable = cable
-        self._links = links
+        self._nodes = nodes
         self._names = names
 
     def service(self, size: Size) -> "RemoteService":
@@ -44,7 +44,7 @@ class RemoteOrchestrator:
             Unsupported: A node lacks something.
             CsitError: A node was lost and does not come back.
         """
-        loading, serving = self._links()
+        loading, serving = self._nodes()
         near, far = self._cable
         pending = [
             serving.begin(calls.SITE, ServiceRequest(self._brought, size, Role.INSTANCES, far)),
@@ -54,8 +54,8 @@ class RemoteOrchestrator:
             each.result()
         workload = self._brought.workload
         return RemoteService(
-            proxy(INSTANCES, serving),
-            proxy(LOAD, loading, workload.duration_s + workload.within_s),
+            serving.role(INSTANCES),
+            loading.role(LOAD, workload.duration_s + workload.within_s),
             f"from {loading.name} over {self._names}",
         )
 

@@ -15,7 +15,7 @@ from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 if TYPE_CHECKING:
-    from resources.libraries.python.testbed.worlds.lab import LabTestbed
+    from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
 
 
 def world_of(topology: model.Topology) -> Testbed:
@@ -28,18 +28,22 @@ def world_of(topology: model.Topology) -> Testbed:
         case model.World.SIM:
             return SimulatedTestbed(topology)
         case model.World.LOCAL:
-            from resources.libraries.python.testbed.worlds.local import LocalTestbed  # noqa: PLC0415
+            from resources.libraries.python.testbed.worlds.local import LocalNode  # noqa: PLC0415
+            from resources.libraries.python.testbed.worlds.nodes import NodesTestbed  # noqa: PLC0415
 
-            return LocalTestbed(topology)
+            return NodesTestbed(topology, [LocalNode(topology)])
         case model.World.LAB:
             return _lab(topology)
 
 
-def _lab(topology: model.Topology) -> "LabTestbed":
+def _lab(topology: model.Topology) -> "NodesTestbed":
+    from resources.libraries.python.testbed.connection.runtime import Runtimes  # noqa: PLC0415
     from resources.libraries.python.testbed.connection.ssh import SshConnection  # noqa: PLC0415
-    from resources.libraries.python.testbed.worlds.lab import LabTestbed  # noqa: PLC0415
+    from resources.libraries.python.testbed.remote.node import LabNode  # noqa: PLC0415
+    from resources.libraries.python.testbed.worlds.nodes import NodesTestbed  # noqa: PLC0415
 
-    return LabTestbed(topology, SshConnection)
+    runtimes = Runtimes()
+    return NodesTestbed(topology, [LabNode(topology, name, SshConnection, runtimes) for name in topology.nodes])
 
 
 def located(topology: model.Topology) -> model.Topology:

@@ -1,87 +1,84 @@
-"""The local world: one machine, network namespaces, real packets through the real kernel."""
+"""The node of a local testbed: this machine, with the service of its agent in this process."""
 
-import time
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
 
-from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.deployment.parts import Host, Parts
-from resources.libraries.python.testbed.worlds.machine import TestbedMachine
-from resources.libraries.python.testbed.worlds.real_time import RealTime
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.calls import Call, NodeInspection, NodeRequest
+from resources.libraries.python.testbed.agent.role_calls import P, RemoteRole
+from resources.libraries.python.testbed.agent.service import AgentService
+from resources.libraries.python.testbed.roles.service import Orchestrator
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
-class LocalTestbed:
-    """Fulfils `parts.Testbed` on this machine, which has all of the testbed."""
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[R]):
+    """Fulfils `node.Answer` for a call that was made at once."""
 
-    def __init__(self, topology: Topology) -> None:
-        driver = topology.tg.generator.driver
-        if driver_registry.generators()[driver].factory is None:
-            raise ConfigError(f"nodes.TG.generator.driver: the local world sends real packets, {driver} does not")
-        self._machine = TestbedMachine(topology)
-        self.layout = self._machine.layout
-        self.drivers: Mapping[str, str] = {
-            "generator": driver,
-            "vswitch": topology.dut.vswitch,
-            "containers": ", ".join(topology.dut.containers),
-            **({"vms": topology.dut.vms} if topology.dut.vms else {}),
-        }
-        self.simulation: Mapping[str, Any] | None = None
+    value: R
 
-    def problems(self) -> tuple[str, ...]:
-        """What this machine lacks, a sentence each with how to mend it."""
-        return self._machine.problems()
+    def result(self) -> R:
+        """Return it."""
+        return self.value
 
-    def warnings(self) -> tuple[str, ...]:
-        """What only virtual machines need, and NFs that are there on request."""
-        return self._machine.warnings()
+
+class LocalNode:
+    """Fulfils `node.TestbedNode` by direct calls: no process, no thread, no JSON."""
+
+    connection = None
+    python = ""
+    lost = ""
+    prefix = ""
+
+    def __init__(self, topology: Topology, service: AgentService | None = None) -> None:
+        """Prepare; nothing is touched.
+
+        Args:
+            topology: The testbed.
+            service: Another one for tests.
+        """
+        self.name = next(iter(topology.duts))
+        self._request = NodeRequest(topology, None)
+        self._service = service or AgentService(fingerprint)
+
+    def reach(self) -> None:
+        pass
+
+    def begin(self, call: Call[A, R], asked: A) -> Finished[R]:
+        return Finished(self.call(call, asked))
+
+    def call(self, call: Call[A, R], asked: A) -> R:
+        return cast(R, self._service.do(call, asked))
+
+    def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
+        """Return the driver itself."""
+        del more_s
+        return cast(P, self._service.deployed.part(remote.role))
+
+    def generator_counters(self) -> Mapping[str, InterfaceCounters]:
+        return self._service.deployed.generator_counters()
+
+    def orchestrator(self, asked: Specifications) -> Orchestrator:
+        return self._service.machine.orchestrator(asked)
+
+    def look(self) -> NodeInspection:
+        return self.call(calls.LOOK, self._request)
 
     def open(self) -> tuple[str, ...]:
-        """Check the machine, take its lock, remove what a killed run left behind."""
-        return self._machine.open()
+        return self.call(calls.OPEN, self._request)
 
-    def environment(self) -> Environment:
-        """This machine."""
-        return fingerprint()
-
-    def parts(self, plan: Plan, asked: Asked) -> Parts:
-        share = self._machine.share(plan, asked)
-        if share.switch is None or share.functions is None or share.generator is None:
-            raise PlanError(f"{plan.suite_id} has no vSwitch, NFs or generator on this machine")
-        return Parts(
-            cables=share.cables,
-            switch=share.switch,
-            functions=share.functions,
-            generator=share.generator,
-            clock=time.monotonic,
-            sampler=share.sampler,
-            generator_counters=share.generator_counters,
-            features=share.features,
-            tracer=share.tracer,
-            costs=share.costs,
-        )
-
-    def host(self, asked: Specifications, folder: Path) -> Host:
-        """Instances in network namespaces and control groups of this machine."""
-        del folder  # scripts are absolute paths
-        return Host(self._machine.orchestrator(asked), RealTime())
-
-    def recover(self) -> None:
-        """This machine is never lost."""
-
-    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """Claimed things and data threads that are still there."""
-        return self._machine.leftovers(plan)
-
-    def clean(self) -> tuple[str, ...]:
-        """Kill and remove all that is claimed."""
-        return self._machine.clean()
+    def recover(self) -> tuple[str, ...]:
+        return ()
 
     def close(self) -> None:
-        self._machine.close()
+        self._service.close()
+
+    def disconnect(self) -> None:
+        pass

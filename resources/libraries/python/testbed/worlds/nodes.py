@@ -1,7 +1,7 @@
-"""The lab world: a traffic generator and one or two systems under test, each a machine of its own, over SSH."""
+"""The testbed that sends real packets: this machine alone, or the nodes of a lab over SSH."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,53 +9,48 @@ from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, Unsupported
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.numa import conflicts
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.planning.service_cable import service_cable
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import CellRequest, NodeInspection
-from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
 from resources.libraries.python.testbed.node.lease import Lease
-from resources.libraries.python.testbed.remote.link import AgentLink
-from resources.libraries.python.testbed.remote.node import Connect, LabNode
+from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.remote.parts_on_nodes import parts_on_nodes
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
 from resources.libraries.python.testbed.services.bundle import bring
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 
 _KEPT_OF_CONTROLLER = ("robotframework", "MLRsearch")
-"""What decides about results and runs here."""
+"""Versions of what runs on the controller and decides about results."""
 _REASON = "density suites"
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class LabTestbed:
-    """Fulfils `parts.Testbed` on the nodes of a lab.
+class NodesTestbed:
+    """Fulfils `parts.Testbed` on nodes.
 
     Args:
         topology: The testbed.
-        connect: How nodes are reached.
-        runtimes: What agents run on.
+        nodes: Its nodes; one that has all of a local testbed has the name of the DUT.
     """
 
-    def __init__(self, topology: Topology, connect: Connect, runtimes: Runtimes | None = None) -> None:
+    def __init__(self, topology: Topology, nodes: Sequence[TestbedNode]) -> None:
         driver = topology.tg.generator.driver
         for each in (driver_registry.generators()[driver], driver_registry.vswitches()[topology.dut.vswitch]):
             if each.factory is None:
-                raise ConfigError(f"nodes: the lab world sends real packets, {each.name} does not")
+                raise ConfigError(f"nodes: the {topology.world} world sends real packets, {each.name} does not")
         self._topology = topology
         # The generator's node first: what is closed last has been opened first.
-        runtimes = runtimes or Runtimes()
-        names = sorted(topology.nodes, key=lambda name: name in topology.duts)
-        self._nodes = {name: LabNode(topology, name, connect, runtimes) for name in names}
-        self._found: dict[str, NodeInspection] = {}
+        self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name in topology.duts)}
+        self._inspected: dict[str, NodeInspection] = {}
         self._is_open = False
         self._reserved = ExitStack()
         self._lease: Lease | None = None
@@ -68,44 +63,54 @@ class LabTestbed:
         self.simulation: Mapping[str, Any] | None = None
 
     @property
-    def layout(self) -> Mapping[str, CpuLayout]:
-        """Logical CPUs of every node."""
-        return {name: found.layout for name, found in self.look().items()}
+    def layout(self) -> Layouts:
+        """Logical CPUs of every node by name, or of this machine that has all."""
+        layouts = {name: found.layout for name, found in self.look().items()}
+        return layouts if len(layouts) > 1 else next(iter(layouts.values()))
 
     def look(self) -> Mapping[str, NodeInspection]:
-        """Every node as it was when it was first looked at; this connects to all of them.
+        """Inspect every node once; this connects to all of them.
 
         Raises:
             ConnectionFailed: Nodes cannot be reached, a sentence for each.
         """
-        if not self._found:
-            self._found = self._side_by_side(lambda node: node.look())
-        return self._found
+        if not self._inspected:
+            self._inspected = self._side_by_side(lambda node: node.look())
+        return self._inspected
 
     def problems(self) -> tuple[str, ...]:
-        """What nodes lack, where the file is wrong about them, or why they cannot be reached."""
+        """Return what nodes lack, where the file is wrong about them, or why they cannot be reached."""
         try:
-            return (*self._of_all(lambda found: found.problems), *self._on_other_numa_nodes())
+            return self._problems()
         except CsitError as error:
             return (str(error),)
 
+    def _problems(self) -> tuple[str, ...]:
+        nodes = self._topology.nodes
+        elsewhere = (text for name, row in self.look().items() for text in conflicts(name, nodes[name], row.numa_nodes))
+        return (*self._of_all(lambda found: found.problems), *elsewhere)
+
     def warnings(self) -> tuple[str, ...]:
-        """What nodes lack for some cells only."""
+        """Return what nodes lack for some cells only."""
         return self._of_all(lambda found: found.warnings)
 
     def open(self) -> tuple[str, ...]:
-        """Connect to all nodes, start an agent on each, take the machines; say what earlier runs had left there.
+        """Reach all nodes, reserve those of a lab, take the machines; return what earlier runs had left there.
 
         Raises:
             ConnectionFailed: Nodes cannot be reached; a sentence for each.
             Unsupported: Nodes lack something.
-            InUse: Somebody else has a node.
+            InUse: Another run or user has a node.
         """
         with ExitStack() as stack:
             stack.callback(self.close)
-            self._side_by_side(lambda node: node.connection.run(["true"]))
-            self._lease = self._reserved.enter_context(self._reservation())
-            if problems := (*self._of_all(lambda found: found.problems), *self._on_other_numa_nodes()):
+            self._side_by_side(lambda node: node.reach())
+            connections = {name: node.connection for name, node in self._nodes.items() if node.connection is not None}
+            if connections:
+                pythons = {name: self._nodes[name].python for name in connections}
+                lease = Lease(connections, self._topology.metadata.name, _REASON, pythons=pythons)
+                self._lease = self._reserved.enter_context(lease)
+            if problems := self._problems():
                 raise Unsupported("; ".join(problems))
             # One after the other: two that start at the same time could each get one of two nodes.
             removed = [line for node in self._nodes.values() for line in node.open()]
@@ -114,10 +119,12 @@ class LabTestbed:
         return tuple(removed)
 
     def environment(self) -> Environment:
-        """That of the (first) DUT, with the others beside it, and with this machine's part in the results."""
-        first, *others = [*self._topology.duts, *(name for name in self._nodes if name not in self._topology.duts)]
-        pending = {name: self._nodes[name].link.begin(calls.FINGERPRINT, None) for name in (first, *others)}
+        """Return the fingerprint of the (first) DUT, those of the others beside it, and the controller's versions."""
+        first, *others = [*self._duts, *(name for name in self._nodes if name not in self._topology.duts)]
+        pending = {name: self._nodes[name].begin(calls.FINGERPRINT, None) for name in (first, *others)}
         found = {name: each.result() for name, each in pending.items()}
+        if not others:
+            return found[first]
         here = fingerprint()
         kept = {name: here.versions[name] for name in _KEPT_OF_CONTROLLER if name in here.versions}
         code = {"git_revision": here.git_revision, "git_dirty": here.git_dirty}
@@ -130,34 +137,36 @@ class LabTestbed:
         )
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
-        """Drivers for a cell, each on its node.
+        """Return drivers for a cell, each on its node.
 
         Raises:
             CsitError: A node was lost and does not come back.
         """
         self.recover()
-        links = {name: node.link for name, node in self._nodes.items()}
-        pending = {name: link.begin(calls.PREPARE, CellRequest(plan, asked)) for name, link in links.items()}
+        pending = {name: node.begin(calls.PREPARE, CellRequest(plan, asked)) for name, node in self._nodes.items()}
         prepared = {name: each.result() for name, each in pending.items()}
-
-        return parts_on_nodes(plan, links, prepared, tuple(self._topology.duts))
+        return parts_on_nodes(plan, self._nodes, prepared, self._duts)
 
     def host(self, asked: Specifications, folder: Path) -> Host:
-        """Instances on the (first) DUT, the load from the generator's node.
+        """Return instances and load on this machine, or instances on the (first) DUT and the load on the TG.
 
         Raises:
-            ConfigError: Scripts, or what lies beside them, cannot be brought to nodes.
+            ConfigError: Scripts, or files beside them, cannot be brought to nodes.
+            Unsupported: Instances cannot be limited here.
         """
-        del folder  # the specifications know theirs
-        loading, serving = self._nodes[self._topology.tg_name], self._nodes[next(iter(self._topology.duts))]
+        del folder  # the specifications have theirs
+        serving = self._nodes[self._duts[0]]
+        if (alone := serving.orchestrator(asked)) is not None:
+            return Host(alone, RealTime())
+        loading = self._nodes[self._topology.tg_name]
 
-        def links() -> tuple[AgentLink, AgentLink]:
+        def nodes() -> tuple[TestbedNode, TestbedNode]:
             self.recover()
-            return loading.link, serving.link
+            return loading, serving
 
         near, far = cable = service_cable(self._topology)
         ports = [f"{node.name}.{port.nic.port}" for node, port in ((loading, near), (serving, far)) if port.nic]
-        return Host(RemoteOrchestrator(bring(asked), cable, links, " - ".join(ports)), RealTime())
+        return Host(RemoteOrchestrator(bring(asked), cable, nodes, " - ".join(ports)), RealTime())
 
     def recover(self) -> None:
         """Where a node was lost: wait for it, start another agent there, and let it remove what the first one left.
@@ -174,46 +183,40 @@ class LabTestbed:
                 _log.warning("%s; it is back%s", lost, "".join(f"; {line}" for line in removed))
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """What is on nodes although no cell is deployed."""
-        return self._said(lambda node: node.link.call(calls.LEFTOVERS, plan))
+        """Return what is on nodes although no cell is deployed."""
+        return self._asked(lambda node: node.call(calls.LEFTOVERS, plan))
 
     def clean(self) -> tuple[str, ...]:
         """Remove by force what is on nodes."""
-        return self._said(lambda node: node.link.call(calls.CLEAN, None))
+        return self._asked(lambda node: node.call(calls.CLEAN, None))
 
     def close(self) -> None:
         """Give the nodes back, in the reverse order of opening. One that is lost cleans up by itself."""
         self._is_open = False
-        self._found = {}
+        self._inspected = {}
         with ExitStack() as stack:
             for node in self._nodes.values():
-                stack.callback(node.let_go)
+                stack.callback(node.disconnect)
             stack.callback(self._reserved.close)
             for node in self._nodes.values():
                 stack.callback(node.close)
 
-    def _reservation(self) -> Lease:
-        connections = {name: node.connection for name, node in self._nodes.items()}
-        pythons = {name: node.python for name, node in self._nodes.items()}
-        return Lease(connections, self._topology.metadata.name, _REASON, pythons=pythons)
+    @property
+    def _duts(self) -> tuple[str, ...]:
+        return tuple(name for name in self._topology.duts if name in self._nodes)
 
-    def _said(self, ask: Callable[[LabNode], Iterable[str]]) -> tuple[str, ...]:
+    def _asked(self, ask: Callable[[TestbedNode], Iterable[str]]) -> tuple[str, ...]:
         if not self._is_open:
             return ()
-        return tuple(f"{name}: {line}" for name, node in self._nodes.items() for line in ask(node))
+        return tuple(f"{node.prefix}{line}" for node in self._nodes.values() for line in ask(node))
 
     def _of_all(self, which: Callable[[NodeInspection], Iterable[str]]) -> tuple[str, ...]:
-        return tuple(f"{name}: {text}" for name, found in self.look().items() for text in which(found))
+        return tuple(f"{self._nodes[name].prefix}{text}" for name, row in self.look().items() for text in which(row))
 
-    def _on_other_numa_nodes(self) -> tuple[str, ...]:
-        """Ports that are not on the NUMA node that the file says."""
-        nodes = self._topology.nodes
-        return tuple(
-            text for name, found in self.look().items() for text in conflicts(name, nodes[name], found.numa_nodes)
-        )
-
-    def _side_by_side(self, ask: Callable[[LabNode], T]) -> dict[str, T]:
+    def _side_by_side(self, ask: Callable[[TestbedNode], T]) -> dict[str, T]:
         """Ask all nodes at the same time; a node that cannot be reached takes its time to say so."""
+        if len(self._nodes) == 1:  # this machine, whose drivers are used from the main thread
+            return {name: ask(node) for name, node in self._nodes.items()}
         with ThreadPoolExecutor(len(self._nodes)) as pool:
             futures = {name: pool.submit(ask, node) for name, node in self._nodes.items()}
         failures = [error for future in futures.values() if (error := future.exception()) is not None]

@@ -1,0 +1,109 @@
+"""A testbed of one node in this process: the drivers themselves, and nothing between them and their callers."""
+
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.testbed.agent.service import AgentService
+from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.worlds.local import LocalNode
+from resources.libraries.python.testbed.worlds.machine import TestbedMachine
+from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
+from tests.unit.testbed.test_agent_service import WORK, NotingMachine, NotingPart
+
+LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
+
+
+class WholeMachine(NotingMachine):
+    """A machine with all parts of a cell."""
+
+    layout = LOCAL.dut.layout if LOCAL.dut.cpus != "discover" else None
+    memory = None
+
+    def __init__(self, fails: str = "", lacks: str = "", generators: int = 1) -> None:
+        super().__init__(fails)
+        self._lacks = lacks
+        self.parts = {name: NotingPart(name, self) for name in ("fabric", "switch", "functions", "generator")}
+        self._has_generator = bool(generators)
+
+    def problems(self) -> tuple[str, ...]:
+        return (self._lacks,) if self._lacks else ()
+
+    def warnings(self) -> tuple[str, ...]:
+        return ("no KVM",)
+
+    def numa_nodes(self) -> dict[str, int | None]:
+        return {}
+
+    def leftovers(self, plan: object) -> tuple[str, ...]:
+        assert plan is None
+        return ("network namespace csit-x",)
+
+    def share(self, plan: object, asked: object) -> NodeParts:
+        del plan, asked
+        made: Any = self.parts
+        return NodeParts(
+            (made["fabric"],),
+            made["switch"],
+            made["functions"],
+            made["generator"] if self._has_generator else None,
+            None,
+            lambda: {"g": InterfaceCounters(1, 2, 3, 4)},
+        )
+
+
+def testbed_on(machine: NotingMachine) -> NodesTestbed:
+    service = AgentService(fingerprint, machine_of=lambda *_: cast(TestbedMachine, machine))
+    return NodesTestbed(LOCAL, [LocalNode(LOCAL, service)])
+
+
+def test_parts_are_the_drivers_themselves() -> None:
+    machine, threads = WholeMachine(), threading.active_count()
+    world = testbed_on(machine)
+    assert world.open() == ("removed network namespace csit-x",)
+    parts = world.parts(WORK.plan, WORK.asked)
+    assert [parts.switch, parts.functions, parts.generator] == list(machine.parts.values())[1:]
+    assert parts.generator_counters() == {"g": InterfaceCounters(1, 2, 3, 4)}
+    (cables,) = parts.cables
+    cables.start()
+    cables.stop()
+    assert world.leftovers(None) == ("network namespace csit-x",)
+    assert world.environment() == fingerprint()
+    assert threading.active_count() == threads
+    world.close()
+    assert machine.notes == ["open", "start fabric", "stop fabric", "clean", "close"]
+    assert world.leftovers(None) == (), "a testbed that is closed is not asked"
+
+
+def test_problems_and_warnings_need_no_node_in_front() -> None:
+    world = testbed_on(WholeMachine(lacks="no KVM here"))
+    assert world.problems() == ("no KVM here",)
+    assert world.warnings() == ("no KVM",)
+    with pytest.raises(Unsupported, match="^no KVM here$"):
+        world.open()
+
+
+def test_a_machine_that_cannot_be_opened_is_released() -> None:
+    machine = WholeMachine(fails="open")
+    with pytest.raises(CsitError, match="cannot open"):
+        testbed_on(machine).open()
+    assert machine.notes == ["open", "close"]
+
+
+def test_a_cell_without_generator_is_refused() -> None:
+    world = testbed_on(WholeMachine(generators=0))
+    world.open()
+    with pytest.raises(PlanError, match="has no generator on the nodes DUT1"):
+        world.parts(WORK.plan, WORK.asked)
+
+
+def test_a_simulated_generator_sends_no_packets() -> None:
+    tg = LOCAL.tg.model_copy(update={"generator": LOCAL.tg.generator.model_copy(update={"driver": "sim"})})
+    with pytest.raises(ConfigError, match="the local world sends real packets, sim does not"):
+        NodesTestbed(LOCAL.model_copy(update={"nodes": {**LOCAL.nodes, "TG": tg}}), [])
