@@ -54,7 +54,7 @@ def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() ->
     with running() as deployment:
         for protocol in (Protocol.UDP, Protocol.TCP, Protocol.ICMP):
             trial = Trial(load_pps=LOAD_PPS, duration_s=1, frame=frame("512B"), protocol=protocol, purpose="sweep")
-            result = deployment.measure(trial)
+            result = deployment.parts.generator.run(trial)
             assert {flow.instance for flow in result.flows} == {1, 2}
             assert all(flow.sent > 0 for flow in result.flows), result
             assert result.received >= 0.99 * result.sent, result
@@ -75,7 +75,7 @@ def test_answers_come_back_through_a_nat() -> None:
     """The receiver sees other addresses than the sender has, and the routers behind know where these are."""
     with running(NfKind("linux_nat"), NfKind("linux_router")) as deployment:
         trial = Trial(load_pps=LOAD_PPS, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, purpose="sweep")
-        result = deployment.measure(trial)
+        result = deployment.parts.generator.run(trial)
         assert result.received >= 0.99 * result.sent, result
         assert {(each.instance, each.direction) for each in result.latency if each.mean_ns} == {
             (flow.instance, flow.direction) for flow in deployment.plan.flows

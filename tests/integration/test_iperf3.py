@@ -42,7 +42,7 @@ def running(*kinds: NfKind) -> Iterator[Deployment]:
 def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
     with running(NfKind("linux_nat"), NfKind("linux_router")) as deployment:
         asked = Trial(load_pps=2000.0, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, sessions=2)
-        by_udp = deployment.measure(asked)
+        by_udp = deployment.parts.generator.run(asked)
         assert {(each.instance, each.direction) for each in by_udp.flows} == {
             (instance, way) for instance in (1, 2) for way in Direction
         }
@@ -50,13 +50,13 @@ def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
         assert by_udp.sent == pytest.approx(2000, rel=0.1), by_udp
         assert all(each.jitter_ns and each.sessions == 2 for each in by_udp.sessions), by_udp
         assert sum(each.received for each in by_udp.intervals) == pytest.approx(by_udp.received / 2, rel=0.1), by_udp
-        by_tcp = deployment.measure(asked.model_copy(update={"protocol": Protocol.TCP}))
+        by_tcp = deployment.parts.generator.run(asked.model_copy(update={"protocol": Protocol.TCP}))
         assert [each.direction for each in by_tcp.sessions] == [Direction.FORWARD] * 2
         payload_bps = 2000 * 8 * (512 - 18 - 52)
         assert sum(each.goodput_bps for each in by_tcp.sessions) == pytest.approx(payload_bps, rel=0.2), by_tcp
         assert all(each.retransmits is not None for each in by_tcp.sessions), by_tcp
         assert deployment.facts()["generator"]["generator"].startswith("iperf 3")
         # The largest payload: iperf3 warns that it is longer than a segment of its TCP connection, and sends it whole.
-        largest = deployment.measure(asked.model_copy(update={"frame": frame("1518B")}))
+        largest = deployment.parts.generator.run(asked.model_copy(update={"frame": frame("1518B")}))
         assert largest.received >= 0.99 * largest.sent, largest
         assert largest.sent == pytest.approx(2000, rel=0.1), largest

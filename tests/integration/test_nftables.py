@@ -129,7 +129,7 @@ def test_all_senders_of_a_generator_get_through_a_nat_that_two_instances_share()
     """Its load has no ports, so each sender needs an address of its own."""
     trial = Trial(load_pps=8000.0, duration_s=0.3, frame=frame("64B"), purpose="connectivity")
     with running(NAT, FIREWALL, chains=2, shared=(1,)) as deployment:
-        done = deployment.measure(trial)
+        done = deployment.parts.generator.run(trial)
         assert all(flow.sent >= 254 and flow.received == flow.sent for flow in done.flows)
         sent = {direction: sum(f.sent for f in done.flows if f.direction is direction) for direction in Direction}
         assert named("nf-0-1") == {"tracked": done.sent, "translated": sent[Direction.FORWARD]}
@@ -157,7 +157,7 @@ def test_a_firewall_that_packets_pass_by_is_a_problem_and_one_that_has_lost_its_
     trial = Trial(load_pps=20000.0, duration_s=0.2, frame=frame("64B"), purpose="connectivity")
     with deployed(load_topology(LOCAL), cell("CSP", 1, 1, (FIREWALL,))) as deployment:
         nft("nf-1-1", "insert", "rule", "ip", "csit", "forward", "accept")
-        done = deployment.measure(trial)
+        done = deployment.parts.generator.run(trial)
         (problem,) = deployment.problems()
         assert problem == f"nf-1-1 received {done.sent} packets, and only 0 went through its rules"
         nft("nf-1-1", "delete", "table", "ip", "csit")

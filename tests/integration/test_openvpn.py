@@ -160,12 +160,12 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted(
         send_and_count(deployment)
         tunnels = {f"nf-1-{node}": Processed(2 * FRAMES, 0) for node in (2, 3)}
         assert done(deployment) == {"nf-1-1": Processed(2 * FRAMES), **tunnels}
-        result = deployment.measure(trial())
+        result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = 2 * FRAMES + result.sent + sum(each.sent for each in result.latency)
         assert done(deployment)["nf-1-3"] == Processed(sent, 0)
-        others = deployment.measure(trial(protocol=Protocol.IP))
+        others = deployment.parts.generator.run(trial(protocol=Protocol.IP))
         assert others.received == others.sent
         fact = deployment.facts()["functions"][OPENVPN]
         assert fact.startswith("OpenVPN 2.")
@@ -186,7 +186,7 @@ def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
     with running(OPENVPN) as deployment:
         (left,) = (pid for pid, line in processes("openvpn").items() if "openvpn-left" in line)
         os.kill(left, signal.SIGSTOP)
-        deployment.measure(trial(20_000.0))
+        deployment.parts.generator.run(trial(20_000.0))
         os.kill(left, signal.SIGCONT)
         received = sum(deployment.counters()[name].rx_packets for name in ("csn1x1i1", "csn1x1i2"))
 
@@ -211,7 +211,7 @@ def test_an_end_that_was_killed_is_named_and_nothing_passes_its_tunnel_by(side: 
         assert "Initialization Sequence Completed" in problem
         with pytest.raises(CsitError, match=f"nf-1-1 has no device tun-{side}: that end of its tunnel has ended"):
             done(deployment)
-        result = deployment.measure(trial())
+        result = deployment.parts.generator.run(trial())
         assert (result.sent > 0, result.received) == (True, 0)
 
 
@@ -219,7 +219,7 @@ def test_packets_that_pass_a_tunnel_by_are_said() -> None:
     with deployed(TOPOLOGY, cell(OPENVPN)) as deployment:
         argv = ["ip", "-n", "csit-nf-1-1", "rule", "del", "iif", "csn1x1i1"]
         subprocess.run(argv, check=True)
-        deployment.measure(trial(20_000.0))
+        deployment.parts.generator.run(trial(20_000.0))
         (problem,) = deployment.problems()
         assert problem.startswith("nf-1-1 received ")
         assert problem.endswith(" went into its tunnel")
@@ -231,7 +231,7 @@ def test_a_tunnel_keeps_its_limits() -> None:
         confined = processes_of(discover().folders("csit-nf-1-1"))
         assert set(processes("openvpn")) <= set(confined)
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_OTHER}
-        result = deployment.measure(trial(50_000.0))
+        result = deployment.parts.generator.run(trial(50_000.0))
         assert 0 < result.received < 0.9 * result.sent
         held = cast(Confined, deployment.parts.functions).throttling()["nf-1-1"]
         assert held.throttled > 0

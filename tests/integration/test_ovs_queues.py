@@ -155,7 +155,11 @@ def test_what_an_overload_leaves_in_the_rings_is_not_received_in_the_next_trial(
 
         def offered(load_pps: float) -> TrialResult:
             trial = Trial(load_pps=load_pps, duration_s=1.0, frame=frame("64B"), purpose="sweep")
-            return clearing.run(deployment.measure, trial, len(deployment.plan.flows))
+            run = deployment.parts.generator.run
+            clearing.before(run, trial, len(deployment.plan.flows))
+            result = run(trial)
+            clearing.after(result)
+            return result
 
         for _ in range(2):
             overload, calm = offered(1e6), offered(2000.0)

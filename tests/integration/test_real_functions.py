@@ -113,7 +113,7 @@ def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() ->
     with running(NfKind("pktstat")) as deployment:
         (pid,) = processes("pktstat")
         os.kill(pid, signal.SIGSTOP)
-        result = deployment.measure(trial(100_000.0))
+        result = deployment.parts.generator.run(trial(100_000.0))
         os.kill(pid, signal.SIGCONT)
         found = done(deployment)["nf-1-1"]
         assert found.dropped is not None
@@ -127,7 +127,7 @@ def test_a_monitor_that_is_too_slow_drops_and_every_packet_is_accounted_for() ->
 def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
     tap = Tap(position=1, kind=NfKind("ngrep"), limits=Limits(cpu=0.5, memory_mib=64))
     with running(NfKind("linux_router"), taps=(tap,)) as deployment:
-        result = deployment.measure(trial())
+        result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         found = done(deployment)
         assert found == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
@@ -136,7 +136,7 @@ def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
 @realtime(LOSS)
 def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_nat() -> None:
     with running(NGINX[0], NAT, NGINX[1]) as deployment:
-        result = deployment.measure(trial(probe_pps=100.0))
+        result = deployment.parts.generator.run(trial(probe_pps=100.0))
         assert result.received == result.sent
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = result.sent + sum(each.sent for each in result.latency)
@@ -144,12 +144,12 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
             "nf-1-1": Processed(sent, 0), "nf-1-2": Processed(sent), "nf-1-3": Processed(sent, 0)
         }  # fmt: skip
         assert named("nf-1-2")["translated"] == pytest.approx(sent / 2, abs=1)  # each way has its own flows
-        others = deployment.measure(trial(protocol=Protocol.IP))
+        others = deployment.parts.generator.run(trial(protocol=Protocol.IP))
         assert others.received == others.sent
         (first, _) = deployment.problems()
         assert first.startswith("nf-1-1 received ")
         assert first.endswith("were UDP datagrams to ports 49191 and 49190")
-        deployment.measure(trial(20_000.0))  # most of what came is datagrams again
+        deployment.parts.generator.run(trial(20_000.0))  # most of what came is datagrams again
 
 
 @realtime(CPU)
@@ -158,7 +158,7 @@ def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
         confined = processes_of(discover().folders("csit-nf-1-1"))
         program, first, second = sorted(map(os.sched_getscheduler, confined))
         assert (program, first, second) == (os.SCHED_OTHER, SCHED_DEADLINE, SCHED_DEADLINE)
-        result = deployment.measure(trial(100_000.0))
+        result = deployment.parts.generator.run(trial(100_000.0))
         assert result.received < 0.9 * result.sent
         held = cast(Confined, deployment.parts.functions).throttling()["nf-1-1"]
         assert held.throttled > 0
@@ -176,7 +176,7 @@ def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limit
         assert os.sched_getscheduler(program) == os.SCHED_RR
         confined = processes_of(folder for folder in discover().folders("csit-nf-1-1") if folder.exists())
         assert set(confined) == ({program} if limits.memory_mib else set())
-        result = deployment.measure(trial())
+        result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
     assert not [folder for folder in discover().folders("csit-nf-1-1") if folder.exists()]
 
@@ -194,7 +194,7 @@ def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped
     )
     with running(PROCESS, programs=(program,)) as deployment:
         assert any("csn1x1i1 csn1x1i2" in command for command in processes("python").values())
-        result = deployment.measure(trial())
+        result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": Processed(result.sent // 2)}
     assert stopped.read_text() == "csn1x1i1 csn1x1i2"

@@ -49,7 +49,7 @@ def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_
     with running(SURICATA) as deployment:
         sent = 0
         for _ in range(3):
-            result = deployment.measure(trial().model_copy(update={"duration_s": 1.3}))
+            result = deployment.parts.generator.run(trial().model_copy(update={"duration_s": 1.3}))
             assert result.received == result.sent
             sent += result.sent
             assert done(deployment) == {"nf-1-1": Processed(sent, 0)}
@@ -92,7 +92,7 @@ def _alerts(place: str) -> list[str]:
 def test_it_sees_copies_within_limits() -> None:
     tap = Tap(position=1, kind=SURICATA, limits=Limits(cpu=0.5, memory_mib=256))
     with running(NfKind("linux_router"), taps=(tap,)) as deployment:
-        result = deployment.measure(trial())
+        result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         assert done(deployment) == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
         assert set(processes("suricata")) <= set(processes_of(discover().folders("csit-tap-1-1")))

@@ -246,7 +246,7 @@ def topology() -> Topology:
 @realtime(RATE)
 def test_a_search_through_a_service() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
-        connectivity = deployment.measure(trial(2000.0, duration_s=0.2))
+        connectivity = deployment.parts.generator.run(trial(2000.0, duration_s=0.2))
         assert connectivity.loss_ratio == pytest.approx(0, abs=0.01)
         most_pps = deployment.parts.generator.highest_loads(trial(0.0, duration_s=0.3)).search_pps
         asked = profile("quick")
@@ -266,7 +266,7 @@ def test_a_search_through_a_service() -> None:
 @realtime(LOSS)
 def test_two_instances_share_a_server() -> None:
     with deployed(topology(), cell("CSC", 2, 1)) as deployment:
-        result = deployment.measure(trial(8000.0, probe_pps=100.0))
+        result = deployment.parts.generator.run(trial(8000.0, probe_pps=100.0))
         assert len(result.flows) == len(result.latency) == 4
         assert [(flow.instance, flow.sent >= 1000) for flow in result.flows] == [
             (1, True),

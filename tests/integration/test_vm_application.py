@@ -189,7 +189,7 @@ def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_count
     with running_on(TOPOLOGY, vsc(NfKind("qemu_suricata")).model_copy(update={"taps": (tap,)})) as deployment:
         sent = 0
         for _ in range(2):
-            result = deployment.measure(rate(400.0, 1.3))
+            result = deployment.parts.generator.run(rate(400.0, 1.3))
             assert result.received == result.sent > 400
             sent += result.sent + sum(each.sent for each in result.latency)
             done = dict(cast(Processing, deployment.parts.functions).processed())
@@ -205,7 +205,7 @@ def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
     kinds = (NfKind("qemu_nginx_balancer"), NfKind("qemu_nginx_proxy"))
     with running_on(TOPOLOGY, vsc(*kinds)) as deployment:
         before = deployment.sample()
-        result = deployment.measure(rate(400.0))
+        result = deployment.parts.generator.run(rate(400.0))
         used = work(deployment.plan, before, deployment.sample(), 1.0).cpu
         assert result.received == result.sent > 300
         assert all(0.01 < sum(used[name]) <= 1 for name in ("nf-1-1", "nf-1-2")), "also where all share a CPU"

@@ -134,7 +134,8 @@ def test_under_load_packets_come_back_and_the_work_is_told() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         deployment.affinity()
         deployment.counters()
-        result = deployment.measure(Trial(load_pps=20_000.0, duration_s=0.5, frame=frame("64B"), purpose="mrr"))
+        trial = Trial(load_pps=20_000.0, duration_s=0.5, frame=frame("64B"), purpose="mrr")
+        result = deployment.parts.generator.run(trial)
         deployment.counters()
         assert result.received > 0.5 * result.sent > 4000
         facts = deployment.facts()

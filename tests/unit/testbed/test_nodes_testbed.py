@@ -58,14 +58,14 @@ class WholeMachine(NotingMachine):
         )
 
 
-def testbed_on(machine: NotingMachine) -> NodesTestbed:
+def on(machine: NotingMachine) -> NodesTestbed:
     service = AgentService(fingerprint, machine_of=lambda *_: cast(TestbedMachine, machine))
     return NodesTestbed(LOCAL, [LocalNode(LOCAL, service)])
 
 
 def test_parts_are_the_drivers_themselves() -> None:
     machine, threads = WholeMachine(), threading.active_count()
-    world = testbed_on(machine)
+    world = on(machine)
     assert world.open() == ("removed network namespace csit-x",)
     parts = world.parts(WORK.plan, WORK.asked)
     assert [parts.switch, parts.functions, parts.generator] == list(machine.parts.values())[1:]
@@ -82,22 +82,22 @@ def test_parts_are_the_drivers_themselves() -> None:
 
 
 def test_problems_and_warnings_need_no_node_in_front() -> None:
-    world = testbed_on(WholeMachine(lacks="no KVM here"))
+    world = on(WholeMachine(lacks="no KVM here"))
     assert world.problems() == ("no KVM here",)
     assert world.warnings() == ("no KVM",)
-    with pytest.raises(Unsupported, match="^no KVM here$"):
+    with pytest.raises(Unsupported, match=r"^no KVM here$"):
         world.open()
 
 
 def test_a_machine_that_cannot_be_opened_is_released() -> None:
     machine = WholeMachine(fails="open")
     with pytest.raises(CsitError, match="cannot open"):
-        testbed_on(machine).open()
+        on(machine).open()
     assert machine.notes == ["open", "close"]
 
 
 def test_a_cell_without_generator_is_refused() -> None:
-    world = testbed_on(WholeMachine(generators=0))
+    world = on(WholeMachine(generators=0))
     world.open()
     with pytest.raises(PlanError, match="has no generator on the nodes DUT1"):
         world.parts(WORK.plan, WORK.asked)

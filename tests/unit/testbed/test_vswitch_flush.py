@@ -42,10 +42,13 @@ def rates(topology: Topology, *loads_pps: float, calibrated: bool = False) -> tu
     if calibrated:
         system.ring = RING
         clearing.overloaded()
-    found = [
-        clearing.run(system.run, Trial(load_pps=load_pps, duration_s=0.1, frame=frame("64B")), 1).received
-        for load_pps in loads_pps
-    ]
+    found = []
+    for load_pps in loads_pps:
+        trial = Trial(load_pps=load_pps, duration_s=0.1, frame=frame("64B"))
+        clearing.before(system.run, trial, 1)
+        result = system.run(trial)
+        clearing.after(result)
+        found.append(result.received)
     return found, [trial.purpose for trial in system.trials]
 
 

@@ -35,7 +35,9 @@ def measure_receive_rate(
         purpose: Which of the rates it is.
     """
     trial = Trial(load_pps=load_pps, duration_s=profile.mrr_duration_s, frame=frame, purpose=purpose)
-    results = tuple(measure(trial) for _ in range(profile.mrr_trials))
+    results = []
+    for _ in range(profile.mrr_trials):
+        results.append(measure(trial))
     rates = tuple(result.forwarded_pps for result in results)
     found = ReceiveRate(
         offered_pps=fmean(result.offered_pps for result in results),
@@ -43,4 +45,4 @@ def measure_receive_rate(
         mean_pps=fmean(rates),
         stdev_pps=stdev(rates) if len(rates) > 1 else None,
     )
-    return found, results
+    return found, tuple(results)

@@ -1,6 +1,7 @@
 """A density test from plan to record: the phases of its keywords, without Robot."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
@@ -148,7 +149,8 @@ class DensityTest:
         self.draft.plr, self.draft.search = outcome.estimate, outcome.record
         items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
         trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
-        overload = self._locating(lambda: (self.measure(trial),))
+        with self._locating() as overload:
+            overload.append(self.measure(trial))
         self.draft.itemized = tuple(item for item in (*items, itemize(OVERLOAD, overload)) if item is not None)
         self._judge()
         estimates = tuple(map(describe_estimate, filter(None, [outcome.estimate])))
@@ -189,12 +191,9 @@ class DensityTest:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""
         asked = self.draft.asked
         load_pps = self._highest_loads().offered_pps
-
-        def trials() -> tuple[TrialResult, ...]:
+        with self._locating() as trials:
             self.draft.mrr, self._mrr_trials = measure_receive_rate(self.measure, asked.profile, asked.frame, load_pps)
-            return self._mrr_trials
-
-        self._locating(trials)
+            trials.extend(self._mrr_trials)
         self._itemize_rate(MRR, self._mrr_trials)
         return _rate_in_words(MRR, self.draft.mrr)
 
@@ -231,16 +230,16 @@ class DensityTest:
             self._highest = self._cell.highest_loads()
         return self._highest
 
-    def _locating(self, run: Callable[[], Sequence[TrialResult]]) -> Sequence[TrialResult]:
-        """Run trials that lose packets, and keep between which hops; return the trials."""
-        deployment = self.deployment
+    @contextmanager
+    def _locating(self) -> Iterator[list[TrialResult]]:
+        """Keep between which hops the trials lose packets that are run meanwhile, and added to the list."""
+        deployment, results = self.deployment, list[TrialResult]()
         counters, sample = deployment.counters(), deployment.sample()
-        results = run()
+        yield results
         sample_after, counters_after = deployment.sample(), deployment.counters()
         sending_s = sum(result.offered_duration_s for result in results)
         used = usage(deployment.plan, sample, sample_after, sending_s) if sending_s > 0 else None
         self.draft.located = locate(deployment.plan, results, counters, counters_after, used)
-        return results
 
     def _judge(self) -> None:
         now = {row.name: row for row in self.deployment.affinity()}

@@ -90,7 +90,10 @@ class CellUnderTest:
             SystemBroken: Packets of a flow are all lost, and a part is not well.
         """
         with within("the trial", trial.duration_s + _TRIAL_S):
-            result = self._clearing.run(self.deployment.measure, trial, len(self.deployment.plan.flows))
+            run = self.deployment.parts.generator.run
+            self._clearing.before(run, trial, len(self.deployment.plan.flows))
+            result = run(trial)
+            self._clearing.after(result)
         keep(result)
         if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
             raise SystemBroken("; ".join(found))

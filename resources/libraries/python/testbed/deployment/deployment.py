@@ -10,7 +10,6 @@ from resources.libraries.python.errors import CsitError, NotReady, SystemBroken
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.function import NetworkFunctions
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
@@ -64,10 +63,6 @@ class Deployment:
         begin = time.monotonic()
         self._stack.close()
         self.remove_s = time.monotonic() - begin
-
-    def measure(self, trial: Trial) -> TrialResult:
-        """Run one trial."""
-        return self.parts.generator.run(trial)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Counters of vSwitch and NFs by interface name, and of the generator's interfaces where there are any."""

@@ -1,4 +1,4 @@
-"""What a vSwitch has kept of one trial is brought out before the next one, in which it would count as received."""
+"""Flush packets that a vSwitch keeps of one trial before the next one, in which they would count as received."""
 
 import logging
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Clearing:
-    """Runs the trials of a cell.
+    """State of a cell between two trials.
 
     Some vSwitches (`keeps_packets`) leave what a port does not take at once in that port's ring until the next packet
     for that port comes: each brings some of them out. After a trial with losses a few packets are sent until no more
@@ -34,21 +34,20 @@ class Clearing:
         """Take note that more was sent than the cell can forward, by others."""
         self._kept = self._keeps
 
-    def run(self, run: Callable[[Trial], TrialResult], trial: Trial, flows: int) -> TrialResult:
-        """Run a trial, in which nothing of an earlier one comes back.
+    def after(self, result: TrialResult) -> None:
+        """Take note of a trial."""
+        self._kept = self._keeps and result.received != result.sent
+
+    def before(self, run: Callable[[Trial], TrialResult], trial: Trial, flows: int) -> None:
+        """Flush packets of an earlier trial, where there may be any.
 
         Args:
-            run: Runs it.
-            trial: What to send.
-            flows: How many there are.
+            run: Runs a trial.
+            trial: The next one.
+            flows: Number of flows.
         """
-        if self._kept:
-            self._bring_out(run, trial, flows)
-        result = run(trial)
-        self._kept = self._keeps and result.received != result.sent
-        return result
-
-    def _bring_out(self, run: Callable[[Trial], TrialResult], trial: Trial, flows: int) -> None:
+        if not self._kept:
+            return
         few = Trial(
             load_pps=flows * _FLOW_PPS,
             duration_s=_FEW_S,

@@ -2,11 +2,13 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import cast
 
+from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
 from resources.libraries.python.drivers.generators.builtin.results import trial_result
@@ -20,8 +22,12 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     trial_report,
 )
 from resources.libraries.python.drivers.generators.overload import highest_loads
+from resources.libraries.python.drivers.generators.xdp.support import why_not
+from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import HighestLoads, Protocol, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -42,16 +48,26 @@ class BuiltInGenerator:
     With one planned CPU one worker process handles both directions, with two each direction has its own.
     """
 
-    def __init__(self, plan: Plan, namespace: str = "csit-generator", sending: Sending = "auto") -> None:
-        """Take what is needed from a plan; nothing starts yet.
+    def __init__(
+        self,
+        plan: Plan,
+        namespace: str = "csit-generator",
+        sending: Sending = "auto",
+        *,
+        claims: Claims | None = None,
+        wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take the flows and CPUs of a plan; nothing starts yet.
 
         Args:
-            plan: flows and the generator's CPUs.
-            namespace: network namespace with the generator's ports; empty for the present one.
+            plan: Flows and the generator's CPUs.
+            namespace: Network namespace with the generator's ports; empty for the present one.
             sending: `xdp` for XDP live frames, `ring` for a TX ring, `auto` for the better one that works here.
+            claims: Record of the machine: the next run ends workers that a killed run left. None for no record.
+            wait: Returns when the generator's ports pass packets.
 
         Raises:
-            Unsupported: two flows come back at one port, so that its counter cannot tell them apart.
+            Unsupported: Two flows come back at one port, whose counter cannot tell them apart.
         """
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
             raise Unsupported("the built-in generator needs a port pair of its own for every service instance")
@@ -62,6 +78,8 @@ class BuiltInGenerator:
         self._alone = _alone(plan)
         self._flow_count = len(plan.flows)
         self._udp_needed = any(function.kind.driver.udp_only for function in plan.functions)
+        self._claims = claims
+        self._wait = wait
         self._workers: list[WorkerProcess] = []
         self._stack = ExitStack()
 
@@ -80,8 +98,12 @@ class BuiltInGenerator:
         if self._workers:
             raise CsitError("the generator has been started already")
         try:
+            self._wait()
             for cpus, flows in self._shares:
                 worker = WorkerProcess()
+                if self._claims is not None:
+                    self._claims.claim_process(worker.pid)
+                    self._stack.callback(self._claims.release_process, worker.pid)
                 self._stack.callback(worker.close)
                 self._workers.append(worker)
                 specs = tuple(_spec(flow) for flow in flows)
@@ -225,3 +247,19 @@ def _alone(plan: Plan) -> bool:
     mine = {(thread.machine, thread.cpu) for thread in data if thread.owner == GENERATOR}
     others = {(thread.machine, thread.cpu) for thread in data if thread.owner != GENERATOR}
     return bool(mine) and not mine & others
+
+
+def make(node: TgNode, context: DriverContext) -> BuiltInGenerator:
+    """Make the driver for a node; its name in the topology is the mode of sending."""
+    return BuiltInGenerator(
+        context.plan,
+        sending=cast(Sending, node.generator.driver),
+        claims=context.lock,
+        wait=lambda: context.fabric.wait_for_cables(GENERATOR),
+    )
+
+
+def missing_for_xdp(_: TgNode) -> Iterator[Problem]:
+    """Return what this machine lacks for XDP live frames."""
+    if reason := why_not():
+        yield Problem(f"XDP live frames do not work here ({reason})", "set the generator's driver to auto")

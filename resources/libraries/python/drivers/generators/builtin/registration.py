@@ -8,7 +8,7 @@ from resources.libraries.python.model.trial import Protocol
 _ours = partial(
     GeneratorDriver,
     label="built-in generator",
-    factory="resources.libraries.python.drivers.generators.builtin.owned_generator:make",
+    factory="resources.libraries.python.drivers.generators.builtin.driver:make",
     protocols=(Protocol.IP, Protocol.UDP),
     counts_by_port=True,
     suite_word="builtin",
@@ -17,7 +17,7 @@ DRIVERS = (
     _ours(name="auto"),
     _ours(
         name="xdp",
-        missing="resources.libraries.python.drivers.generators.builtin.owned_generator:missing_for_xdp",
+        missing="resources.libraries.python.drivers.generators.builtin.driver:missing_for_xdp",
         vlan_problem="VLAN devices take no XDP frames",
     ),
     _ours(name="ring"),

@@ -129,7 +129,7 @@ class XdpSender:
             CsitError: a port does not send, or the kernel broke off.
         """
         begun = time.monotonic()
-        self._start()
+        self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
         with _first_in_line():
             aborted = self._watch(watch, begun)
         if self._running:
@@ -148,9 +148,6 @@ class XdpSender:
         lag_s = self._get("worst_lag_ns") / 1e9 if self._load.total else 0.0
         return SentTraffic(counts, probes, offered_s, lag_s, aborted)
 
-    def _start(self) -> None:
-        self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
-
     def _watch(self, watch: LossWatch, begun: float) -> bool:
         """Wait until all is sent; whether it ended early for loss."""
         end, look = begun + self._end_s, begun + EVERY_S if watch.needed else float("inf")
@@ -161,7 +158,7 @@ class XdpSender:
                 return False
             if self._running and self._running.ended:  # it had its number of runs; or this raises
                 self._running.wait()
-                self._start()
+                self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
             now = time.monotonic()
             if now >= look:
                 sent = [load + probe for load, probe in zip(self._counts("load"), self._counts("probe"), strict=True)]
