@@ -4,6 +4,7 @@ import os
 from contextlib import closing
 
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, settle
+from resources.libraries.python.drivers.generators.builtin.kernel import link_is_up
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.drivers.host.cpu import rx_threads
@@ -11,9 +12,11 @@ from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 
 _PACKETS = 64
+_CARRIER_S = 3.0
 _NEAR, _FAR = (f"csx{os.getpid()}a", 100), (f"csx{os.getpid()}b", 101)
 _MACS = "02:fe:00:00:00:01", "02:fe:00:00:00:02"
 
@@ -34,6 +37,8 @@ def _try() -> str | None:
         for name, _ in (_NEAR, _FAR):
             rx_threads.receive_by_napi(here.netlink, name)
         here.netlink.do([rtnetlink_messages.set_up(*_NEAR), rtnetlink_messages.set_up(*_FAR)])
+        names = (_NEAR[0], _FAR[0])
+        wait_until("carrier of a veth pair", lambda: ", ".join(n for n in names if not link_is_up(n)), _CARRIER_S)
         flow = FlowSpec(_NEAR[0], _FAR[0], *_MACS, "10.0.0.1", 2, "20.0.0.1")
         with closing(XdpSender([flow])) as sender, closing(ThreadCounters([_FAR[0]])) as counters:
             sender.rehearse(_PACKETS)
