@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import Field, create_model
@@ -17,8 +18,11 @@ from pydantic_core import PydanticCustomError
 from resources.libraries.python.model.base import Frozen
 
 if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver, VSwitchDriver
+    from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver, Leftover, VSwitchDriver
     from resources.libraries.python.model.kinds import NfKind
+
+_FOLDERS = (".vswitches", ".generators", ".functions", ".probes")
+"""Below that of drivers, with packages that declare something."""
 
 
 @cache
@@ -64,9 +68,16 @@ def guests_of(vms: "NfKind") -> "tuple[NfKind, ...]":
     return (functions()[vms].kind, *(each.kind for each in functions().values() if each.host == vms))
 
 
+@cache
+def leftovers() -> "dict[str, Leftover]":
+    """What packages of drivers make on a machine that outlives a killed run, by its key on the record of the lock."""
+    modules = (module for folder in ("", *_FOLDERS) for module in _registrations(folder))
+    return {each.key: each for module in modules for each in getattr(module, "LEFTOVERS", ())}
+
+
 def forget() -> None:
     """Find drivers again when they are next looked up: tests add packages while they run."""
-    for known in (vswitches, generators, functions, guests_of, settings_of, key_of, earlier_keys):
+    for known in (vswitches, generators, functions, guests_of, settings_of, key_of, earlier_keys, leftovers):
         known.cache_clear()
 
 
@@ -134,9 +145,15 @@ def expected(names: Collection[str]) -> str:
 
 def _registered(folder: str) -> Iterator[Any]:
     """The drivers that the packages of a folder declare, in the order of the packages' names."""
-    role = import_module(f"resources.libraries.python.drivers.{folder}")
+    for declared in _registrations(f".{folder}"):
+        yield from declared.DRIVERS
+
+
+def _registrations(folder: str) -> Iterator[ModuleType]:
+    """The modules `registration` of the packages of a folder of drivers."""
+    role = import_module(f"resources.libraries.python.drivers{folder}")
     for found in iter_modules(role.__path__, f"{role.__name__}."):
         if found.ispkg:
             package = import_module(found.name)
             if any(module.name == "registration" for module in iter_modules(package.__path__)):
-                yield from import_module(f"{found.name}.registration").DRIVERS
+                yield import_module(f"{found.name}.registration")

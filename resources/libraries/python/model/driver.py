@@ -81,6 +81,24 @@ class PortOption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """Something that a package makes on a machine and that outlives a run that was killed.
+
+    Processes, network namespaces, control groups, folders, kernel settings and ports have entries of their own on the
+    record of the machine's lock. All else is declared as `LEFTOVERS` of a package's `registration`.
+    """
+
+    key: str
+    """Of the record, under which `MachineLock.claim` puts an entry before the thing is made."""
+    label: str = ""
+    """What it is, in front of an entry, for people."""
+    entry: str | None = None
+    """Model of an entry, by its dotted name; None for a string."""
+    remove: str
+    """Function that removes what entries stand for and is there still, and returns a sentence for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
     """What all drivers declare."""
 

@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers import container_cleanup
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.containers.engine import Engine
+from resources.libraries.python.drivers.host.cpu import huge_pages
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import process
+from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.driver import Leftover
 
 HOLDER = """
 import sys, time
@@ -223,8 +227,8 @@ def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.
 
     monkeypatch.setattr(container_cleanup, "call", call)
     with MachineLock(tmp_path) as machine:
-        machine.claim_container(mine)
-        machine.claim_container(gone)
+        machine.claim("containers", mine)
+        machine.claim("containers", gone)
         assert machine.leftovers() == ["podman container csit-nf-1-1", "docker container csit-nf-1-2"]
     with MachineLock(tmp_path) as machine:
         (sentence,) = machine.remove_leftovers()
@@ -232,3 +236,47 @@ def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.
         assert [*mine.engine.command, "rm", "--force", "abc"] in asked
         assert machine.leftovers() == []
     assert not (tmp_path / "owner.json").exists()
+
+
+def test_the_record_of_an_earlier_version_is_read_and_its_leftovers_are_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Keys are those that there were before packages of drivers declared them."""
+    dead = {"pid": 4194304, "start_ticks": 1, "command": "robot"}
+    record = {
+        "owner": dead, "user": "me", "since": "2026-01-01T00:00:00+00:00", "namespaces": {}, "workers": [],
+        "groups": [], "containers": [], "folders": [], "traces": ["csit-1"], "settings": {}, "ports": [],
+        "bindings": [], "functions": [], "huge_files": ["csit-trex"],
+    }  # fmt: skip
+    (tmp_path / "owner.json").write_text(json.dumps(record), encoding="utf-8")
+    files = tmp_path / "huge"
+    files.mkdir()
+    (files / "csit-trexmap_0").touch()
+    (tmp_path / "mounts").write_text(f"none {files} hugetlbfs rw 0 0\n", encoding="utf-8")
+    monkeypatch.setattr(huge_pages.remove_files, "__defaults__", (tmp_path / "mounts",))
+    monkeypatch.setattr(tracefs, "remove", lambda name: name == "csit-1")
+    with MachineLock(tmp_path) as machine:
+        assert [each.partition(" of pid")[0] for each in machine.remove_leftovers()] == [
+            "removed tracing instance csit-1",
+            f"removed huge page file {files}/csit-trexmap_0",
+        ]
+        machine.claim("traces", "csit-2")
+        assert machine.leftovers() == ["tracing instance csit-2"]
+        assert json.loads((tmp_path / "owner.json").read_text(encoding="utf-8"))["traces"] == ["csit-2"]
+        machine.release("traces", ["csit-2"])
+        assert machine.leftovers() == []
+    assert not (tmp_path / "owner.json").exists()
+
+
+def test_a_record_with_leftovers_that_no_driver_declares_is_named(tmp_path: Path) -> None:
+    dead = {"pid": 4194304, "start_ticks": 1, "command": "robot"}
+    record = {"owner": dead, "user": "me", "since": "2026-01-01T00:00:00+00:00", "rockets": ["a"]}
+    (tmp_path / "owner.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(CsitError, match=r"owner\.json is no record of this program"), MachineLock(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("declared", driver_registry.leftovers().values(), ids=lambda declared: declared.key)
+def test_what_declarations_of_leftovers_name_is_there(declared: Leftover) -> None:
+    assert callable(driver_registry.load(declared.remove))
+    assert declared.entry is None or callable(driver_registry.load(declared.entry))

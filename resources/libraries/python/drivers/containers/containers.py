@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.containers.engine_choice import (
     folders_of_the_machine,
     own_limits,
 )
+from resources.libraries.python.drivers.containers.registration import CONTAINERS
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -85,7 +86,7 @@ class NfContainers:
         self._folder = self._machine.folder(_FOLDER)
         for name in self._names:
             contained = Contained(engine=engine, name=name_of(name))
-            self._machine.claim_container(contained)
+            self._machine.claim(CONTAINERS, contained)
             self._claimed[name] = contained
         options = {
             "shared": (self._folder.parent, *_huge_pages()),
@@ -188,7 +189,7 @@ class NfContainers:
         if not claimed:
             return
         remove_all(claimed.values())
-        self._machine.release_containers(claimed.values())
+        self._machine.release(CONTAINERS, claimed.values())
         self._machine.release_groups(folder for each in running.values() for folder in each.groups.values())
         if self._folder is not None:
             with suppress(OSError):

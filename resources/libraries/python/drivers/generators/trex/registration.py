@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import GeneratorDriver, PortOption
+from resources.libraries.python.model.driver import GeneratorDriver, Leftover, PortOption
 from resources.libraries.python.model.trial import Protocol
 
 
@@ -27,6 +27,15 @@ class Trex(Frozen):
 _DPDK_MB = 1024
 """Huge pages with DPDK, where the topology does not say."""
 
+HUGE_FILES = "huge_files"
+"""Prefixes of files in hugetlbfs that it keeps its memory in."""
+LEFTOVERS = (
+    Leftover(
+        key=HUGE_FILES,
+        label="huge page files of",
+        remove="resources.libraries.python.drivers.generators.trex.server:remove_left",
+    ),
+)
 DRIVERS = (
     GeneratorDriver(
         name="trex",

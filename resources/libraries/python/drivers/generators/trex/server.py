@@ -3,10 +3,11 @@
 import logging
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from resources.libraries.python.drivers.generators.trex.config import PREFIX, arguments
+from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
 from resources.libraries.python.drivers.host.cpu.huge_pages import remove_files
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
@@ -16,6 +17,11 @@ _FOLDER = "trex"
 _END_S = 10.0
 _FIRST = -20
 _LOG = logging.getLogger(__name__)
+
+
+def remove_left(prefixes: Iterable[str]) -> list[str]:
+    """Remove files that programs with these prefixes have left in hugetlbfs; return a sentence for each."""
+    return [sentence for prefix in prefixes for sentence in remove_files(prefix)]
 
 
 class Server:
@@ -59,7 +65,7 @@ class Server:
         """
         self._folder = self._machine.folder(_FOLDER)
         if huge_pages:
-            self._machine.claim_huge_files(PREFIX)
+            self._machine.claim(HUGE_FILES, PREFIX)
             self._leaves_files = True
         file = self._folder / "trex_cfg.yaml"
         file.write_text(configuration, encoding="ascii")
@@ -103,7 +109,7 @@ class Server:
             self._daemon = None
         if self._leaves_files:
             remove_files(PREFIX)
-            self._machine.release_huge_files(PREFIX)
+            self._machine.release(HUGE_FILES, [PREFIX])
             self._leaves_files = False
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

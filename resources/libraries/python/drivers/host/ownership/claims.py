@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from resources.libraries.python.drivers.containers.container_cleanup import Contained
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort
 from resources.libraries.python.drivers.host.nics.nic_driver import Binding, ParentFunction
@@ -16,7 +17,12 @@ from resources.libraries.python.model.base import Frozen
 
 
 class OwnershipRecord(Frozen):
-    """Holder of the machine lock and everything that its run made or took."""
+    """Holder of the machine lock and everything that its run made or took.
+
+    It also has what packages of drivers declare as their leftovers, under the keys of these.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     owner: Process
     user: str
@@ -27,12 +33,8 @@ class OwnershipRecord(Frozen):
     workers: tuple[Process, ...] = ()
     groups: tuple[Path, ...] = ()
     """Folders of control groups."""
-    containers: tuple[Contained, ...] = ()
-    """Containers of a container engine."""
     folders: tuple[Path, ...] = ()
     """Folders of files, each made by that run."""
-    traces: tuple[str, ...] = ()
-    """Names of tracing instances of the kernel."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Kernel settings that were changed, by path below /proc/sys, with the values they had before."""
     ports: tuple[AdoptedPort, ...] = ()
@@ -41,14 +43,33 @@ class OwnershipRecord(Frozen):
     """PCI devices that have another driver for now."""
     functions: tuple[ParentFunction, ...] = ()
     """PCI ports whose virtual functions that run has made."""
-    huge_files: tuple[str, ...] = ()
-    """Prefixes of files in hugetlbfs that programs of DPDK keep their memory in."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing has to be removed or put back, settings apart."""
-        made = (self.namespaces, self.workers, self.groups, self.containers, self.folders, self.traces)
-        return not any((*made, self.ports, self.bindings, self.functions, self.huge_files))
+        made = (self.namespaces, self.workers, self.groups, self.folders, self.ports, self.bindings, self.functions)
+        return not any((*made, *self.declared.values()))
+
+    @property
+    def declared(self) -> dict[str, tuple[Any, ...]]:
+        """Leftovers that packages of drivers declare, by their keys."""
+        return self.__pydantic_extra__ or {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _declared_fit(cls, data: object) -> object:
+        """Read what is under keys that packages declare, and refuse all others that are not fields."""
+        if not isinstance(data, dict):
+            return data
+        rest = {key: value for key, value in data.items() if key not in cls.model_fields}
+        read = {}
+        for key, entries in rest.items():
+            if key not in driver_registry.leftovers():
+                raise ValueError(f"no driver declares leftovers under {key}")
+            entry = driver_registry.leftovers()[key].entry
+            model: TypeAdapter[Any] = TypeAdapter(str if entry is None else cast(Any, driver_registry.load(entry)))
+            read[key] = tuple(model.validate_python(each) for each in TypeAdapter(list[Any]).validate_python(entries))
+        return {**data, **read}
 
     def __str__(self) -> str:
         return f"pid {self.owner.pid} (user {self.user}) since {self.since}: {self.owner.command}"
@@ -136,14 +157,22 @@ class Claims:
         gone = set(folders)
         self._change(groups=tuple(folder for folder in self._held().groups if folder not in gone))
 
-    def claim_container(self, container: Contained) -> None:
-        """Record a container before it is created."""
-        self._change(containers=(*self._held().containers, container))
+    def claim(self, key: str, entry: object) -> None:
+        """Record something that a package of drivers declares as a leftover, before it is made.
 
-    def release_containers(self, containers: Iterable[Contained]) -> None:
-        """Remove containers from the record."""
-        gone = tuple(containers)
-        self._change(containers=tuple(each for each in self._held().containers if each not in gone))
+        Args:
+            key: Of the declaration.
+            entry: As the declaration has it.
+        """
+        self._change_declared(key, (*self._held().declared.get(key, ()), entry))
+
+    def release(self, key: str, entries: Iterable[object]) -> None:
+        """Remove entries of declared leftovers from the record."""
+        gone = tuple(entries)
+        self._change_declared(key, tuple(each for each in self._held().declared.get(key, ()) if each not in gone))
+
+    def _change_declared(self, key: str, entries: tuple[object, ...]) -> None:
+        self._change(**{key: entries})
 
     def claim_folder(self, folder: Path) -> None:
         """Record a folder before it is made; its contents are removed with it.
@@ -160,14 +189,6 @@ class Claims:
     def release_folder(self, folder: Path) -> None:
         """Remove a folder from the record."""
         self._change(folders=tuple(each for each in self._held().folders if each != folder))
-
-    def claim_trace(self, name: str) -> None:
-        """Record a tracing instance of the kernel before it is made."""
-        self._change(traces=(*self._held().traces, name))
-
-    def release_trace(self, name: str) -> None:
-        """Remove a tracing instance from the record."""
-        self._change(traces=tuple(each for each in self._held().traces if each != name))
 
     def claim_ports(self, ports: Iterable[AdoptedPort]) -> None:
         """Record physical ports and their state before they are moved.
@@ -201,14 +222,6 @@ class Claims:
     def release_functions(self, port: ParentFunction) -> None:
         """Remove a physical function from the record after its virtual functions are removed."""
         self._change(functions=tuple(each for each in self._held().functions if each != port))
-
-    def claim_huge_files(self, prefix: str) -> None:
-        """Record the prefix of a program's hugetlbfs files before the program starts."""
-        self._change(huge_files=(*self._held().huge_files, prefix))
-
-    def release_huge_files(self, prefix: str) -> None:
-        """Remove the prefix of hugetlbfs files from the record."""
-        self._change(huge_files=tuple(each for each in self._held().huge_files if each != prefix))
 
     def _held(self) -> OwnershipRecord:
         if self._record is None:

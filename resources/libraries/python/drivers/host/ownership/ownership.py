@@ -13,19 +13,18 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from resources.libraries.python.drivers.containers import container_cleanup as containers
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end_and_remove
-from resources.libraries.python.drivers.host.cpu import huge_pages
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import delete_ports
 from resources.libraries.python.drivers.host.nics.nic_adoption import give_back
 from resources.libraries.python.drivers.host.ownership.claims import Claims, OwnershipRecord, read_record
 from resources.libraries.python.drivers.host.ownership.processes import process, user
-from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.errors import CsitError, InUse
+from resources.libraries.python.model.driver import Leftover
 
 DIRECTORY = Path("/run/csit-density")
 _log = logging.getLogger(__name__)
@@ -79,14 +78,12 @@ class MachineLock(Claims):
             namespaces=self._inherited.namespaces if self._inherited else {},
             workers=self._inherited.workers if self._inherited else (),
             groups=self._inherited.groups if self._inherited else (),
-            containers=self._inherited.containers if self._inherited else (),
             folders=self._inherited.folders if self._inherited else (),
-            traces=self._inherited.traces if self._inherited else (),
             settings=self._inherited.settings if self._inherited else {},
             ports=self._inherited.ports if self._inherited else (),
             bindings=self._inherited.bindings if self._inherited else (),
             functions=self._inherited.functions if self._inherited else (),
-            huge_files=self._inherited.huge_files if self._inherited else (),
+            **(self._inherited.declared if self._inherited else {}),
         )
         self._write()
         return self
@@ -168,9 +165,8 @@ class MachineLock(Claims):
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),
             *(f"process {worker.pid} ({worker.command_now()})" for worker in record.workers if worker.alive),
             *(f"control group {folder}" for folder in record.groups if folder.exists()),
-            *map(str, record.containers),
+            *(f"{each.label} {entry}".strip() for each, entries in _declared(record) for entry in entries),
             *(f"folder {folder}" for folder in record.folders if folder.exists()),
-            *(f"tracing instance {name}" for name in record.traces),
             *(f"{port} in use as {port.interface}" for port in record.ports),
             *(f"{binding}" for binding in record.bindings),
             *(f"{function}" for function in record.functions),
@@ -196,17 +192,12 @@ class MachineLock(Claims):
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
         removed += end_and_remove(record.groups)
         self.release_groups(record.groups)
-        # Before the folders that they have mounted.
-        removed += containers.remove(record.containers)
-        self.release_containers(record.containers)
+        # Before folders, which containers have mounted.
+        for declared, entries in _declared(record):
+            removed += driver_registry.load(declared.remove)(entries)
+            self.release(declared.key, entries)
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         removed += self._remove_folders(record)
-        for name in record.traces:
-            removed += [f"removed tracing instance {name}"] if tracefs.remove(name) else []
-            self.release_trace(name)
-        for prefix in record.huge_files:
-            removed += huge_pages.remove_files(prefix)
-            self.release_huge_files(prefix)
         for binding in record.bindings:
             removed += binding.restore()
             self.release_binding(binding)
@@ -245,6 +236,10 @@ class MachineLock(Claims):
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _declared(record: OwnershipRecord) -> list[tuple[Leftover, tuple[Any, ...]]]:
+    return [(driver_registry.leftovers()[key], entries) for key, entries in record.declared.items()]
 
 
 def _is_ours(name: str, inode: int | None) -> bool:

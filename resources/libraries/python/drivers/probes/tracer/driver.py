@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.probes.tracer.events import EventChoice, Source, choose, frequent
 from resources.libraries.python.drivers.probes.tracer.reader import Specification
+from resources.libraries.python.drivers.probes.tracer.registration import TRACES
 from resources.libraries.python.drivers.probes.tracer.stream import Followed
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.studies.chains.model.record import Edge, StateGraph
@@ -90,8 +91,8 @@ class KernelTracer:
     def _begin(self, held: ExitStack) -> WorkerProcess:
         root = held.enter_context(tracefs.opened())
         self._events = self._choose(tracefs.events(root))
-        self._machine.claim_trace(self._name)
-        held.callback(self._machine.release_trace, self._name)
+        self._machine.claim(TRACES, self._name)
+        held.callback(self._machine.release, TRACES, [self._name])
         instance = self._instance = tracefs.TraceInstance(root, self._name)
         held.callback(instance.remove)
         instance.make(_buffer_kib(os.cpu_count() or 1), [thread for each in self._followed for thread in each.threads])

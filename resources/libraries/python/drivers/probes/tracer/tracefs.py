@@ -80,6 +80,15 @@ def remove(name: str) -> bool:
         return False
 
 
+def remove_left(names: Iterable[str]) -> list[str]:
+    """Remove instances that a killed run has left; return a sentence for each.
+
+    Raises:
+        CsitError: One is kept in use.
+    """
+    return [f"removed tracing instance {name}" for name in names if remove(name)]
+
+
 class TraceInstance:
     """One tracing instance: a ring buffer for each CPU, with its own choice of events."""
 
