@@ -1,6 +1,7 @@
 """Fixtures that several files of tests share."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError
 from tests import realtime
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
@@ -55,3 +59,21 @@ class ByFile(LoadFileScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
+
+
+@pytest.fixture
+def machine() -> Iterator[MachineLock]:
+    """The lock, waited for: other tests of this machine may be running."""
+    lock = MachineLock()
+    with ExitStack() as held:
+
+        def busy() -> str:
+            try:
+                held.enter_context(lock)
+            except CsitError as error:
+                return str(error)
+            return ""
+
+        wait_until("machine lock", busy, 120.0, pause_s=0.1)
+        lock.remove_leftovers()
+        yield lock

@@ -214,3 +214,16 @@ def sent_packets() -> int:
         if name.strip() == "csg1p1":
             return int(numbers.split()[8])
     return 0
+
+
+SUITE = """
+*** Settings ***
+Resource          {resource}
+Suite Setup       Open Testbed
+Suite Teardown    Close Testbed
+Test Teardown     Close Interference    ${{TEST STATUS}}    ${{TEST MESSAGE}}
+
+*** Test Cases ***
+Small
+    Interference Should Be Measured    {spec}
+"""

@@ -69,7 +69,7 @@ def topology(tmp_path: Path, discriminator: str = "link", driver: str = "ring") 
     return path
 
 
-def plan_of(path: Path, service_type: str, rows: int, columns: int) -> Plan:
+def cabled_plan(path: Path, service_type: str, rows: int, columns: int) -> Plan:
     cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
     plan = make_plan(load_topology(path), cell, dict.fromkeys(("TG", "DUT1"), discover()))
     # Data threads are seen on the whole machine: others have names of their own, so that runs side by side do not meet.
@@ -120,7 +120,7 @@ def test_a_service_is_measured_over_cables(
     untouched: Lab, sides: tuple[Remote, Remote], tmp_path: Path, cell: tuple[str, int, int]
 ) -> None:
     service_type, rows, columns = cell
-    plan = plan_of(topology(tmp_path), service_type, rows, columns)
+    plan = cabled_plan(topology(tmp_path), service_type, rows, columns)
     tg, dut = sides
     lay(plan, tg, dut)
     for side in sides:
@@ -165,7 +165,7 @@ def test_ports_are_given_back_as_they_were(untouched: Lab, sides: tuple[Remote, 
     assert (before["tga"]["up"], before["tga"]["mtu"], before["tga"]["promiscuous"]) == (True, 4000, True)
     assert before["tgb"]["threaded"] == "1\n"
     tg, dut = sides
-    lay(plan_of(topology(tmp_path), "CSC", 1, 1), tg, dut)
+    lay(cabled_plan(topology(tmp_path), "CSC", 1, 1), tg, dut)
     in_use = tg.do("inside", "generator", "ip", "-details", "link", "show", "ctg1p1")
     assert "mtu 1500" in in_use
     assert "06:00:00:00:01:01" in in_use
@@ -188,7 +188,7 @@ def test_ports_are_given_back_as_they_were(untouched: Lab, sides: tuple[Remote, 
 
 def test_ports_of_a_killed_run_are_given_back_by_the_next(tmp_path: Path) -> None:
     path = topology(tmp_path)
-    plan = plan_of(path, "CSC", 1, 2)
+    plan = cabled_plan(path, "CSC", 1, 2)
     with cabled_lab() as lab:
         before = lab.state("DUT1")
         with lab.side("TG", path) as tg:
@@ -254,7 +254,7 @@ def test_a_port_that_is_in_use_is_refused(
     try:
         during = untouched.state("DUT1")
         with pytest.raises(ConfigError, match=reason):
-            dut.do("lay", plan_of(topology(tmp_path), "CSC", 1, 1))
+            dut.do("lay", cabled_plan(topology(tmp_path), "CSC", 1, 1))
         assert dut.do("stop") == ()
         assert untouched.state("DUT1") == during
     finally:
@@ -263,7 +263,7 @@ def test_a_port_that_is_in_use_is_refused(
 
 @realtime(LOSS)
 def test_instances_share_a_cable_by_mac_and_nothing_is_flooded(sides: tuple[Remote, Remote], tmp_path: Path) -> None:
-    plan = plan_of(topology(tmp_path, "mac", "trex"), "CSC", 2, 1)
+    plan = cabled_plan(topology(tmp_path, "mac", "trex"), "CSC", 2, 1)
     assert max(len(segment.members) for segment in plan.segments) == 3
     tg, dut = sides
     # The built-in generator cannot tell flows of one port apart: frames are sent by hand.
@@ -293,7 +293,7 @@ def test_instances_share_a_cable_by_mac_and_nothing_is_flooded(sides: tuple[Remo
 
 def test_a_cable_without_carrier_is_named(sides: tuple[Remote, Remote], tmp_path: Path) -> None:
     tg, dut = sides
-    plan = plan_of(topology(tmp_path), "CSC", 1, 1)
+    plan = cabled_plan(topology(tmp_path), "CSC", 1, 1)
     lay(plan, tg, dut)
     dut.do("start")
     tg.do("inside", "generator", "ip", "link", "set", "ctg1p2", "down")
@@ -305,7 +305,7 @@ def test_what_gives_back_fails_loudly_and_stays_on_record(
     untouched: Lab, sides: tuple[Remote, Remote], tmp_path: Path
 ) -> None:
     _, dut = sides
-    dut.do("lay", plan_of(topology(tmp_path), "CSC", 1, 1))
+    dut.do("lay", cabled_plan(topology(tmp_path), "CSC", 1, 1))
     # Somebody has taken the name at home meanwhile.
     untouched.run("DUT1", "ip", "link", "add", "enp1s0", "type", "veth", "peer", "name", "thief")
     with pytest.raises(CsitError, match=r"port enp1s0 cannot be given back: another port is called enp1s0 now"):

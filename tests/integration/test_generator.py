@@ -19,14 +19,22 @@ from hdrh.histogram import HdrHistogram
 
 from csit_utils.bench.veth import receive_by_napi, run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
-from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.trial import Direction, Trial
+from tests.integration.veth_pair import (
+    B64,
+    IMIX,
+    IMIX_WEIGHTS,
+    LEFT,
+    NAMESPACE,
+    RIGHT,
+    captured,
+    plan,
+    undisturbed,
+)
 from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
@@ -35,56 +43,13 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
 ]
 ROOT = Path(__file__).parents[2]
-NAMESPACE = f"csit-ring-{os.getpid()}"
-LEFT, RIGHT = "ringa", "ringb"
-B64 = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
-IMIX_WEIGHTS = {64: 7, 570: 4, 1518: 1}
-IMIX = Frame(name="IMIX", parts=tuple(FramePart(frame_bytes=size, weight=n) for size, n in IMIX_WEIGHTS.items()))
 
 
-def plan(*, cpus: tuple[int, ...] = (0,)) -> Plan:
-    """One instance whose two ports are joined by a cable."""
-    flows = tuple(
-        Flow(
-            instance=1,
-            direction=direction,
-            tx_interface=tx,
-            rx_interface=rx,
-            source_mac="02:00:00:00:00:01",
-            destination_mac="02:00:00:00:00:02",
-            source_ip=source,
-            sources=254,
-            destination_ip=destination,
-        )
-        for direction, tx, rx, source, destination in (
-            (Direction.FORWARD, LEFT, RIGHT, "10.0.1.1", "20.0.1.1"),
-            (Direction.REVERSE, RIGHT, LEFT, "20.0.1.1", "10.0.1.1"),
-        )
-    )
-    threads = tuple(
-        Thread(owner="generator", role=ThreadRole.DATA, index=index, cpu=cpu) for index, cpu in enumerate(cpus)
-    )
-    return Plan(
-        testbed="test",
-        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
-        suite_id="test",
-        tags=(),
-        discriminator="link",
-        cores=CoreMap(
-            numa_node=0,
-            smt=False,
-            physical=((0,), (1,)),
-            threads=threads,
-            cores_needed=1,
-            cores_there=2,
-            oversubscribed=False,
-        ),
-        links=(),
-        segments=(),
-        functions=(),
-        flows=flows,
-        paths=(),
-    )
+@pytest.fixture(scope="module")
+def cable(sending: Sending) -> Iterator[None]:
+    """Two ports; what arrives is taken on the sender's CPU before it sends more, so nothing can be lost."""
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=sending == "xdp"):
+        yield
 
 
 @pytest.fixture(scope="module", params=["ring", "xdp"])
@@ -96,13 +61,6 @@ def sending(request: pytest.FixtureRequest) -> Sending:
 
 
 @pytest.fixture(scope="module")
-def cable(sending: Sending) -> Iterator[None]:
-    """Two ports; what arrives is taken on the sender's CPU before it sends more, so nothing can be lost."""
-    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=sending == "xdp"):
-        yield
-
-
-@pytest.fixture(scope="module")
 def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # noqa: ARG001 - must be there first
     """A started generator, which runs the trials of one test after the other."""
     ring = BuiltInGenerator(plan(), NAMESPACE, sending)
@@ -110,63 +68,6 @@ def generator(cable: None, sending: Sending) -> Iterator[BuiltInGenerator]:  # n
     yield ring
     ring.stop()
     assert ring.pids() == ()
-
-
-def undisturbed(generator: BuiltInGenerator, trial: Trial) -> TrialResult:
-    """The first of a few trials in which nobody else took the sender's time."""
-    for _ in range(5):
-        result = generator.run(trial)
-        # A trial that ends early is never the generator's fault, and may end before it has caught up.
-        behind = result.aborted and "fell behind" in (result.note or "")
-        if not (result.generator_limited or behind):
-            break
-    assert not result.generator_limited, result.note
-    return result
-
-
-class Capture:
-    """Takes frames off an interface, by a packet socket in the namespace."""
-
-    def __init__(self, interface: str) -> None:
-        self.frames: list[bytes] = []
-        self._ready = threading.Event()
-        self._stop = threading.Event()
-        self._interface = interface
-        self._thread = threading.Thread(target=self._work)
-
-    def _work(self) -> None:
-        enter_namespace(NAMESPACE)
-        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sock:
-            sock.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)
-            sock.bind((self._interface, 0x0800))
-            sock.settimeout(0.05)
-            self._ready.set()
-            while True:
-                try:
-                    self.frames.append(sock.recv(10000))
-                except TimeoutError:
-                    if self._stop.is_set():
-                        return
-
-    def __enter__(self) -> "Capture":
-        self._thread.start()
-        assert self._ready.wait(30)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-
-def captured(generator: BuiltInGenerator, trial: Trial, interface: str) -> tuple[TrialResult, Capture]:
-    """The first of a few trials in which all was sent, and the frames that came out of an interface in it."""
-    for _ in range(5):
-        with Capture(interface) as capture:
-            result = generator.run(trial)
-        probes = {round(trial.probe_pps * trial.duration_s)} if trial.probe_pps else set()
-        if result.sent == round(trial.load_pps * trial.duration_s) and {row.sent for row in result.latency} == probes:
-            break
-    return result, capture
 
 
 @realtime(RATE)
@@ -183,6 +84,7 @@ def test_every_packet_is_sent_on_time_and_counted(generator: BuiltInGenerator, l
     assert result.latency == ()
 
 
+@realtime(RATE)
 def test_frames_on_the_wire(generator: BuiltInGenerator) -> None:
     packets = 254 * 10
     result, capture = captured(generator, Trial(load_pps=packets * 2 / 0.5, duration_s=0.5, frame=B64), RIGHT)

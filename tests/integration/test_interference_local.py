@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.studies.interference.model.record import Interference, Meeting
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import PROJECT, SUITE, network_state, run_robot, wait_for_network_state
 from tests.realtime import RATE, realtime
 
 NO_GUESTS = "; ".join(map(str, (*vm_missing(), *nginx_missing())))
@@ -33,17 +33,6 @@ load_pps: 500
 duration_s: 0.5
 repetitions: 1
 contenders: [{name: proxy, type: IV, kind: qemu_nginx_proxy}]
-"""
-SUITE = """
-*** Settings ***
-Resource          {resource}
-Suite Setup       Open Testbed
-Suite Teardown    Close Testbed
-Test Teardown     Close Interference    ${{TEST STATUS}}    ${{TEST MESSAGE}}
-
-*** Test Cases ***
-Small
-    Interference Should Be Measured    {spec}
 """
 
 

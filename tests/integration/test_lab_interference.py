@@ -9,8 +9,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, run_robot
-from tests.integration.test_interference_local import SUITE
+from tests.integration.robot_runs import PROJECT, SUITE, run_robot
 from tests.realtime import LOSS, realtime
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")

@@ -3,111 +3,45 @@
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
 from resources.libraries.python.drivers.host.cpu import data_threads
-from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
-from resources.libraries.python.planning.plan import make_plan
+from tests.builders import plan_of
+from tests.integration.local_fabric import FRAMES, PROJECT, deployed, difference, send
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
-PROJECT = Path(__file__).parents[2]
-FRAMES = 20
 VICTIM = """
 import sys, time
-from tests.integration.test_local_fabric import deployed, plan_of
+from tests.builders import plan_of
+from tests.integration.local_fabric import deployed
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-with MachineLock() as machine, deployed(plan_of("CSC", 1, 2), machine):
+with MachineLock() as machine, deployed(plan_of("local", "CSC", 1, 2), machine):
     print("deployed", flush=True)
     time.sleep(60)
 """
 
 
-def plan_of(service_type: str, rows: int, columns: int) -> Plan:
-    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    return make_plan(load_topology(PROJECT / "topologies" / "local.yaml"), cell, discover())
-
-
-@pytest.fixture
-def machine() -> Iterator[MachineLock]:
-    """The lock, waited for: other tests of this machine may be running."""
-    lock = MachineLock()
-    with ExitStack() as held:
-
-        def busy() -> str:
-            try:
-                held.enter_context(lock)
-            except CsitError as error:
-                return str(error)
-            return ""
-
-        wait_until("machine lock", busy, 120.0, pause_s=0.1)
-        lock.remove_leftovers()
-        yield lock
-
-
-@contextmanager
-def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, LinuxBridge, LinuxRouters]]:
-    fabric = Fabric(plan, machine)
-    parts = fabric, LinuxBridge(plan, fabric), LinuxRouters(plan.functions, fabric)
-    with ExitStack() as stack:
-        for part in parts:
-            stack.callback(part.stop)
-            part.start()
-        yield parts
-
-
-def frame(flow: Flow) -> bytes:
-    """A 64-byte frame (60 without FCS) with a right IPv4 checksum."""
-    addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 46, 0, 0, 64, 17, 0) + addresses
-    total = sum(struct.unpack("!10H", header))
-    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
-    ethernet = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", "")) + b"\x08\x00"
-    udp = struct.pack("!HHHH", 9, 9, 26, 0) + bytes(18)
-    return ethernet + header[:10] + struct.pack("!H", checksum) + header[12:] + udp
-
-
-def send(flow: Flow, count: int) -> None:
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-        port.bind((flow.tx_interface, 0))
-        for _ in range(count):
-            port.send(frame(flow))
-
-
-def difference(fabric: Fabric, before: dict[str, InterfaceCounters], wanted: dict[str, int]) -> str:
-    """Frames that each port of the generator received; empty when they are the wanted ones."""
-    counted = {name: (now - before[name]).rx_packets for name, now in fabric.counters([GENERATOR]).items()}
-    return "" if counted == wanted else str(counted)
-
-
 @realtime(LOSS)
 @pytest.mark.parametrize(("service_type", "rows", "columns"), [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 1, 3)])
 def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type: str, rows: int, columns: int) -> None:
-    plan = plan_of(service_type, rows, columns)
+    plan = plan_of("local", service_type, rows, columns)
     with deployed(plan, machine) as (fabric, switch, routers):
         for flow in plan.flows:
             before = fabric.counters([GENERATOR])
@@ -121,7 +55,7 @@ def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type:
 
 @realtime(LOSS)
 def test_data_threads_work_where_they_were_planned(machine: MachineLock) -> None:
-    plan = plan_of("CSC", 1, 2)
+    plan = plan_of("local", "CSC", 1, 2)
     with deployed(plan, machine) as (fabric, switch, routers):
         owners = (GENERATOR, VSWITCH, *(function.name for function in plan.functions))
         ports = [port for owner in owners for port in plan.ports(owner)]
@@ -149,7 +83,7 @@ def switches(thread: int) -> int:
 
 def test_the_machine_is_as_it_was_afterwards(machine: MachineLock) -> None:
     before = network_state()
-    with deployed(plan_of("CSP", 2, 2), machine) as (fabric, _, _):
+    with deployed(plan_of("local", "CSP", 2, 2), machine) as (fabric, _, _):
         during = network_state()
         assert during["namespaces"] - before["namespaces"] >= {"csit-generator", "csit-vswitch", "csit-nf-2-2"}
         assert during["links"] == before["links"]
@@ -159,14 +93,14 @@ def test_the_machine_is_as_it_was_afterwards(machine: MachineLock) -> None:
 
 
 def test_a_refused_change_says_which(machine: MachineLock) -> None:
-    plan = plan_of("CSC", 1, 1)
+    plan = plan_of("local", "CSC", 1, 1)
     with deployed(plan, machine) as (_, switch, _), pytest.raises(CommandFailed, match=r"make bridge csb1x1 .*exists"):
         switch.start()
 
 
 def test_a_failed_start_leaves_nothing(machine: MachineLock) -> None:
     before = network_state()
-    plan = plan_of("CSC", 1, 1)
+    plan = plan_of("local", "CSC", 1, 1)
     link = plan.links[-1]
     wrong = plan.model_copy(update={"links": (*plan.links, link)})
     with pytest.raises(CommandFailed, match="make veth pair"), deployed(wrong, machine):
@@ -176,12 +110,15 @@ def test_a_failed_start_leaves_nothing(machine: MachineLock) -> None:
 
 def test_a_namespace_of_somebody_else_survives(machine: MachineLock) -> None:
     with foreign("csit-foo"):
-        with deployed(plan_of("CSC", 1, 1), machine):
+        with deployed(plan_of("local", "CSC", 1, 1), machine):
             pass
         machine.remove_leftovers()
         assert namespaces.inode("csit-foo") is not None
     with foreign("csit-vswitch"):
-        with pytest.raises(CsitError, match="csit-vswitch already, not ours"), deployed(plan_of("CSC", 1, 1), machine):
+        with (
+            pytest.raises(CsitError, match="csit-vswitch already, not ours"),
+            deployed(plan_of("local", "CSC", 1, 1), machine),
+        ):
             pass
         assert namespaces.inode("csit-vswitch") is not None
         assert namespaces.inode("csit-generator") is None
@@ -220,7 +157,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(machine: MachineLock) -> 
     assert all(f"of pid {victim.pid} " in row for row in removed)
     wait_until("data threads gone", lambda: str(network_state()["threads"] - before["threads"] or ""), 30.0)
     wait_for_network_state(before)
-    with deployed(plan_of("CSC", 1, 2), machine):
+    with deployed(plan_of("local", "CSC", 1, 2), machine):
         pass
 
 
@@ -245,7 +182,7 @@ def test_somebody_without_rights_is_told_in_one_sentence() -> None:
 
 
 def test_a_namespace_that_is_entered_is_left_again(machine: MachineLock) -> None:
-    with deployed(plan_of("CSC", 1, 1), machine) as (fabric, _, _):
+    with deployed(plan_of("local", "CSC", 1, 1), machine) as (fabric, _, _):
         before = Path("/proc/thread-self/ns/net").readlink()
         assert "csg1p1" in fabric.run_inside(GENERATOR, lambda: [name for _, name in socket.if_nameindex()])
         assert Path("/proc/thread-self/ns/net").readlink() == before

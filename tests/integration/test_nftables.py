@@ -1,9 +1,7 @@
 """Firewalls, NATs and shared NFs with real packets: every hop, every rule and every address is looked at."""
 
-import json
 import socket
 import struct
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,8 +19,9 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Direction, Trial
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from tests.integration.local_fabric import frame as udp_frame
+from tests.integration.local_functions import named, nft, ruleset
 from tests.integration.robot_runs import PROJECT
-from tests.integration.test_local_fabric import frame as udp_frame
 from tests.integration.user_space import FRAMES, cell, deployed, machine_stays_as_it_was, planned, send_and_count
 from tests.realtime import LOSS, realtime
 
@@ -49,24 +48,8 @@ def running(*kinds: NfKind, chains: int = 1, shared: tuple[int, ...] = ()) -> It
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
-def nft(owner: str, *words: str) -> str:
-    argv = ["nft", *words]
-    return namespaces.run_inside(
-        f"csit-{owner}", lambda: subprocess.run(argv, capture_output=True, check=True, text=True).stdout
-    )
-
-
-def ruleset(owner: str) -> list[dict[str, Any]]:
-    """What the kernel has in force for an NF."""
-    return [dict(row) for row in json.loads(nft(owner, "-j", "list", "ruleset"))["nftables"]]
-
-
 def rules(owner: str) -> list[list[dict[str, Any]]]:
     return [row["rule"]["expr"] for row in ruleset(owner) if "rule" in row]
-
-
-def named(owner: str) -> dict[str, int]:
-    return {row["counter"]["name"]: row["counter"]["packets"] for row in ruleset(owner) if "counter" in row}
 
 
 def arriving(flow: Flow, protocol: int, ports: tuple[int, int] = (9, 9)) -> tuple[str, str]:

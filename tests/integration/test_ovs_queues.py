@@ -21,7 +21,7 @@ from resources.libraries.python.studies.chains.model.record import VSWITCH
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.vswitch_flush import Clearing
 from resources.libraries.python.testbed.roles.watching import FeatureSampler
-from tests.integration.test_local_fabric import send
+from tests.integration.local_fabric import send
 from tests.integration.user_space import (
     cell,
     counters,

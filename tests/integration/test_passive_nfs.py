@@ -1,45 +1,36 @@
 """Passive NFs on real vSwitches: each gets every frame of its segment both ways, and takes nothing from the others."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pytest
 
 from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
-from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
 from resources.libraries.python.drivers.vswitches.ovs.programs import missing
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.roles.vswitch import VSwitch
-from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
-from tests.integration.test_local_fabric import machine, send
+from tests.builders import plan_of
+from tests.integration.local_fabric import send
+from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
-__all__ = ["machine"]  # a fixture
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("awake")]
 FRAMES = 20
 WITH_OVS = pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto"))))
 
 
-def plan_of(testbed: str, nodes: int, positions: Sequence[int]) -> Plan:
-    cell = Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=1,
-        nf_nodes=nodes,
-        taps=tuple(Tap(position=position, kind=NfKind("tcpdump")) for position in positions),
-    )
-    return make_plan(load_topology(PROJECT / "topologies" / f"{testbed}.yaml"), cell, discover())
+def tcpdump_at(*positions: int) -> tuple[Tap, ...]:
+    return tuple(Tap(position=position, kind=NfKind("tcpdump")) for position in positions)
 
 
 @contextmanager
@@ -62,7 +53,7 @@ def received(fabric: Fabric, plan: Plan) -> dict[str, InterfaceCounters]:
 @pytest.mark.parametrize("testbed", ["local", pytest.param("local-ovs", marks=WITH_OVS)])
 def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed: str) -> None:
     before = network_state()
-    plan = plan_of(testbed, 1, [1, 2, 2])
+    plan = plan_of(testbed, "CSC", taps=tcpdump_at(1, 2, 2))
     with deployed(plan, machine, testbed) as (fabric, switch):
         for flow in plan.flows:
             then = received(fabric, plan)
@@ -80,7 +71,7 @@ def test_copies_of_both_ways_reach_every_tap_once(machine: MachineLock, testbed:
 
 @realtime(LOSS)
 def test_a_path_without_nfs_has_copies_too(machine: MachineLock) -> None:
-    plan = plan_of("local", 0, [1])
+    plan = plan_of("local", "CSC", nf_nodes=0, taps=tcpdump_at(1))
     with deployed(plan, machine, "local") as (fabric, _):
         for flow in plan.flows:
             then = received(fabric, plan)

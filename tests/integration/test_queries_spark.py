@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from csit_utils.dataset import queries
-from tests.unit.csit_utils.test_queries import history
+from tests.unit.csit_utils.datasets import history
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed (requirements-spark.txt)")
 pytestmark = [

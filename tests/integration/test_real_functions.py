@@ -4,7 +4,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import cast
 
 import pytest
@@ -14,22 +13,17 @@ from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processe
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.counters import Processed
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Protocol, Trial
-from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.function import Confined, Processing
+from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.testbed.roles.function import Confined
 from resources.libraries.python.testbed.worlds import makers
-from tests.integration.robot_runs import PROJECT
-from tests.integration.test_nftables import named
-from tests.integration.user_space import deployed, machine_stays_as_it_was, planned, processes, send_and_count
+from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
+from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
 from tests.realtime import CPU, LOSS, realtime
 
-TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 LACKING = "; ".join(
     str(each)
     for each in makers.missing_for_some(TOPOLOGY.dut)
@@ -41,7 +35,6 @@ GATEWAY, NAT, PROCESS = NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("pr
 MONITORS = tuple(each.kind for each in MONITOR_DRIVERS if each.name != "suricata")
 """Those of Debian 12; Suricata has a file of its own."""
 NGINX = (NfKind("nginx_proxy"), NfKind("nginx_balancer"))
-LOAD_PPS = 4000.0
 WAITING = "import time\nwhile True: time.sleep(60)"
 
 COUNTING = """import sys
@@ -53,43 +46,6 @@ print("packets", row[2])"""
 def nothing_left() -> Iterator[None]:
     with machine_stays_as_it_was("nginx"):
         yield
-
-
-@contextmanager
-def running(
-    *kinds: NfKind,
-    limits: tuple[Limits, ...] = (),
-    programs: tuple[UserProgram | None, ...] = (),
-    taps: tuple[Tap, ...] = (),
-) -> Iterator[Deployment]:
-    asked = Cell(
-        service_type=ServiceType.CSC,
-        nf_chains=1,
-        nf_nodes=len(kinds),
-        nf_kinds=kinds,
-        limits=limits,
-        programs=programs,
-        taps=taps,
-    )
-    with deployed(TOPOLOGY, asked) as deployment:
-        yield deployment
-        assert deployment.problems() == ()
-        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
-
-
-def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol | None = None) -> Trial:
-    return Trial(
-        load_pps=load_pps,
-        duration_s=0.5,
-        frame=frame("128B"),
-        probe_pps=probe_pps,
-        purpose="sweep",
-        protocol=protocol,
-    )
-
-
-def done(deployment: Deployment) -> dict[str, Processed]:
-    return dict(cast(Processing, deployment.parts.functions).processed())
 
 
 @realtime(LOSS)

@@ -13,7 +13,7 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.planning.plan import digest
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.datasets import dataset_of, plain
 
 pytestmark = IN_CHROMIUM
 

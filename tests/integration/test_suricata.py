@@ -25,8 +25,8 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.function import Confined
-from tests.integration.test_local_fabric import frame as frame_of
-from tests.integration.test_real_functions import done, running, trial
+from tests.integration.local_fabric import frame as frame_of
+from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes
 from tests.realtime import LOSS, realtime
 

@@ -24,9 +24,10 @@ from resources.libraries.python.errors import NotReady, Unsupported
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
 from resources.libraries.python.studies.chains.model.record import StateGraph
+from tests.builders import plan_of
 from tests.integration.kvm_program import BUSY_S
+from tests.integration.local_fabric import FRAMES, deployed, difference, send
 from tests.integration.robot_runs import PROJECT
-from tests.integration.test_local_fabric import FRAMES, deployed, difference, machine, plan_of, send  # noqa: F401
 from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = pytest.mark.root
@@ -61,8 +62,8 @@ def tracing_exists() -> None:
 
 
 @realtime(LOSS)
-def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of("CSC", 1, 1)
+def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:
+    plan = plan_of("local", "CSC", 1, 1)
     with deployed(plan, machine) as (fabric, _, _):
         rows = fabric.threads()
         nf = [thread for port in plan.ports("nf-1-1") for thread in rows[port.interface]]

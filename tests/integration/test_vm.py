@@ -32,9 +32,10 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.planning.names import GENERATOR
+from tests.builders import plan_of
+from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.machine_watch import processes
 from tests.integration.robot_runs import PROJECT, environment, network_state, results, run_robot
-from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, plan_of, send  # noqa: F401
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
@@ -43,10 +44,10 @@ pytestmark = [
 ]
 VICTIM = """
 import time
-from tests.integration.test_local_fabric import plan_of
+from tests.builders import plan_of
 from tests.integration.test_vm import deployed
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-with MachineLock() as machine, deployed(plan_of("VSC", 1, 1), machine):
+with MachineLock() as machine, deployed(plan_of("local", "VSC", 1, 1), machine):
     print("deployed", flush=True)
     time.sleep(60)
 """
@@ -71,7 +72,7 @@ def send_large(flow: Flow, count: int, frame_bytes: int) -> None:
 @contextmanager
 def deployed(
     plan: Plan,
-    machine: MachineLock,  # noqa: F811
+    machine: MachineLock,
     *,
     frame_bytes: int = 1518,
     settings: Vm | None = None,
@@ -118,9 +119,9 @@ def _busybox(archive: bytes) -> bytes:
 
 
 @realtime(LOSS)
-def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) -> None:  # noqa: F811
+def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) -> None:
     before = network_state()
-    plan = plan_of("VSC", 1, 2)
+    plan = plan_of("local", "VSC", 1, 2)
     with deployed(plan, machine) as (fabric, guests):
         assert len(emulators()) == 2
         assert guests.problems() == ()
@@ -141,8 +142,8 @@ def test_packets_pass_through_guests_in_both_directions(machine: MachineLock) ->
     assert not FOLDER.exists()
 
 
-def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of("VSC", 1, 1)
+def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> None:
+    plan = plan_of("local", "VSC", 1, 1)
     (cpu,) = plan.cores.cpus("nf-1-1")
     with deployed(plan, machine) as (_, guests):
         assert guests.affinity() == {"csn1x1i1": {cpu}, "csn1x1i2": {cpu}}
@@ -165,8 +166,8 @@ def test_threads_of_guests_run_where_they_were_planned(machine: MachineLock) -> 
 
 
 @realtime(LOSS)
-def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of("VSC", 1, 1)
+def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:
+    plan = plan_of("local", "VSC", 1, 1)
     flow = plan.flows[0]
     with deployed(plan, machine, frame_bytes=9000) as (fabric, guests):
         start = fabric.counters([GENERATOR])
@@ -176,13 +177,13 @@ def test_a_frame_of_9000_bytes_passes(machine: MachineLock) -> None:  # noqa: F8
         assert guests.counters()["csn1x1i2"] == InterfaceCounters(0, FRAMES, 0, 0)
 
 
-def test_a_guest_that_does_not_come_up_shows_its_console_in_time(machine: MachineLock, tmp_path: Path) -> None:  # noqa: F811
+def test_a_guest_that_does_not_come_up_shows_its_console_in_time(machine: MachineLock, tmp_path: Path) -> None:
     before = network_state()
     begin = time.monotonic()
     settings = Vm(boot_within_s=6.0, accelerator="tcg")
     with (
         pytest.raises(NotReady, match=r"virtual machine of nf-1-1 not ready after 6\.0 s") as caught,
-        deployed(plan_of("VSC", 1, 1), machine, settings=settings, image_in=broken_image(STUCK, tmp_path)),
+        deployed(plan_of("local", "VSC", 1, 1), machine, settings=settings, image_in=broken_image(STUCK, tmp_path)),
     ):
         pass
     assert "no network card of mine anywhere" in str(caught.value)
@@ -191,19 +192,19 @@ def test_a_guest_that_does_not_come_up_shows_its_console_in_time(machine: Machin
     assert emulators() == {}
 
 
-def test_a_guest_that_panics_tells_the_reason(machine: MachineLock, tmp_path: Path) -> None:  # noqa: F811
+def test_a_guest_that_panics_tells_the_reason(machine: MachineLock, tmp_path: Path) -> None:
     settings = Vm(accelerator="tcg")
     with (
         pytest.raises(CsitError, match="the virtual machine of nf-1-1 ended") as caught,
-        deployed(plan_of("VSC", 1, 1), machine, settings=settings, image_in=broken_image(ENDS, tmp_path)),
+        deployed(plan_of("local", "VSC", 1, 1), machine, settings=settings, image_in=broken_image(ENDS, tmp_path)),
     ):
         pass
     assert "Kernel panic - not syncing: Attempted to kill init!" in str(caught.value)
     assert emulators() == {}
 
 
-def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:  # noqa: F811
-    with deployed(plan_of("VSC", 1, 2), machine) as (_, guests):
+def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:
+    with deployed(plan_of("local", "VSC", 1, 2), machine) as (_, guests):
         (victim,) = [pid for pid, words in emulators().items() if "-name nf-1-2," in words]
         os.kill(victim, signal.SIGKILL)
 
@@ -217,7 +218,7 @@ def test_a_guest_that_is_killed_is_named(machine: MachineLock) -> None:  # noqa:
         assert guests.affinity()["csn1x2i1"] == frozenset()
 
 
-def test_guests_that_a_killed_run_left_are_ended_by_the_next(machine: MachineLock) -> None:  # noqa: F811
+def test_guests_that_a_killed_run_left_are_ended_by_the_next(machine: MachineLock) -> None:
     before = network_state()
     machine.__exit__(None, None, None)
     with subprocess.Popen(
@@ -251,7 +252,7 @@ def test_the_second_image_needs_no_network_and_is_the_same(monkeypatch: pytest.M
     assert not (tmp_path / "cache" / ".building-dead").exists()
 
 
-def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: MachineLock, tmp_path: Path) -> None:  # noqa: F811
+def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: MachineLock, tmp_path: Path) -> None:
     begin = time.monotonic()
     reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine, within_s=5.0)
     assert time.monotonic() - begin < 20.0

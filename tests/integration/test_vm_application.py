@@ -40,8 +40,8 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.testbed.roles.function import Processing
+from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.robot_runs import PROJECT
-from tests.integration.test_local_fabric import FRAMES, difference, frame, machine, send  # noqa: F401
 from tests.integration.user_space import deployed as running_on
 from tests.realtime import LOSS, realtime
 
@@ -57,14 +57,10 @@ def vsc(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Cell:
     return Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds, nf_sizes=(size,))
 
 
-def plan_of(*kinds: NfKind, size: NfSize = NfSize.ONE) -> Plan:
-    return make_plan(TOPOLOGY, vsc(*kinds, size=size), discover())
-
-
 @contextmanager
 def deployed(
     plan: Plan,
-    machine: MachineLock,  # noqa: F811
+    machine: MachineLock,
 ) -> Iterator[tuple[Fabric, VirtualMachines, Applications]]:
     fabric = Fabric(plan, machine)
     inside = Applications(plan.functions, plan, TOPOLOGY.dut, lambda name: fabric.counters([name]))
@@ -102,8 +98,8 @@ def send_from(flow: Flow, sender: str, count: int) -> None:
 
 
 @realtime(LOSS)
-def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind("qemu_firewall"))
+def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine: MachineLock) -> None:
+    plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_firewall")), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
         tasks = tasks_on(plan, fabric)["nf-1-1"]
         assert len(tasks.vcpus()) == len(plan.cores.cpus("nf-1-1"))
@@ -141,8 +137,8 @@ def test_a_firewall_in_a_guest_filters_and_its_cpu_time_is_charged_to_it(machine
 
 @realtime(LOSS)
 @pytest.mark.parametrize("kind", [NfKind("qemu_tcpdump"), NfKind("qemu_pktstat")])
-def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKind) -> None:  # noqa: F811
-    plan = plan_of(kind)
+def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKind) -> None:
+    plan = make_plan(TOPOLOGY, vsc(kind), discover())
     with deployed(plan, machine) as (fabric, guests, _):
         for flow in plan.flows:
             arrive(fabric, flow)
@@ -155,8 +151,8 @@ def test_a_monitor_in_a_guest_sees_every_packet(machine: MachineLock, kind: NfKi
 
 
 @realtime(LOSS)
-def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind("qemu_nat"), NfKind("qemu"), NfKind("qemu_tcpdump"))
+def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:
+    plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_nat"), NfKind("qemu"), NfKind("qemu_tcpdump")), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
         arrive(fabric, plan.flows[0])
         done = guests.processed()
@@ -166,8 +162,8 @@ def test_guests_of_several_kinds_are_one_chain(machine: MachineLock) -> None:  #
 
 
 @realtime(LOSS)
-def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind("qemu_firewall"), size=NfSize.of(3))
+def test_a_guest_of_three_cores_answers_also_where_they_share_a_cpu(machine: MachineLock) -> None:
+    plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_firewall"), size=NfSize.of(3)), discover())
     with deployed(plan, machine) as (fabric, guests, inside):
         assert len(tasks_on(plan, fabric)["nf-1-1"].vcpus()) == len(plan.cores.cpus("nf-1-1")) >= 3
         for number, flow in enumerate(plan.flows, 1):
@@ -220,8 +216,8 @@ def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
 
 
 @pytest.mark.skipif(not VHOST.exists(), reason=f"this kernel has no {VHOST}")
-def test_the_threads_of_vhost_are_charged_to_the_guest(machine: MachineLock) -> None:  # noqa: F811
-    plan = plan_of(NfKind("qemu_firewall"))
+def test_the_threads_of_vhost_are_charged_to_the_guest(machine: MachineLock) -> None:
+    plan = make_plan(TOPOLOGY, vsc(NfKind("qemu_firewall")), discover())
     with deployed(plan, machine) as (fabric, guests, _):
         if guests.facts()["vhost"] != "on":
             pytest.skip(f"vhost is {guests.facts()['vhost']}")

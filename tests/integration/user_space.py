@@ -30,8 +30,8 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration.local_fabric import send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
-from tests.integration.test_local_fabric import send
 
 FRAMES = 20
 LOCAL_OVS = PROJECT / "topologies" / "local-ovs.yaml"

@@ -414,3 +414,13 @@ def test_each_rule_leaves_others_alone(rule: Rule, path: str, code: str) -> None
 def test_a_broad_except_has_to_say_so(handler: str, offends: bool) -> None:
     text = f"try: f()\n{handler}\n"
     assert bool(list(broad_excepts_are_boundaries("x.py", ast.parse(text), text))) is offends
+
+
+def test_helpers_are_not_imported_from_tests() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and re.search(r"\.test_\w+$", node.module or "")
+    }
+    assert not found

@@ -9,7 +9,7 @@ from hdrh.histogram import HdrHistogram
 from csit_utils.dataset.items import Refusal
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
+from resources.libraries.python.model.goal import Algorithm, Goal, GoalResult, Prior, SearchProfile, SearchRecord
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import (
@@ -17,6 +17,7 @@ from resources.libraries.python.model.result import (
     Asked,
     DeploymentTimes,
     Environment,
+    Finding,
     LatencyAtLoad,
     ReceiveRate,
     Verdict,
@@ -292,3 +293,51 @@ def refused_cell(nf_chains: int, nf_nodes: int, reason: str, source: str = "outp
     """A CSC with one vSwitch core that does not fit, unless `parts` of the cell say otherwise."""
     usual = {"service_type": ServiceType.CSC, "nf_chains": nf_chains, "nf_nodes": nf_nodes}
     return Refusal(source, RefusedCell(cell=Cell.model_validate(usual | parts), reason=reason))
+
+
+CSC = ServiceType.CSC
+
+
+SOAK = Goal(name="SOAK", loss_ratio=1e-7, exceed_ratio=0.0, final_trial_duration_s=10.0, duration_sum_s=300.0)
+
+
+PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
+
+
+RECORD = SearchRecord(
+    algorithm=Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
+)
+
+
+VERDICT = Verdict(
+    kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.UNSTABLE),
+    evidence=("too slow", "two bands"),
+    findings=(
+        Finding(kind=VerdictKind.GENERATOR_BOUND, text="too slow", numbers=("LATENCY",)),
+        Finding(kind=VerdictKind.UNSTABLE, text="two bands", numbers=("SOAK",)),
+    ),
+)
+
+
+def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityRecord:
+    """A finished soak."""
+    base = result(CSC, chains, 1)
+    latency = tuple(
+        load.model_copy(update={"label": load.label.replace("PDR", "SOAK"), "load_pps": share * rate})
+        for load, share in zip(base.latency, (0.0, 0.1, 0.5, 0.9), strict=True)
+    )
+    fields = {
+        "asked": base.asked.model_copy(
+            update={"profile": PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})}
+        ),
+        "ndr": None,
+        "pdr": None,
+        "soak": goal_result(SOAK, rate),
+        "latency": latency,
+        "trials": tuple(trial(rate * factor, chains, 0.0, purpose="soak") for factor in (0.9, 1.0, 1.0)),
+        "search": RECORD.model_copy(
+            update={"algorithm": Algorithm.SOAK, "prior": None, "prior_refuted": False, "aborted_trials": 0}
+        ),
+        "verdict": VERDICT,
+    }
+    return base.model_copy(update={**fields, **changes})

@@ -3,7 +3,6 @@
 import base64
 import zlib
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -11,16 +10,13 @@ from hdrh.histogram import HdrHistogram
 from csit_utils.analysis.grouping import Metric, all_series, per_core
 from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
-from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
-from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
+from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.testrows import frame_text
-from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import single_file
 from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.summary import changes
-from resources.libraries.python.model.cell import ServiceType, TestType
+from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
@@ -36,29 +32,7 @@ from tests.unit.csit_utils.builders import (
     search_trials,
     trial,
 )
-
-CSC, CSP = ServiceType.CSC, ServiceType.CSP
-
-
-def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
-    """A dataset as if read from one file."""
-    made = Dataset(unrecorded=list(unrecorded))
-    for one in results:
-        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
-    return made
-
-
-def html_of(dataset: Dataset) -> str:
-    """The report in one file."""
-    return single_file(ReportContents(InMemory(dataset)))
-
-
-def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> DensityRecord:
-    """A CSC test with round numbers."""
-    pdr = pdr or ndr
-    return result(
-        CSC, chains, nodes, histograms=False, ndr=goal_result(NDR, ndr), pdr=goal_result(PDR, pdr), **changes
-    )  # fmt: skip
+from tests.unit.csit_utils.datasets import CSC, CSP, dataset_of, plain
 
 
 def test_the_matrix_has_values_relations_and_reasons() -> None:

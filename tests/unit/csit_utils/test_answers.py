@@ -19,8 +19,8 @@ from csit_utils.studies.density.answer_text import evidence_text, next_text, vie
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import PDR, goal_result, refused_cell, result, trial
+from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
-from tests.unit.csit_utils.test_analysis import dataset_of
 
 
 def row(services: int, nfs: int = 1, pdr: float | None = None, **changes: Any) -> TestRow:

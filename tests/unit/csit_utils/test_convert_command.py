@@ -7,7 +7,7 @@ import pytest
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
-from tests.unit.model.test_csit_topology import TWO_NODES, written
+from tests.unit.planning.labs import TWO_NODES, written
 
 
 def convert(*arguments: str) -> None:

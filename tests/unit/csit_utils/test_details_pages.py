@@ -27,7 +27,7 @@ from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.datasets import dataset_of, plain
 
 CSC = ServiceType.CSC
 

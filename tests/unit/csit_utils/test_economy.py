@@ -21,8 +21,8 @@ from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
-from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
-from tests.unit.csit_utils.test_report import Page
+from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.rendered_pages import Page
 
 CSC, CSP, VSC = ServiceType.CSC, ServiceType.CSP, ServiceType.VSC
 

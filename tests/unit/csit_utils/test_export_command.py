@@ -23,7 +23,7 @@ from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
-from tests.unit.studies.density.test_tags import csit_lab
+from tests.unit.planning.labs import csit_lab
 
 RATE = {
     "type": "object",

@@ -16,8 +16,8 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_plan import TOPOLOGIES, plan
-from tests.unit.csit_utils.test_report import dataset_of, page_of
+from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
+from tests.unit.csit_utils.rendered_pages import dataset_of, page_of
 from tests.unit.planning.labs import lab
 
 KERNEL = (TOPOLOGIES / "available" / "lab-2n-kernel.yaml").read_text(encoding="utf-8")

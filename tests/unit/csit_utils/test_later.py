@@ -16,7 +16,7 @@ from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.datasets import dataset_of, plain
 
 HOSTILE = "</script><script>document.title='owned'</script>"
 

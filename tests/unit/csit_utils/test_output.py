@@ -26,8 +26,8 @@ from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result, result
+from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
-from tests.unit.csit_utils.test_analysis import dataset_of
 
 CSC = ServiceType.CSC
 APP = cli.make_app([])

@@ -19,17 +19,10 @@ from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from resources.libraries.python.studies.shared.choices import DEFAULTS
-from tests.unit.csit_utils.test_report import Page
+from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
+from tests.unit.csit_utils.rendered_pages import Page
 
-TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 SIM = load_topology(TOPOLOGIES / "sim.yaml")
-
-
-def plan(capsys: pytest.CaptureFixture[str], *options: str) -> str:
-    """What `plan` prints."""
-    capsys.readouterr()
-    make_app(["plan"])(["plan", *options], standalone_mode=False)
-    return capsys.readouterr().out
 
 
 def objects(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, Any]]:

@@ -9,11 +9,9 @@ from csit_utils.dataset import queries
 from csit_utils.dataset.batch import import_all
 from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.stored import Stored
-from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
-from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst
-from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.datasets import history
 
 pytestmark = [  # of Ibis, about what DuckDB and pandas will drop some day
     pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),
@@ -25,31 +23,6 @@ pytestmark = [  # of Ibis, about what DuckDB and pandas will drop some day
 def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
     """Three nights of two cells; the last night has a failure, and was imported twice, once cut short."""
     return history(tmp_path_factory.mktemp("history"))
-
-
-def history(folder: Path) -> Layout:
-    files = []
-    for night in (1, 2, 3):
-        made = [
-            result(
-                ServiceType.CSC,
-                chains,
-                1,
-                histograms=False,
-                started_at=f"2026-11-0{night}T1{chains}:00:00Z",
-                passed=True,
-            )
-            for chains in (1, 2)
-        ]
-        failed = [("No start", "Fail", "nf-1-1 is down", ("CSC",))] if night == 3 else []
-        files.append(write_output_xml(folder / f"output-{night}.xml", made, failed))
-    cut = folder / "output-cut.xml"
-    content = files[-1].read_bytes()
-    cut.write_bytes(content[: content.index(b'name="No start"')])
-    made_layout = Layout.make(folder / "dataset")
-    with made_layout.writing(lambda: None):
-        list(import_all(made_layout, [*files, cut], None))
-    return made_layout
 
 
 def test_figures_by_cell_and_run_are_those_of_the_rows(layout: Layout) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -10,48 +9,12 @@ from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.report.html import script, style
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
-from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
-from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
+from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.rendered_pages import Page, page_of
 
 CSC, CSP = ServiceType.CSC, ServiceType.CSP
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'`{{7*7}}"
-
-
-class Page(HTMLParser):
-    """The tags, texts and ids of a page without its scripts and styles."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.ids: list[str] = []
-        self.words: list[str] = []
-        self._skip = False
-        self.feed(html)
-        self.text = re.sub(r"\s+", " ", " ".join(self.words))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
-        self._skip = tag in ("script", "style")
-        if attributes.get("id"):
-            self.ids.append(str(attributes["id"]))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._skip = False if tag in ("script", "style") else self._skip
-
-    def handle_data(self, data: str) -> None:
-        if not self._skip:
-            self.words.append(data)
-
-    def tips(self) -> list[str]:
-        """All texts that show up on hovering."""
-        return [str(attributes["data-tip"]) for _, attributes in self.tags if "data-tip" in attributes]
-
-
-def page_of(*results: DensityRecord) -> Page:
-    """The page of these results."""
-    return Page(html_of(dataset_of(*results)))
 
 
 def test_the_summary_says_it_in_words() -> None:

@@ -15,8 +15,8 @@ from resources.libraries.python.model.result import Finding, Verdict, VerdictKin
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_analysis import dataset_of, html_of
-from tests.unit.csit_utils.test_report import Page
+from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.unit.csit_utils.rendered_pages import Page
 
 WHY_NDR = "90 of them at nf-2-1: 90 met a full receive queue"
 WHY_PDR = "still met at 9 pps"

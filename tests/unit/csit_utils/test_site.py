@@ -21,7 +21,7 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_analysis import dataset_of, plain
+from tests.unit.csit_utils.datasets import dataset_of, plain
 
 
 def night(day: int, *results: DensityRecord) -> Dataset:

@@ -17,52 +17,11 @@ from csit_utils.report.search_sentence import searched
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.goal import Algorithm, Goal, Prior, SearchRecord
-from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
+from resources.libraries.python.model.goal import Algorithm
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import PROFILE, goal_result, mrr_result, result, trial
-from tests.unit.csit_utils.test_analysis import dataset_of, html_of, plain
-from tests.unit.csit_utils.test_report import Page, page_of
-
-CSC = ServiceType.CSC
-SOAK = Goal(name="SOAK", loss_ratio=1e-7, exceed_ratio=0.0, final_trial_duration_s=10.0, duration_sum_s=300.0)
-PRIOR = Prior(test_id="Density.old", started_at="2026-11-19T08:00:00Z", lower_pps={"NDR": 1e5})
-RECORD = SearchRecord(
-    algorithm=Algorithm.LADDER, prior=PRIOR, prior_refuted=True, trials=43, aborted_trials=12, elapsed_s=31.5
-)
-VERDICT = Verdict(
-    kinds=(VerdictKind.GENERATOR_BOUND, VerdictKind.UNSTABLE),
-    evidence=("too slow", "two bands"),
-    findings=(
-        Finding(kind=VerdictKind.GENERATOR_BOUND, text="too slow", numbers=("LATENCY",)),
-        Finding(kind=VerdictKind.UNSTABLE, text="two bands", numbers=("SOAK",)),
-    ),
-)
-
-
-def soaked(chains: int = 1, rate: float = 2e5, **changes: object) -> DensityRecord:
-    """A finished soak."""
-    base = result(CSC, chains, 1)
-    latency = tuple(
-        load.model_copy(update={"label": load.label.replace("PDR", "SOAK"), "load_pps": share * rate})
-        for load, share in zip(base.latency, (0.0, 0.1, 0.5, 0.9), strict=True)
-    )
-    fields = {
-        "asked": base.asked.model_copy(
-            update={"profile": PROFILE.model_copy(update={"name": "soak", "goals": (SOAK,)})}
-        ),
-        "ndr": None,
-        "pdr": None,
-        "soak": goal_result(SOAK, rate),
-        "latency": latency,
-        "trials": tuple(trial(rate * factor, chains, 0.0, purpose="soak") for factor in (0.9, 1.0, 1.0)),
-        "search": RECORD.model_copy(
-            update={"algorithm": Algorithm.SOAK, "prior": None, "prior_refuted": False, "aborted_trials": 0}
-        ),
-        "verdict": VERDICT,
-    }
-    return base.model_copy(update={**fields, **changes})
+from tests.unit.csit_utils.builders import CSC, RECORD, SOAK, mrr_result, result, soaked
+from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
+from tests.unit.csit_utils.rendered_pages import Page, page_of
 
 
 def table(monkeypatch: pytest.MonkeyPatch, *results: DensityRecord) -> list[list[str]]:

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.programs.image_cache import BUILDIN
 from resources.libraries.python.emulation import image
 from resources.libraries.python.emulation.image import OWN, MachineImage
 from resources.libraries.python.rendering import render
-from tests.unit.drivers.functions.test_vm_pure import unpacked
+from tests.unit.drivers.functions.guest_archives import unpacked
 
 VALUES = {"own": OWN, "drivers": ["virtio_net", "e1000e"], "control_mac": "02:c5:1e:ff:ff:ff", "modules": ["ext4"]}
 

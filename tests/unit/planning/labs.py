@@ -1,6 +1,7 @@
 """Topologies of labs, as files say them."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 from resources.libraries.python.model.topology import Topology
@@ -59,3 +60,74 @@ def lab(
             "nodes": nodes,
         }
     )
+
+
+TWO_NODES = """\
+---
+metadata:
+  version: 0.1
+  schema:
+    - resources/topology_schemas/2_node_topology.sch.yaml
+    - resources/topology_schemas/topology.sch.yaml
+nodes:
+  TG:
+    type: TG
+    subtype: TREX
+    model: Some-Server
+    host: 192.0.2.1
+    arch: x86_64
+    port: 6001
+    username: somebody
+    password: in the clear
+    bus:
+      device1: {pci_address: "0000:6a:01.0", driver: idxd, model: Intel-DSA}
+    interfaces:
+      port1:
+        mac_address: "00:00:5E:00:53:01"
+        pci_address: "0000:3B:00.0"
+        ip4_address: 198.51.100.1
+        driver: ice
+        link: link1
+        model: Intel-E810CQ
+      port2: {mac_address: "00:00:5e:00:53:02", pci_address: "0000:3b:00.1", link: link2, model: Intel-E810CQ}
+      port3: {mac_address: "00:00:00:00:00:00", pci_address: "0000:5e:00.0", link: link3, model: Intel-X710}
+      port4: {mac_address: "00:00:00:00:00:00", pci_address: "0000:5e:00.1", link: link4, model: Intel-X710}
+      port5: {pci_address: "0000:af:00.0", driver: ice, link: loop, model: Intel-E810CQ}
+      port6: {pci_address: "0000:af:00.1", driver: ice, link: loop, model: Intel-E810CQ}
+  DUT1:
+    type: DUT
+    model: Some-Server
+    host: 192.0.2.2
+    arch: x86_64
+    port: 22
+    username: somebody
+    password: in the clear
+    uio_driver: vfio-pci
+    interfaces:
+      port1: {pci_address: "0000:3b:00.0", ip4_address: 198.51.100.2, driver: ice, link: link2, model: Intel-E810CQ}
+      port2: {pci_address: "0000:3b:00.1", ip4_address: 198.51.100.6, driver: ice, link: link1, model: Intel-E810CQ}
+      port3: {pci_address: "0000:5e:00.0", driver: i40e, link: link3, model: Intel-X710}
+      port4: {pci_address: "0000:5e:00.1", driver: i40e, link: link4, model: Intel-X710}
+"""
+
+
+def written(folder: Path, text: str, name: str = "some_2n_testbed1.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def csit_lab(
+    model: str | None = "Intel-XXV710", driver: str = "i40e", vfs: int = 1, ports: str = "", **keys: object
+) -> Topology:
+    """A testbed of CSIT's kind: VPP as vSwitch and NF, on virtual functions of one NIC's ports, SMT."""
+    given = {"discriminator": "mac", "smt": True, "cores": 32, "vms": "qemu_vpp", **keys}
+    data = lab(**given).model_dump(mode="json", exclude_none=True)  # type: ignore[arg-type]
+    for node in data["nodes"].values():
+        if node["type"] == "DUT":
+            node["vpp"] = {"ports": ports or ("native" if vfs else "auto")}
+        for port in node["interfaces"].values():
+            port |= {"driver": driver, **({"model": model} if model else {})}
+            if node["type"] == "DUT":
+                port["nic_vfs"] = vfs
+    return Topology.model_validate(data)

@@ -4,20 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.interference.planning.solo_plan import first_instances
-from tests.unit.drivers.sim.test_sim_system import TOPOLOGY
+from tests.unit.planning.polled_ports import together
 
 KINDS = st.lists(st.sampled_from([*map(NfKind, ("linux_router", "ngrep", "nginx_proxy"))]), min_size=1, max_size=5)
-
-
-def together(kinds: list[NfKind], discriminator: str = "link") -> Plan:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=len(kinds), nf_nodes=1, instance_kinds=tuple(kinds))
-    topology = TOPOLOGY.model_copy(update={"discriminator": discriminator})
-    return make_plan(topology, cell, topology.dut.layout)
 
 
 @given(kinds=KINDS, data=st.data())

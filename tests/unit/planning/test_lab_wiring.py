@@ -16,7 +16,7 @@ from resources.libraries.python.planning.queue_balance import Spread
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.planning.labs import Word, lab
-from tests.unit.planning.test_receive_queues import polled
+from tests.unit.planning.polled_ports import polled
 
 Asked = tuple[str, int, int, int, Word, bool]
 """Service type, instances, NFs, DUTs, discriminator, whether the file has MAC addresses."""

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.planning.port_attachment import attached, how
-from tests.unit.drivers.sim.test_sim_system import TOPOLOGY
+from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 from tests.unit.planning.labs import lab
-from tests.unit.planning.test_receive_queues import planned, polled
+from tests.unit.planning.polled_ports import planned, polled
 
 DPDK = "ports of TG: port1 (0000:00:01.0) by DPDK (vfio-pci), port2 (0000:00:02.0) by DPDK (vfio-pci)"
 

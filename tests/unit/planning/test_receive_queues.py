@@ -1,7 +1,6 @@
 """Receive queues of a plan: how many a port has, and which data thread polls each."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,31 +10,12 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nics import most_rx_queues
 from resources.libraries.python.model.plan import Link, Medium, Plan, Port
-from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import Word, lab
-
-
-def polled(topology: Topology, *, node: str = "DUT1", **keys: Any) -> Topology:
-    """The same with other facts about the ports of a node; by default user space drives them."""
-    facts = {"driver": "vfio-pci", **keys}
-    there = topology.nodes[node]
-    ports = {name: port.model_copy(update=facts) for name, port in there.interfaces.items()}
-    return topology.model_copy(
-        update={"nodes": {**topology.nodes, node: there.model_copy(update={"interfaces": ports})}}
-    )
-
-
-def planned(
-    topology: Topology, kind: str = "CSC", *, rows: int = 1, columns: int = 1, size: str = "1c", vs_dtc: int = 1
-) -> Plan:
-    cell = Cell(
-        service_type=ServiceType(kind), nf_chains=rows, nf_nodes=columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc
-    )
-    return make_plan(topology, cell, {})
+from tests.unit.planning.polled_ports import planned, polled
 
 
 def queues_of(plan: Plan, owner: str) -> dict[str, tuple[int, ...]]:

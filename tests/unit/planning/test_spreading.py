@@ -9,7 +9,7 @@ from resources.libraries.python.planning.rss_spread import spread_warnings
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from tests.unit.planning.labs import Word, lab
-from tests.unit.planning.test_receive_queues import polled
+from tests.unit.planning.polled_ports import polled
 
 FOUR_THREADS = lab(smt=True, discriminator="mac")
 

@@ -9,33 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
-from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.recording.journal import (
-    Choices,
     Damage,
     Entry,
     Journal,
-    RunBegun,
     TestFinished,
     TestStarted,
     read,
 )
-from tests.unit.csit_utils import builders
-
-AT = "2026-11-21T10:00:00.000+00:00"
-CHOICES = Choices(
-    topology="/t.yaml",
-    topology_digest="d",
-    variables={"CELLS": "1x1"},
-    profile=SearchProfile(**builders.PROFILE.model_dump()),
-)
-
-
-def header(line: int = 1, **changes: object) -> RunBegun:
-    made = RunBegun(
-        line=line, at=AT, run_id="r", boot_id="boot-1", choices=CHOICES, environment=builders.ENVIRONMENT, folder="/"
-    )
-    return made.model_copy(update=changes)
+from tests.unit.recording.journals import AT, header
 
 
 def started(line: int, test: str = "CSC 1R1C", attempt: int = 1) -> TestStarted:

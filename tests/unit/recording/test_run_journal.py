@@ -22,7 +22,7 @@ from resources.libraries.python.recording.run_journal import (
 )
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
-from tests.unit.recording.test_journal import AT, CHOICES, header
+from tests.unit.recording.journals import AT, CHOICES, header
 
 ENVIRONMENT = builders.ENVIRONMENT
 

@@ -16,7 +16,7 @@ from resources.libraries.python.testbed.agent.calls import NodeRequest, Role
 from resources.libraries.python.testbed.agent.role_calls import COSTS, FEATURES, SWITCH, TRACER
 from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
 from resources.libraries.python.testbed.deployment.parts import Parts
-from tests.unit.testbed.test_agent_service import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
+from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
 SERIES = Series(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
 GRAPH = StateGraph(

@@ -15,7 +15,7 @@ from resources.libraries.python.testbed.deployment.parts import NodeParts
 from resources.libraries.python.testbed.worlds.local import LocalNode
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
-from tests.unit.testbed.test_agent_service import WORK, NotingMachine, NotingPart
+from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPart
 
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
 

@@ -22,7 +22,7 @@ from resources.libraries.python.testbed.agent.role_calls import (
 from resources.libraries.python.testbed.remote.parts_on_nodes import parts_on_nodes
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.function import Confined, Processing
-from tests.unit.testbed.test_agent_service import CELL, TOPOLOGY
+from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY
 
 ONE = InterfaceCounters(1, 2, 3, 4)
 

@@ -25,7 +25,6 @@ from resources.libraries.python.drivers.functions.vm_application.image import EN
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -33,19 +32,20 @@ from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
+from tests.builders import cpus
 
 PROJECT = Path(__file__).parents[4]
 LOCAL = load_topology(PROJECT / "topologies" / "local.yaml")
 GUESTS = guests_of(NfKind("qemu"))
 GUESTS = guests_of(NfKind("qemu"))
-HOST = layout((cpu, cpu, 0, 0) for cpu in range(16))
+HOST = cpus(16)
 
 
 def cell_of(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Cell:
     return Cell(service_type=service_type, nf_chains=1, nf_nodes=len(kinds), nf_kinds=kinds)
 
 
-def plan_of(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Plan:
+def guests_plan(*kinds: NfKind, service_type: ServiceType = ServiceType.VSC) -> Plan:
     return make_plan(LOCAL, cell_of(*kinds, service_type=service_type), HOST)
 
 
@@ -72,20 +72,20 @@ def guest(path: Path, *answers: bytes) -> Iterator[list[bytes]]:
 
 
 def test_a_vsc_of_them_is_planned_and_named_like_the_same_in_containers() -> None:
-    plan = plan_of(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu"))
+    plan = guests_plan(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu"))
     assert plan.suite_id == "eth-l2bd-1ch-6vh-3vm1t-lnxfw+tcpdump+lnxip4"
     assert drivers_of(LOCAL, plan.cell, {"vms": "qemu"})["vms"] == "qemu_firewall, qemu_tcpdump, qemu"
 
 
 def test_a_nat_in_a_guest_has_addresses_to_translate_to() -> None:
-    (here, there) = (plan_of(*row).functions for row in ((NfKind("qemu_nat"),), (NfKind("qemu"),)))
-    (container,) = plan_of(NfKind("linux_nat"), service_type=ServiceType.CSC).functions
+    (here, there) = (guests_plan(*row).functions for row in ((NfKind("qemu_nat"),), (NfKind("qemu"),)))
+    (container,) = guests_plan(NfKind("linux_nat"), service_type=ServiceType.CSC).functions
     assert here[0].translates_to == container.translates_to is not None
     assert there[0].translates_to is None
 
 
 def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> None:
-    plan = plan_of(NfKind("qemu_nat"), NfKind("qemu"))
+    plan = guests_plan(NfKind("qemu_nat"), NfKind("qemu"))
     nat, behind = plan.functions
     words = Router(plan, 128).command_line(behind, 1500)
     assert nat.translates_to is not None
@@ -94,13 +94,13 @@ def test_a_guest_behind_a_nat_has_the_way_back_to_translated_addresses_too() -> 
 
 
 def test_they_may_be_among_containers_of_a_chain() -> None:
-    plan = plan_of(NfKind("linux_nat"), NfKind("qemu_firewall"), service_type=ServiceType.CSC)
+    plan = guests_plan(NfKind("linux_nat"), NfKind("qemu_firewall"), service_type=ServiceType.CSC)
     assert [function.kind for function in plan.functions] == [NfKind("linux_nat"), NfKind("qemu_firewall")]
 
 
 def test_what_cannot_run_in_a_guest_is_refused_with_what_can() -> None:
     with pytest.raises(PlanError, match="no NFs of kind openvpn for a VSC; it has qemu, qemu_tcpdump, "):
-        plan_of(NfKind("openvpn"))
+        guests_plan(NfKind("openvpn"))
 
 
 @pytest.mark.parametrize("kind", GUESTS)
@@ -126,7 +126,7 @@ def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbe
 
 
 def test_a_guest_runs_what_a_namespace_does() -> None:
-    (wall, dump, router) = plan_of(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu")).functions
+    (wall, dump, router) = guests_plan(NfKind("qemu_firewall"), NfKind("qemu_tcpdump"), NfKind("qemu")).functions
     rules, watching = application(wall, LOCAL.dut), application(dump, LOCAL.dut)
     assert rules is not None and watching is not None
     assert (rules.rules, rules.counter) == (firewall(LOCAL.dut.settings(Firewall).rules).text([wall]), "accepted")
@@ -136,7 +136,7 @@ def test_a_guest_runs_what_a_namespace_does() -> None:
 
 
 def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socket() -> None:
-    (function,) = plan_of(NfKind("qemu_suricata")).functions
+    (function,) = guests_plan(NfKind("qemu_suricata")).functions
     made, alone = application(function, LOCAL.dut), programs(1, LOCAL.dut.settings(Suricata).rules)[NfKind("suricata")]
     assert made is not None
     assert made.argv == tuple(alone.argv(function.left.name, Path("/tmp")))  # noqa: S108 - in the guest
@@ -146,7 +146,7 @@ def test_suricata_is_started_in_a_guest_as_in_a_namespace_and_asked_by_its_socke
 
 
 def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to_it_when_it_is_up() -> None:
-    (function,) = plan_of(NfKind("qemu_nginx_balancer")).functions
+    (function,) = guests_plan(NfKind("qemu_nginx_balancer")).functions
     made = application(function, LOCAL.dut, 3)
     assert made is not None
     text, rules = made.files["nginx.conf"], made.then.splitlines()
@@ -157,7 +157,7 @@ def test_nginx_in_a_guest_has_a_worker_for_each_vcpu_and_datagrams_are_routed_to
     sides = [side.name for side in (function.left, function.right) for _ in range(2)]
     assert [words.split()[4] for words in rules[1:]] == sides
     assert all("ipproto 17 dport" in words and words.endswith("lookup 100") for words in rules[1:])
-    (proxy,) = plan_of(NfKind("qemu_nginx_proxy")).functions
+    (proxy,) = guests_plan(NfKind("qemu_nginx_proxy")).functions
     other = application(proxy, LOCAL.dut)
     assert other is not None and "transparent" not in other.files["nginx.conf"]
 
@@ -187,7 +187,7 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
 def test_the_programs_of_every_kind_are_known_and_missing_ones_are_named(
     monkeypatch: pytest.MonkeyPatch, kind: NfKind
 ) -> None:
-    (function,) = plan_of(kind).functions
+    (function,) = guests_plan(kind).functions
     made = application(function, LOCAL.dut)
     assert made is not None and needed(kind)
     assert not made.argv or made.argv[0] in needed(kind)
@@ -226,7 +226,7 @@ class FewCounters:
 
 
 def inside(tmp_path: Path, kind: NfKind, received: int = 0) -> tuple[Applications, Sequence[str]]:
-    plan = plan_of(kind)
+    plan = guests_plan(kind)
     made = Applications(plan.functions, plan, LOCAL.dut, FewCounters(received))
     return made, made.arguments(plan.functions[0], tmp_path)
 

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.kinds import NfKind
-from tests.unit.planning.test_first_instances import together
+from tests.unit.planning.polled_ports import together
 
 
 @pytest.mark.parametrize("kind", [each.kind for each in DRIVERS])

@@ -31,7 +31,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.worlds import makers
-from tests.unit.planning.test_first_instances import together
+from tests.unit.planning.polled_ports import together
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
 DEVICES = """Inter-|   Receive                                                |  Transmit

@@ -1,21 +1,17 @@
 """The command line of testpmd from a plan, and what testpmd prints."""
 
-from pathlib import Path
-
 import pytest
 
 from resources.libraries.python.drivers.functions.testpmd.command import Memif, command
 from resources.libraries.python.drivers.functions.testpmd.output import not_ready, receiving_lcores, version
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.planning.plan import make_plan
+from tests.builders import plan_of, shipped
 
-TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "local-ovs.yaml")
+TOPOLOGY = shipped("local-ovs")
 # Two siblings a core, as 1c with SMT is two data threads.
 CORES = layout((cpu, cpu % 16, 0, 0) for cpu in range(32))
 STARTED = """EAL: Detected CPU lcores: 2
@@ -28,9 +24,8 @@ Logical Core 2 (socket 0) forwards packets on 1 streams:
 """
 
 
-def plan_of(size: NfSize = NfSize.ONE) -> Plan:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=2, nf_sizes=(size,), nf_kinds=(NfKind("testpmd"),))
-    return make_plan(TOPOLOGY, cell, CORES)
+def plan_with_testpmd(size: NfSize = NfSize.ONE) -> Plan:
+    return plan_of(TOPOLOGY, "CSC", 1, 2, CORES, nf_sizes=(size,), nf_kinds=(NfKind("testpmd"),))
 
 
 def value(words: list[str], option: str) -> str:
@@ -46,7 +41,7 @@ def values(words: list[str], option: str) -> list[str]:
     ("size", "threads", "forwarding"), [(NfSize.HALF, 1, "1"), (NfSize.ONE, 2, "2"), (NfSize.TWO, 4, "2")]
 )
 def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: str) -> None:
-    plan = plan_of(size)
+    plan = plan_with_testpmd(size)
     function = plan.functions[1]
     data = plan.cores.cpus(function.name)
     assert len(data) == threads
@@ -59,7 +54,7 @@ def test_lcores_are_on_the_planned_cpus(size: NfSize, threads: int, forwarding: 
 
 
 def test_next_hops_get_frames_that_are_addressed_to_them() -> None:
-    plan = plan_of()
+    plan = plan_with_testpmd()
     first, second = plan.functions
     words = command(first, plan.cores)
     assert values(words, "--eth-peer") == ["0,02:00:00:00:01:01", f"1,{second.left.mac}"]
@@ -67,7 +62,7 @@ def test_next_hops_get_frames_that_are_addressed_to_them() -> None:
 
 
 def test_ports_of_the_kernel_left_first() -> None:
-    plan = plan_of()
+    plan = plan_with_testpmd()
     left, right = values(command(plan.functions[0], plan.cores), "--vdev")
     assert left.startswith("net_af_packet0,iface=csn1x1i1,")
     assert right.startswith("net_af_packet1,iface=csn1x1i2,")
@@ -75,13 +70,13 @@ def test_ports_of_the_kernel_left_first() -> None:
 
 
 def test_it_touches_nothing_of_others() -> None:
-    words = command(plan_of().functions[0], plan_of().cores)
+    words = command(plan_with_testpmd().functions[0], plan_with_testpmd().cores)
     assert {"--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--file-prefix=nf-1-1"} <= set(words)
     assert words.index("--file-prefix=nf-1-1") < words.index("--") < words.index("--nb-cores=2")
 
 
 def test_jumbo_frames_fit_into_one_buffer() -> None:
-    plan = plan_of()
+    plan = plan_with_testpmd()
     words = command(plan.functions[0], plan.cores, largest_frame_bytes=9018)
     assert "framesz=16384" in values(words, "--vdev")[0]
     assert int(value(words, "--mbuf-size")) >= 9018 + 128
@@ -89,7 +84,7 @@ def test_jumbo_frames_fit_into_one_buffer() -> None:
 
 
 def test_shared_memory_links() -> None:
-    plan = plan_of()
+    plan = plan_with_testpmd()
     words = command(plan.functions[0], plan.cores, memif=Memif("/run/x/memif.sock", left_id=3, right_id=4))
     assert values(words, "--vdev") == [
         "net_memif0,role=client,id=3,socket=/run/x/memif.sock,socket-abstract=no,mac=52:54:00:00:01:01",
@@ -100,7 +95,7 @@ def test_shared_memory_links() -> None:
 
 def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
     """Testpmd deals P0Q0, P1Q0, P0Q1, P1Q1 to its lcores: with four of them, one for each."""
-    plan = plan_of(NfSize.TWO)
+    plan = plan_with_testpmd(NfSize.TWO)
     function = plan.functions[0]
     data = plan.cores.cpus(function.name)
     planned = ((0, 2), (1, 3))
@@ -114,9 +109,9 @@ def test_each_queue_is_polled_by_the_lcore_on_its_planned_cpu() -> None:
     polled = [ports[stream % 2].queues[stream // 2] for stream in range(4)]
     assert cpus == [data[thread] for thread in polled]
     both = [port.model_copy(update={"rx_queues": (0, 1), "data_thread": 0}) for port in ports]
-    words = command(function, plan_of(NfSize.ONE).cores, ports=both)
+    words = command(function, plan_with_testpmd(NfSize.ONE).cores, ports=both)
     cpus = [int(word.partition("@")[2]) for word in value(words, "--lcores").split(",")[1:]]
-    assert (value(words, "--nb-cores"), cpus) == ("2", list(plan_of(NfSize.ONE).cores.cpus(function.name)))
+    assert (value(words, "--nb-cores"), cpus) == ("2", list(plan_with_testpmd(NfSize.ONE).cores.cpus(function.name)))
 
 
 def test_what_it_prints() -> None:

@@ -24,36 +24,12 @@ from resources.libraries.python.drivers.functions.vm.monitor import Monitor
 from resources.libraries.python.drivers.functions.vm.packages import depends as package_depends
 from resources.libraries.python.drivers.functions.vm.vhost import place_workers
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cpus, plan_of
+from tests.unit.drivers.functions.guest_archives import unpacked
 
 PROJECT = Path(__file__).parents[4]
-HOST = layout((cpu, cpu, 0, 0) for cpu in range(8))
 BOOT = Path("vmlinuz"), Path("initramfs.cpio")
-
-
-def plan_of(nodes: int = 2) -> Plan:
-    cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=nodes)
-    return make_plan(load_topology(PROJECT / "topologies" / "local.yaml"), cell, HOST)
-
-
-def unpacked(archive: bytes) -> dict[str, tuple[int, bytes]]:
-    """Read `newc` by its definition: a header of 13 numbers, the name, the content, each padded to 4 bytes."""
-    entries, offset = {}, 0
-    while True:
-        assert archive[offset : offset + 6] == b"070701"
-        fields = [int(archive[offset + 6 + 8 * n : offset + 14 + 8 * n], 16) for n in range(13)]
-        mode, size, name_size = fields[1], fields[6], fields[11]
-        name = archive[offset + 110 : offset + 110 + name_size - 1].decode()
-        begin = (offset + 110 + name_size + 3) // 4 * 4
-        if name == "TRAILER!!!":
-            return entries
-        entries[name] = mode, archive[begin : begin + size]
-        offset = (begin + size + 3) // 4 * 4
 
 
 def test_an_archive_has_every_file_with_its_mode_whatever_its_length() -> None:
@@ -92,7 +68,7 @@ def test_the_init_script_is_sound_and_tells_a_guest_all_that_is_planned() -> Non
     script = render_init(["virtio_ring", "virtio_net"])
     assert script.index("insmod /modules/virtio_ring.ko") < script.index("insmod /modules/virtio_net.ko")
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
-    function = plan_of().functions[1]
+    function = plan_of("local", "VSC", 1, 2, cpus(8)).functions[1]
     words = command_line(function, 9000, ((0,), (1, 0))).split()
     for side, vcpu in ((function.left, "0"), (function.right, "1:0")):
         hop = side.route
@@ -265,8 +241,8 @@ def test_only_the_workers_of_this_guest_are_placed(tmp_path: Path) -> None:
 
 
 def test_vms_of_the_local_testbed_are_qemu() -> None:
-    assert {function.kind for function in plan_of().functions} == {NfKind("qemu")}
-    assert re.fullmatch(r"eth-l2bd-1ch-4vh-2vm1t-lnxip4", plan_of().suite_id)
+    assert {function.kind for function in plan_of("local", "VSC", 1, 2, cpus(8)).functions} == {NfKind("qemu")}
+    assert re.fullmatch(r"eth-l2bd-1ch-4vh-2vm1t-lnxip4", plan_of("local", "VSC", 1, 2, cpus(8)).suite_id)
 
 
 def test_memory_of_huge_pages_is_shared_and_of_the_node_of_the_ports() -> None:

@@ -36,20 +36,20 @@ SHOWN = """\tlinux-vdso.so.1 (0x00007ffe5b7f2000)
 """
 
 
-def plan_of(nodes: int = 1, cpus: int = 16) -> Plan:
+def vpp_guests_plan(nodes: int = 1, cpus: int = 16) -> Plan:
     cell = Cell(service_type=ServiceType.VSC, nf_chains=1, nf_nodes=nodes)
     topology = LOCAL_VPP.model_copy(update={"nodes": {**LOCAL_VPP.nodes, "DUT1": NODE}})
     return make_plan(topology, cell, layout((cpu, cpu, 0, 0) for cpu in range(cpus)))
 
 
 def test_a_vsc_of_them_is_planned_and_named_as_csit_does() -> None:
-    plan = plan_of(2)
+    plan = vpp_guests_plan(2)
     assert plan.suite_id == "eth-l2bd-1ch-4vh-2vm1t-vppip4"
     assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
 
 
 def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() -> None:
-    plan = plan_of()
+    plan = vpp_guests_plan()
     cpus = vcpu_cpus(plan, "nf-1-1")
     assert len(cpus) == len(set(cpus)) == 2
     assert cpus[1:] == plan.cores.cpus("nf-1-1")
@@ -58,14 +58,14 @@ def test_a_guest_has_a_vcpu_for_each_thread_on_the_cpu_that_is_planned_for_it() 
 
 
 def test_on_one_cpu_one_thread_does_all() -> None:
-    plan = plan_of(cpus=1)
+    plan = vpp_guests_plan(cpus=1)
     assert len(vcpu_cpus(plan, "nf-1-1")) == 1
     assert (placement(plan, "nf-1-1").workers, placement(plan, "nf-1-1").worker_of(0)) == ((), None)
 
 
 def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
-    function = plan_of().functions[0]
-    left, right = interfaces_inside(plan_of(), function)
+    function = vpp_guests_plan().functions[0]
+    left, right = interfaces_inside(vpp_guests_plan(), function)
     assert making([left, right], 1518) == (
         "create interface virtio 0000:00:11.0 bind",
         "set interface name virtio-0/0/11/0 csn1x1i1",
@@ -81,7 +81,7 @@ def test_its_vpp_takes_the_network_cards_where_qemu_puts_them() -> None:
 
 
 def test_its_configuration_is_for_a_vpp_with_the_guest_to_itself() -> None:
-    inside = VppInside(plan_of(), NODE)
+    inside = VppInside(vpp_guests_plan(), NODE)
     text = inside.startup("nf-1-1").text()
     for line in (
         "main-core 0", "corelist-workers 1", "cli-listen 127.0.0.1:5002", "main-heap-page-size 2m", "page-size 2m",
@@ -89,12 +89,12 @@ def test_its_configuration_is_for_a_vpp_with_the_guest_to_itself() -> None:
     ):  # fmt: skip
         assert f"  {line}\n" in text
     assert "_plugin.so" not in text, "its driver of network cards is no plugin"
-    assert "hugepages=284" in inside.command_line(plan_of().functions[0], 1500).split()
+    assert "hugepages=284" in inside.command_line(vpp_guests_plan().functions[0], 1500).split()
     assert inside.memory_mb("nf-1-1") == 128 + 128 + 568
 
 
 def test_qemu_gets_a_port_to_the_command_line_and_the_configuration_as_a_file(tmp_path: Path) -> None:
-    words = VppInside(plan_of(), NODE).arguments(plan_of().functions[0], tmp_path)
+    words = VppInside(vpp_guests_plan(), NODE).arguments(vpp_guests_plan().functions[0], tmp_path)
     assert f"name=opt/csit/startup.conf,file={tmp_path}/nf-1-1.startup.conf" in words
     assert f"socket,id=cli,path={tmp_path}/nf-1-1.cli,server=on,wait=off" in words
     assert (tmp_path / "nf-1-1.startup.conf").read_text(encoding="utf-8").startswith("unix {")

@@ -9,7 +9,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from resources.libraries.python.drivers.host.links.mirroring import copy_received, make_copies
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from tests.unit.drivers.host.test_host_messages import said
+from tests.unit.drivers.host.messages import said
 
 
 def test_one_rule_sends_everything_to_each_of_the_others_and_lets_it_go_on() -> None:

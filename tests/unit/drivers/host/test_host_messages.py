@@ -13,29 +13,12 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from resources.libraries.python.drivers.host.links import rtnetlink_messages, vlans
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES, Request
+from tests.unit.drivers.host.messages import said
 
 RTM_NEWLINK, RTM_DELLINK, RTM_SETLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWNEIGH = 16, 17, 19, 20, 24, 28
 RTM_NEWQDISC = 36
 CREATE_NEW = 0x600
 UP = {"flags": 1, "change": 1}
-
-
-def said(body: bytes, kind: type[nlmsg]) -> dict[str, Any]:
-    """A body read again: fields and attributes that say something, nested ones by name."""
-    length = (HEADER_BYTES + len(body)).to_bytes(4, "little")
-    message = kind(length + bytes(HEADER_BYTES - len(length)) + body)
-    message.decode()
-    fields = spoken(message)
-    del fields["header"]
-    fields.pop("state", None) if kind is ifinfmsg else None  # a word that pyroute2 makes of the flags
-    return fields
-
-
-def spoken(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    fields = {key: field for key, field in value.items() if key != "attrs" and field}
-    return fields | {row[0]: spoken(row[1]) for row in value.get("attrs", ())}
 
 
 def port(name: str, index: int, mac: str) -> dict[str, Any]:

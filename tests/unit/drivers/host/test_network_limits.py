@@ -12,7 +12,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan
-from tests.unit.drivers.sim.test_sim_system import TOPOLOGY
+from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 
 
 def plan(*rates_pps: float | None) -> Plan:

@@ -12,7 +12,7 @@ from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
-from tests.unit.studies.chains.test_study_of_chains import SIM
+from tests.builders import SIM
 
 VNFS = (
     VnfSpec(name="gateway", kind=NfKind("linux_gateway")),

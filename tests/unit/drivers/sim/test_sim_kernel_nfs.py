@@ -16,7 +16,7 @@ from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.studies.sweep.model.record import CpuUse
-from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
+from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 
 ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 

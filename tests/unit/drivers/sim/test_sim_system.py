@@ -1,34 +1,24 @@
 """The three simulated drivers on one system: counts agree, faults are found, runs repeat."""
 
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.functions.sim.driver import SimFunctions
-from resources.libraries.python.drivers.generators.sim.driver import SimGenerator
-from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.drivers.vswitches.sim.driver import SimSwitch
+from resources.libraries.python.drivers.sim.simulation import ModelName
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 
-TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
-SMALL = frame("64B")
 FEASIBLE = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8], 4: [1, 2, 4], 6: [1, 2], 8: [1, 2], 10: [1]}
 """Rows and columns that fit 28 cores with 1c NFs."""
 
@@ -36,33 +26,6 @@ FEASIBLE = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8], 4: [1, 2, 4], 6: [1, 2],
 def planned(service_type: str = "CSC", rows: int = 2, columns: int = 2) -> Plan:
     cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
     return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
-
-
-class Bed:
-    """A deployed simulated cell."""
-
-    def __init__(self, plan: Plan, test_type: TestType = TestType.NDRPDR, **parameters: object) -> None:
-        self.plan = plan
-        self.clock = VirtualClock()
-        self.system = SimulatedSystem(plan, Simulation(**parameters), self.clock, test_type)
-        self.switch, self.functions = SimSwitch(self.system), SimFunctions(self.system)
-        self.generator = SimGenerator(self.system)
-        for part in (self.switch, self.functions, self.generator):
-            part.start()
-
-    def counters(self) -> dict[str, InterfaceCounters]:
-        return {**self.switch.counters(), **self.functions.counters()}
-
-    def run(self, load_pps: float, duration_s: float = 1.0, probe_pps: float = 0.0) -> TrialResult:
-        return self.generator.run(Trial(load_pps=load_pps, duration_s=duration_s, frame=SMALL, probe_pps=probe_pps))
-
-    def search(self) -> SearchOutcome:
-        return search_throughput(self.generator.run, LADDER, SMALL, self.system.maximum_pps(SMALL), self.clock.now)
-
-    def complaints(self) -> tuple[str, ...]:
-        before = self.counters()
-        result = self.generator.run(connectivity_trial(self.plan, SMALL))
-        return diagnose(self.plan, result, before, self.counters())
 
 
 @pytest.mark.parametrize("name", ModelName)

@@ -12,7 +12,7 @@ from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.studies.sweep.analysis.seconds import work
-from tests.unit.drivers.sim.test_sim_system import SMALL, TOPOLOGY, Bed
+from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 
 ROUTER, NGREP, TCPDUMP = NfKind("linux_router"), NfKind("ngrep"), NfKind("tcpdump")
 

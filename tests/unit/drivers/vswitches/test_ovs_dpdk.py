@@ -31,21 +31,21 @@ SHOWN = """netdev@ovs-netdev:
 """
 
 
-def plan_of(containers: str = "testpmd", cell: Cell = CSC, **keys: object) -> Plan:
+def dpdk_plan(containers: str = "testpmd", cell: Cell = CSC, **keys: object) -> Plan:
     return make_plan(lab(1, vswitch="ovs", containers=containers, generator="ring", **keys), cell, {})  # type: ignore[arg-type]
 
 
 def test_nfs_of_dpdk_share_memory_with_it_and_others_do_not() -> None:
-    media = [link.medium for link in plan_of().links]
+    media = [link.medium for link in dpdk_plan().links]
     assert media == [Medium.CABLE, Medium.VHOST_USER, Medium.VHOST_USER, Medium.CABLE]
-    assert Medium.VHOST_USER not in [link.medium for link in plan_of("linux_router").links]
-    assert Medium.VHOST_USER not in [link.medium for link in plan_of(ovs={"ports": "system"}).links]
-    kinds = by_port(plan_of("linux_router"), "vswitch", AF_XDP)
+    assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan("linux_router").links]
+    assert Medium.VHOST_USER not in [link.medium for link in dpdk_plan(ovs={"ports": "system"}).links]
+    kinds = by_port(dpdk_plan("linux_router"), "vswitch", AF_XDP)
     assert list(kinds.values()) == [PHYSICAL, AF_XDP, AF_XDP, PHYSICAL]
 
 
 def test_its_ports() -> None:
-    plan = plan_of()
+    plan = dpdk_plan()
     sockets = {"csv1x1i1": Path("/run/a.vhost"), "csv1x1i2": Path("/run/b.vhost")}
     words = of_plan(plan, AF_XDP, 1500, sockets=sockets)
     text = " ".join(words)
@@ -72,13 +72,13 @@ def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
 
 
 def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep() -> None:
-    assert sleep_us(plan_of()) == 0
-    assert sleep_us(plan_of(cores=2, oversubscribe=True)) == 100
-    assert sleep_us(plan_of(ovs={"ports": "system"})) == 100
+    assert sleep_us(dpdk_plan()) == 0
+    assert sleep_us(dpdk_plan(cores=2, oversubscribe=True)) == 100
+    assert sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
 
 
 def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
-    plan = plan_of()
+    plan = dpdk_plan()
     function = plan.functions[0]
     words = command(
         function, plan.cores, vhost={function.left.name: Path("/run/a"), function.right.name: Path("/run/b")}

@@ -1,7 +1,5 @@
 """What is asked of Open vSwitch: pure, from a plan."""
 
-from pathlib import Path
-
 import pytest
 
 from resources.libraries.python.drivers.vswitches.ovs.ports import (
@@ -17,20 +15,18 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
 from resources.libraries.python.drivers.vswitches.ovs.transaction import cpu_mask, of_daemon, of_plan, rules_of_copies
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import make_plan
+from tests.builders import cpus, plan_of, shipped
 
-TOPOLOGY = load_topology(Path(__file__).parents[4] / "topologies" / "local-ovs.yaml")
-SIXTEEN_CORES = layout((cpu, cpu, 0, 0) for cpu in range(16))
+TOPOLOGY = shipped("local-ovs")
+SIXTEEN_CORES = cpus(16)
 
 
-def plan_of(rows: int, columns: int, vs_dtc: int = 2) -> Plan:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=columns, vs_dtc=vs_dtc)
-    return make_plan(TOPOLOGY, cell, SIXTEEN_CORES)
+def bridge_plan(rows: int, columns: int, vs_dtc: int = 2) -> Plan:
+    return plan_of(TOPOLOGY, "CSC", rows, columns, SIXTEEN_CORES, vs_dtc=vs_dtc)
 
 
 def commands(words: list[str]) -> list[list[str]]:
@@ -45,7 +41,7 @@ def commands(words: list[str]) -> list[list[str]]:
 
 
 def test_every_segment_is_a_vlan_of_exactly_its_two_ports() -> None:
-    plan = plan_of(2, 2)
+    plan = bridge_plan(2, 2)
     added = [each for each in commands(of_plan(plan, SYSTEM, 1500)) if each[0] == "add-port"]
     by_vlan: dict[str, list[str]] = {}
     for _, bridge, port, tag in added:
@@ -56,14 +52,14 @@ def test_every_segment_is_a_vlan_of_exactly_its_two_ports() -> None:
 
 
 def test_the_bridges_own_port_is_in_no_segment() -> None:
-    assert ["set", "Port", "csit", "tag=4094"] in commands(of_plan(plan_of(1, 1), SYSTEM, 1500))
+    assert ["set", "Port", "csit", "tag=4094"] in commands(of_plan(bridge_plan(1, 1), SYSTEM, 1500))
 
 
 @pytest.mark.parametrize(
     ("kind", "first"), [(AF_XDP, "type=afxdp"), (DPDK, "type=dpdk")], ids=lambda each: getattr(each, "name", each)
 )
 def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: PortKind, first: str) -> None:
-    plan = plan_of(1, 2)
+    plan = bridge_plan(1, 2)
     cpus = plan.cores.cpus(VSWITCH)
     assert len(set(cpus)) == 2
     rows = {each[2]: each[3:] for each in commands(of_plan(plan, kind, 1500)) if each[:2] == ["set", "Interface"]}
@@ -76,26 +72,26 @@ def test_every_polled_port_has_the_cpu_of_its_planned_data_thread(kind: PortKind
 
 
 def test_each_of_several_queues_has_the_cpu_of_its_data_thread() -> None:
-    port = plan_of(1, 1).ports(VSWITCH)[0]
+    port = bridge_plan(1, 1).ports(VSWITCH)[0]
     one, two = columns(DPDK, port, [3], 1500)[-1], columns(DPDK, port, [3, 5], 1500)[-1]
     assert (one, two) == ("other_config:pmd-rxq-affinity=0:3", "other_config:pmd-rxq-affinity=0:3,1:5")
     assert "options:n_rxq=2" in columns(AF_XDP, port, [3, 5], 1500)
 
 
 def test_system_ports_have_no_row_of_their_own() -> None:
-    assert not [each for each in commands(of_plan(plan_of(1, 1), SYSTEM, 1500)) if each[:2] == ["set", "Interface"]]
+    assert not [each for each in commands(of_plan(bridge_plan(1, 1), SYSTEM, 1500)) if each[:2] == ["set", "Interface"]]
 
 
 def test_jumbo_frames_fit_into_the_ring_of_a_dpdk_port() -> None:
     (row,) = [
-        each for each in commands(of_plan(plan_of(1, 1), DPDK, 9000)) if each[2:3] == ["csv1p1"] and "set" in each
+        each for each in commands(of_plan(bridge_plan(1, 1), DPDK, 9000)) if each[2:3] == ["csv1p1"] and "set" in each
     ]
     assert "framesz=16384" in row[4]
     assert "mtu_request=9000" in row
 
 
 def test_forwarding_threads_get_the_planned_cores_and_no_others() -> None:
-    plan = plan_of(1, 1)
+    plan = bridge_plan(1, 1)
     words = of_daemon(plan, "auto")
     assert f"other_config:pmd-cpu-mask={cpu_mask(plan.cores.cpus(VSWITCH))}" in words
     assert not [word for word in words if "dpdk" in word]
@@ -108,7 +104,7 @@ def test_cpu_masks(cpus: tuple[int, ...], mask: str) -> None:
 
 
 def test_more_segments_than_vlans_are_refused() -> None:
-    plan = plan_of(1, 1)
+    plan = bridge_plan(1, 1)
     many = plan.model_copy(update={"segments": plan.segments * 2047})
     with pytest.raises(Unsupported, match="4094 L2 segments, but one bridge of Open vSwitch has 4093 VLANs"):
         of_plan(many, SYSTEM, 1500)
@@ -141,7 +137,7 @@ def test_the_kernel_forwards_where_it_has_a_datapath() -> None:
 
 @pytest.mark.parametrize(("kind", "datapath"), [(KERNEL, "system"), (SYSTEM, "netdev"), (AF_XDP, "netdev")])
 def test_the_bridge_is_on_the_datapath_of_the_kind(kind: PortKind, datapath: str) -> None:
-    bridge = next(words for words in commands(of_plan(plan_of(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"])
+    bridge = next(words for words in commands(of_plan(bridge_plan(1, 1), kind, 1500)) if words[:2] == ["set", "Bridge"])
     assert f"datapath_type={datapath}" in bridge
 
 
@@ -166,11 +162,11 @@ def test_a_segment_with_taps_is_forwarded_and_copied_by_one_rule_each_way() -> N
     ]
     added = {each[2]: each[3] for each in commands(of_plan(plan, SYSTEM, 1500)) if each[0] == "add-port"}
     assert (added["csv1t1"], added["csv1t2"]) == ("tag=4094", "tag=4094")  # no flooded frame gets there
-    assert rules_of_copies(plan_of(2, 2)) == []
+    assert rules_of_copies(bridge_plan(2, 2)) == []
 
 
 def test_copies_are_made_between_two_ports_only() -> None:
-    plan = plan_of(1, 1)
+    plan = bridge_plan(1, 1)
     segment = plan.segments[0].model_copy(update={"members": ("a", "b", "c"), "copies": ("t",)})
     with pytest.raises(Unsupported, match="csb1x1 has 3 members: copies are made between two only"):
         rules_of_copies(plan.model_copy(update={"segments": (segment,)}))

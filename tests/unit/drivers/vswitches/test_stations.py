@@ -13,7 +13,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.plan import make_plan
 
 
-def plan_of(tmp_path: Path, duts: int, nodes: int) -> Plan:
+def stations_plan(tmp_path: Path, duts: int, nodes: int) -> Plan:
     """Two instances that share cables by MAC, over one DUT or two."""
     cpus = [{"cpus": "0-31", "cores": "0-31"}]
     names = ["TG", *(f"DUT{number}" for number in range(1, duts + 1))]
@@ -37,7 +37,7 @@ def plan_of(tmp_path: Path, duts: int, nodes: int) -> Plan:
 
 
 def test_each_instance_is_behind_its_own_port(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, 1, 1)
+    plan = stations_plan(tmp_path, 1, 1)
     first, last = (segment for segment in plan.segments if segment.instance == 0)
     sources = {flow.source_mac for flow in plan.flows if flow.tx_interface == "csg0p1"}
     found = stations(plan, first)
@@ -53,7 +53,7 @@ def test_each_instance_is_behind_its_own_port(tmp_path: Path) -> None:
 
 
 def test_behind_a_cable_to_another_vswitch_are_its_stations(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, 2, 1)
+    plan = stations_plan(tmp_path, 2, 1)
     between = next(segment for segment in plan.segments if segment.instance == 0 and "csv0p2" in segment.members)
     found = stations(plan, between)
     assert set(found["csv0p2"]) == {plan.function(name).left.mac for name in ("nf-1-2", "nf-2-2")}
@@ -61,7 +61,7 @@ def test_behind_a_cable_to_another_vswitch_are_its_stations(tmp_path: Path) -> N
 
 
 def test_cpus_of_another_machine_do_not_disturb_the_generator(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, 1, 1)
+    plan = stations_plan(tmp_path, 1, 1)
     plan = plan.model_copy(update={"flows": ()})
     numbers = set(plan.cores.cpus("generator")) & {each.cpu for each in plan.cores.on(None)}
     assert numbers, "both machines must have a thread on a CPU of the same number"

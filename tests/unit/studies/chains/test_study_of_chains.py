@@ -28,8 +28,8 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.generator import TrafficGenerator
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from tests.builders import SIM
 
-SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 VNFS = (
     VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
     VnfSpec(name="firewall", kind=NfKind("linux_firewall")),

@@ -3,8 +3,7 @@
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.sentences import result_in_words
 from tests.unit.csit_utils import builders
-from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.test_soak_output import soaked
+from tests.unit.csit_utils.builders import result, soaked
 
 
 def test_a_soak_is_reported_with_its_verdict() -> None:

@@ -11,25 +11,9 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import Row, make_rows
 from resources.libraries.python.studies.density.planning.tags import short_model
-from tests.unit.planning.labs import lab
+from tests.unit.planning.labs import csit_lab
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
-
-
-def csit_lab(
-    model: str | None = "Intel-XXV710", driver: str = "i40e", vfs: int = 1, ports: str = "", **keys: object
-) -> Topology:
-    """A testbed of CSIT's kind: VPP as vSwitch and NF, on virtual functions of one NIC's ports, SMT."""
-    given = {"discriminator": "mac", "smt": True, "cores": 32, "vms": "qemu_vpp", **keys}
-    data = lab(**given).model_dump(mode="json", exclude_none=True)  # type: ignore[arg-type]
-    for node in data["nodes"].values():
-        if node["type"] == "DUT":
-            node["vpp"] = {"ports": ports or ("native" if vfs else "auto")}
-        for port in node["interfaces"].values():
-            port |= {"driver": driver, **({"model": model} if model else {})}
-            if node["type"] == "DUT":
-                port["nic_vfs"] = vfs
-    return Topology.model_validate(data)
 
 
 def rows(topology: Topology, service_type: str = "CSC", **choices: str) -> list[Row]:

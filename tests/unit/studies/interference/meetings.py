@@ -2,11 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.studies.interference.analysis.tables import (
+    Row,
+    interference_tables,
+)
 from resources.libraries.python.studies.interference.model.record import (
     Contender,
+    Interference,
+    InterferenceRecord,
     InterferenceSpec,
     Meeting,
     NfType,
@@ -65,3 +73,7 @@ def every_pair(names: Iterable[str], seed: int) -> dict[tuple[str, str], float]:
     """Any normalized throughputs."""
     draw, names = Random(seed), list(names)
     return {(one, other): draw.uniform(0.1, 1.0) for one in names for other in names}
+
+
+def tables(found: Interference | None) -> dict[str, list[Row]]:
+    return dict(interference_tables(cast(InterferenceRecord, SimpleNamespace(interference=found))))

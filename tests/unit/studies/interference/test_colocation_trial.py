@@ -15,7 +15,7 @@ from resources.libraries.python.studies.interference.model.record import Meeting
 from resources.libraries.python.studies.interference.planning.schedule import Turn
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
-from tests.unit.planning.test_first_instances import together
+from tests.unit.planning.polled_ports import together
 from tests.unit.studies.interference.meetings import FRAME, spec_of
 
 PLAN = together([NfKind("linux_router"), NfKind("ngrep")])

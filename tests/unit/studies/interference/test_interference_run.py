@@ -1,6 +1,5 @@
 """A study of interference from specification to record, on simulated systems whose truth is known."""
 
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,8 @@ from resources.libraries.python.errors import CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.sensitivity import lowest
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load
@@ -29,42 +26,13 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.planning.schedule import schedule
-from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
+from resources.libraries.python.studies.interference.run import TurnEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
-SIM = load_topology(TOPOLOGIES / "sim.yaml")
-KINDS = {
-    "gateway": (NfType.GATEWAY, NfKind("linux_gateway")),
-    "monitor": (NfType.MONITOR, NfKind("pktstat")),
-    "inspection": (NfType.INSPECTION, NfKind("ngrep")),
-    "proxy": (NfType.NAT, NfKind("nginx_proxy")),
-}
-NOISE = 0.02
-
-
-def spec(*names: str, **changes: object) -> InterferenceSpec:
-    row = tuple(Contender(name=name, type=KINDS[name][0], kind=KINDS[name][1]) for name in names or KINDS)
-    return InterferenceSpec.model_validate({"name": "pairs", "contenders": row, "frame": frame("512B"), **changes})
-
-
-def study_of(
-    asked: InterferenceSpec,
-    world: SimulatedTestbed | None = None,
-    on_progress: Callable[[TurnEnded], None] = lambda _: None,
-    topology: Topology = SIM,
-) -> InterferenceTest:
-    world = world or SimulatedTestbed(topology)
-    return InterferenceTest(topology, world, asked, world.environment(), on_progress)
-
-
-def measured(asked: InterferenceSpec, world: SimulatedTestbed | None = None) -> Interference:
-    study = study_of(asked, world)
-    study.plan()
-    study.measure(study.loads_pps())
-    return study.result()
 
 
 def truth(asked: InterferenceSpec) -> dict[tuple[str, tuple[str, ...]], float]:

@@ -13,8 +13,8 @@ from resources.libraries.python.studies.interference.choices import asked_study
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec
 from resources.libraries.python.studies.interference.planning.schedule import schedule
-from tests.unit.studies.interference.test_interference_run import measured
-from tests.unit.studies.interference.test_tables import tables
+from tests.unit.studies.interference.meetings import tables
+from tests.unit.studies.interference.simulated_studies import measured
 
 FILE = """
 name: sweep

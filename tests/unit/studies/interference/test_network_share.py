@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.interference.model.record import Interference
-from tests.unit.studies.interference.test_interference_run import SIM, spec, study_of
+from tests.unit.studies.interference.simulated_studies import SIM, spec, study_of
 
 WITHIN = 0.03
 """By noise of 2 % in each of a few measurements."""

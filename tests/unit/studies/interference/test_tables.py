@@ -1,22 +1,13 @@
 """Tables of a study have a line for each measurement, each cell of the matrix and each network function."""
 
-from types import SimpleNamespace
-from typing import cast
-
 from resources.libraries.python.studies.interference.analysis.study import analyse
 from resources.libraries.python.studies.interference.analysis.tables import (
     MATRIX,
     MEANS,
     MEETINGS,
-    Row,
-    interference_tables,
 )
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
-from tests.unit.studies.interference.meetings import meeting, spec_of
-
-
-def tables(found: Interference | None) -> dict[str, list[Row]]:
-    return dict(interference_tables(cast(InterferenceRecord, SimpleNamespace(interference=found))))
+from resources.libraries.python.studies.interference.model.record import Interference
+from tests.unit.studies.interference.meetings import meeting, spec_of, tables
 
 
 def study() -> Interference:

@@ -20,7 +20,7 @@ from resources.libraries.python.errors import (
 from resources.libraries.python.recording.run_journal import Command, RunJournal, TestKey
 from resources.libraries.python.studies.shared.retry import measure_with_care
 from tests.unit.csit_utils import builders
-from tests.unit.recording.test_journal import CHOICES
+from tests.unit.recording.journals import CHOICES
 
 KEY = TestKey("CSC 1R1C MRR", "d", "CSC 1R1C")
 

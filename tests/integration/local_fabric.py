@@ -1,0 +1,55 @@
+"""Cells of the local testbed and single frames through them."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.planning.names import GENERATOR
+
+PROJECT = Path(__file__).parents[2]
+
+
+FRAMES = 20
+
+
+@contextmanager
+def deployed(plan: Plan, machine: MachineLock) -> Iterator[tuple[Fabric, LinuxBridge, LinuxRouters]]:
+    fabric = Fabric(plan, machine)
+    parts = fabric, LinuxBridge(plan, fabric), LinuxRouters(plan.functions, fabric)
+    with ExitStack() as stack:
+        for part in parts:
+            stack.callback(part.stop)
+            part.start()
+        yield parts
+
+
+def frame(flow: Flow) -> bytes:
+    """A 64-byte frame (60 without FCS) with a right IPv4 checksum."""
+    addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 46, 0, 0, 64, 17, 0) + addresses
+    total = sum(struct.unpack("!10H", header))
+    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+    ethernet = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", "")) + b"\x08\x00"
+    udp = struct.pack("!HHHH", 9, 9, 26, 0) + bytes(18)
+    return ethernet + header[:10] + struct.pack("!H", checksum) + header[12:] + udp
+
+
+def send(flow: Flow, count: int) -> None:
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind((flow.tx_interface, 0))
+        for _ in range(count):
+            port.send(frame(flow))
+
+
+def difference(fabric: Fabric, before: dict[str, InterfaceCounters], wanted: dict[str, int]) -> str:
+    """Frames that each port of the generator received; empty when they are the wanted ones."""
+    counted = {name: (now - before[name]).rx_packets for name, now in fabric.counters([GENERATOR]).items()}
+    return "" if counted == wanted else str(counted)

@@ -1,0 +1,79 @@
+"""Network functions of the local testbed by themselves, and what nftables counts in them."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits, UserProgram
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.roles.function import Processing
+from tests.integration.robot_runs import PROJECT
+from tests.integration.user_space import deployed, planned
+
+
+def nft(owner: str, *words: str) -> str:
+    argv = ["nft", *words]
+    return namespaces.run_inside(
+        f"csit-{owner}", lambda: subprocess.run(argv, capture_output=True, check=True, text=True).stdout
+    )
+
+
+def ruleset(owner: str) -> list[dict[str, Any]]:
+    """What the kernel has in force for an NF."""
+    return [dict(row) for row in json.loads(nft(owner, "-j", "list", "ruleset"))["nftables"]]
+
+
+def named(owner: str) -> dict[str, int]:
+    return {row["counter"]["name"]: row["counter"]["packets"] for row in ruleset(owner) if "counter" in row}
+
+
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+
+
+LOAD_PPS = 4000.0
+
+
+@contextmanager
+def running(
+    *kinds: NfKind,
+    limits: tuple[Limits, ...] = (),
+    programs: tuple[UserProgram | None, ...] = (),
+    taps: tuple[Tap, ...] = (),
+) -> Iterator[Deployment]:
+    asked = Cell(
+        service_type=ServiceType.CSC,
+        nf_chains=1,
+        nf_nodes=len(kinds),
+        nf_kinds=kinds,
+        limits=limits,
+        programs=programs,
+        taps=taps,
+    )
+    with deployed(TOPOLOGY, asked) as deployment:
+        yield deployment
+        assert deployment.problems() == ()
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+
+
+def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol | None = None) -> Trial:
+    return Trial(
+        load_pps=load_pps,
+        duration_s=0.5,
+        frame=frame("128B"),
+        probe_pps=probe_pps,
+        purpose="sweep",
+        protocol=protocol,
+    )
+
+
+def done(deployment: Deployment) -> dict[str, Processed]:
+    return dict(cast(Processing, deployment.parts.functions).processed())

@@ -1,0 +1,81 @@
+"""Datasets and runs to report on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csit_utils.cli import make_app
+from csit_utils.dataset.batch import import_all
+from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
+from csit_utils.dataset.layout import Layout
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import single_file
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.unit.csit_utils.builders import (
+    NDR,
+    PDR,
+    goal_result,
+    result,
+)
+from tests.unit.csit_utils.robot_output import write_output_xml
+
+CSC, CSP = ServiceType.CSC, ServiceType.CSP
+
+
+def dataset_of(*results: DensityRecord, unrecorded: tuple[Unrecorded, ...] = (), source: str = "output.xml") -> Dataset:
+    """A dataset as if read from one file."""
+    made = Dataset(unrecorded=list(unrecorded))
+    for one in results:
+        made.add(Recorded(one, source, Status.PASS if one.passed else Status.FAIL, one.message))
+    return made
+
+
+def html_of(dataset: Dataset) -> str:
+    """The report in one file."""
+    return single_file(ReportContents(InMemory(dataset)))
+
+
+def plain(chains: int, nodes: int, ndr: float, pdr: float | None = None, **changes: Any) -> DensityRecord:
+    """A CSC test with round numbers."""
+    pdr = pdr or ndr
+    return result(
+        CSC, chains, nodes, histograms=False, ndr=goal_result(NDR, ndr), pdr=goal_result(PDR, pdr), **changes
+    )  # fmt: skip
+
+
+TOPOLOGIES = Path(__file__).parents[3] / "topologies"
+
+
+def plan(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """What `plan` prints."""
+    capsys.readouterr()
+    make_app(["plan"])(["plan", *options], standalone_mode=False)
+    return capsys.readouterr().out
+
+
+def history(folder: Path) -> Layout:
+    files = []
+    for night in (1, 2, 3):
+        made = [
+            result(
+                ServiceType.CSC,
+                chains,
+                1,
+                histograms=False,
+                started_at=f"2026-11-0{night}T1{chains}:00:00Z",
+                passed=True,
+            )
+            for chains in (1, 2)
+        ]
+        failed = [("No start", "Fail", "nf-1-1 is down", ("CSC",))] if night == 3 else []
+        files.append(write_output_xml(folder / f"output-{night}.xml", made, failed))
+    cut = folder / "output-cut.xml"
+    content = files[-1].read_bytes()
+    cut.write_bytes(content[: content.index(b'name="No start"')])
+    made_layout = Layout.make(folder / "dataset")
+    with made_layout.writing(lambda: None):
+        list(import_all(made_layout, [*files, cut], None))
+    return made_layout

@@ -1,0 +1,36 @@
+"""Plans for testbeds whose ports user space drives, and for different NFs side by side."""
+
+from typing import Any
+
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.plan import make_plan
+from tests.unit.drivers.sim.sim_bed import TOPOLOGY
+
+
+def together(kinds: list[NfKind], discriminator: str = "link") -> Plan:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=len(kinds), nf_nodes=1, instance_kinds=tuple(kinds))
+    topology = TOPOLOGY.model_copy(update={"discriminator": discriminator})
+    return make_plan(topology, cell, topology.dut.layout)
+
+
+def polled(topology: Topology, *, node: str = "DUT1", **keys: Any) -> Topology:
+    """The same with other facts about the ports of a node; by default user space drives them."""
+    facts = {"driver": "vfio-pci", **keys}
+    there = topology.nodes[node]
+    ports = {name: port.model_copy(update=facts) for name, port in there.interfaces.items()}
+    return topology.model_copy(
+        update={"nodes": {**topology.nodes, node: there.model_copy(update={"interfaces": ports})}}
+    )
+
+
+def planned(
+    topology: Topology, kind: str = "CSC", *, rows: int = 1, columns: int = 1, size: str = "1c", vs_dtc: int = 1
+) -> Plan:
+    cell = Cell(
+        service_type=ServiceType(kind), nf_chains=rows, nf_nodes=columns, nf_sizes=(NfSize(size),), vs_dtc=vs_dtc
+    )
+    return make_plan(topology, cell, {})

@@ -1,0 +1,49 @@
+"""Studies of interference on the simulated testbed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.interference.model.record import (
+    Contender,
+    Interference,
+    InterferenceSpec,
+    NfType,
+)
+from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+
+TOPOLOGIES = Path(__file__).parents[4] / "topologies"
+SIM = load_topology(TOPOLOGIES / "sim.yaml")
+KINDS = {
+    "gateway": (NfType.GATEWAY, NfKind("linux_gateway")),
+    "monitor": (NfType.MONITOR, NfKind("pktstat")),
+    "inspection": (NfType.INSPECTION, NfKind("ngrep")),
+    "proxy": (NfType.NAT, NfKind("nginx_proxy")),
+}
+NOISE = 0.02
+
+
+def spec(*names: str, **changes: object) -> InterferenceSpec:
+    row = tuple(Contender(name=name, type=KINDS[name][0], kind=KINDS[name][1]) for name in names or KINDS)
+    return InterferenceSpec.model_validate({"name": "pairs", "contenders": row, "frame": frame("512B"), **changes})
+
+
+def study_of(
+    asked: InterferenceSpec,
+    world: SimulatedTestbed | None = None,
+    on_progress: Callable[[TurnEnded], None] = lambda _: None,
+    topology: Topology = SIM,
+) -> InterferenceTest:
+    world = world or SimulatedTestbed(topology)
+    return InterferenceTest(topology, world, asked, world.environment(), on_progress)
+
+
+def measured(asked: InterferenceSpec, world: SimulatedTestbed | None = None) -> Interference:
+    study = study_of(asked, world)
+    study.plan()
+    study.measure(study.loads_pps())
+    return study.result()
