@@ -51,6 +51,19 @@ def test_alone_nothing_is_limited_and_together_each_gets_its_part_of_the_line() 
             assert each.limit_pps == pytest.approx(line_pps / (1 + len(each.against)))
 
 
+def test_where_no_port_has_a_rate_each_gets_its_part_of_what_the_network_was_seen_to_carry() -> None:
+    """That is seen with as many of the fastest as are together at most: three carry more than two."""
+
+    def network_pps(together: int) -> set[float]:
+        found = measured(simulated(None), "gateway", "monitor", together=together, repetitions=1)
+        limits = {(1 + len(each.against), each.limit_pps or 0.0) for each in found.meetings if each.guaranteed}
+        assert [size for size, _ in sorted(limits)] == list(range(2, together + 1))
+        return {round(size * limit_pps) for size, limit_pps in limits}
+
+    (of_two,), (of_three,) = network_pps(2), network_pps(3)
+    assert of_three > 1.3 * of_two
+
+
 @pytest.mark.parametrize("truth", [0.0, 0.5])
 def test_where_no_port_has_a_rate_the_network_carries_what_it_was_seen_to_carry(truth: float) -> None:
     found = measured(simulated(None, network_part=truth), repetitions=6)
