@@ -72,6 +72,8 @@ def test_loads_of_one_trial_and_loads_far_away_tell_nothing() -> None:
     far = [trial_result(5e5, lost) for lost in (0, 0, 0, 100, 100, 100)]
     assert find_bands(far) is not None
     assert find_bands(far, [1e6]) is None
+    assert find_bands(far, [2e6, 4.86e5]) is not None, "2.9 % away"
+    assert find_bands(far, [5.16e5]) is None, "3.1 % away"
 
 
 def test_what_the_generator_limited_or_was_ended_at_once_does_not_count() -> None:

@@ -15,7 +15,7 @@ from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.locate import BEYOND, by_owner, locate, locating_trial
+from resources.libraries.python.search.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.search.usage import usage
 from tests.unit.planning.labs import lab
@@ -132,7 +132,7 @@ def goal(upper: float | None) -> GoalResult:
 
 
 @pytest.mark.parametrize(
-    ("uppers", "expected"), [([1e6, 2e6], BEYOND * 2e6), ([None, 2e6], BEYOND * 2e6), ([2.9e6], 3e6), ([None], 3e6)]
+    ("uppers", "expected"), [([1e6, 2e6], 1.1 * 2e6), ([None, 2e6], 1.1 * 2e6), ([2.9e6], 3e6), ([None], 3e6)]
 )
 def test_the_locating_trial_is_a_little_beyond_the_bounds(uppers: list[float | None], expected: float) -> None:
     trial = locating_trial(QUICK, FRAME, map(goal, uppers), 3e6)

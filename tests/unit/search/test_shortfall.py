@@ -151,6 +151,12 @@ def test_a_charged_trial_says_what_was_not_sent() -> None:
     assert loads == sorted(set(loads), reverse=True), "only where no load as low was charged before"
 
 
+@pytest.mark.parametrize(("sent", "limited"), [(9_950, False), (9_900, False), (9_890, True)])
+def test_a_percent_less_than_the_load_is_still_the_load(sent: int, limited: bool) -> None:
+    """One packet of each flow may be lost to rounding."""
+    assert judged(trial_result(10_000, sent=sent)).generator_limited is limited
+
+
 def test_a_stretched_trial_is_charged_by_its_rate() -> None:
     """All packets were sent, in a fiftieth more time."""
     flow = FlowCount(instance=1, direction=Direction.FORWARD, sent=1000, received=1000)

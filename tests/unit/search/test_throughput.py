@@ -95,7 +95,7 @@ def test_a_system_that_always_loses_is_below_range(profile: SearchProfile) -> No
         assert result.lower_pps is None
         assert result.throughput_pps is None
         assert result.complete
-        assert result.lowest_tried_pps == pytest.approx(MIN_LOAD_PPS)
+        assert result.lowest_tried_pps == pytest.approx(MIN_LOAD_PPS) == pytest.approx(2 * 9001)
     assert not outcome.generator_bound
 
 
@@ -104,6 +104,11 @@ def test_a_slow_generator_is_searched_from_a_hundredth_of_its_highest_load() -> 
     for result, throughput_pps in ((outcome.ndr, 2e3), (outcome.pdr, 2e3 / 0.995)):
         lower, upper = found(result)
         assert lower <= throughput_pps <= upper
+
+
+def test_the_lowest_load_of_a_slow_generator_is_a_hundredth_of_its_highest() -> None:
+    outcome = search(Bench(lambda load_pps, duration_s: (round(load_pps * duration_s), 0)), max_load_pps=75e3)
+    assert [result.lowest_tried_pps for result in outcome.goals] == pytest.approx([750.0] * 2)
 
 
 def test_one_lost_packet_per_trial_ends_ndr_and_not_pdr() -> None:

@@ -88,6 +88,7 @@ def test_a_study_of_chains_does_what_its_preview_counts(sessions: tuple[int, ...
     assert world.deployed == previewed.deployments
     assert len(found.runs) == previewed.runs
     assert len({run.chain for run in found.runs}) == previewed.steps
+    assert previewed.seconds == previewed.deployments * 4.0 + previewed.runs * (1 + 1)
     assert previewed.counts() == {
         "chains": previewed.steps,
         "deployments": previewed.deployments,
