@@ -169,7 +169,7 @@ def _frames(a: _Side, b: _Side) -> str:
     parts = [re.fullmatch(r"(\S+) \((.+)\)", side.frame) for side in (a, b)]
     if parts[0] and parts[1] and parts[0][1].upper() == parts[1][1].upper():
         return f"{parts[0][1]} is {_mix(parts[0][2])} in {a.called} and {_mix(parts[1][2])} in {b.called}"
-    return f"frames are {a.frame or 'not told'} in {a.called} and {b.frame or 'not told'} in {b.called}"
+    return f"frames are {a.frame or 'unknown'} in {a.called} and {b.frame or 'unknown'} in {b.called}"
 
 
 def _mix(parts: str) -> str:

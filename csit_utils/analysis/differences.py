@@ -109,8 +109,8 @@ def _flat(value: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - what 
 
 
 def _profile(profile: SearchProfile) -> dict[str, Any]:
-    told = profile.model_dump(mode="json")
-    return {**told, "goals": {goal["name"]: goal for goal in told["goals"]}}
+    values = profile.model_dump(mode="json")
+    return {**values, "goals": {goal["name"]: goal for goal in values["goals"]}}
 
 
 def _plan(plan: Plan) -> dict[str, str]:

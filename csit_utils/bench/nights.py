@@ -52,7 +52,7 @@ class EventKind(StrEnum):
     OUTLIER = "outlier"
     """The capacity changes for one night."""
     FRESH = "fresh"
-    """A step in the last night, which cannot be told from an outlier yet."""
+    """A step in the last night, indistinguishable from an outlier so far."""
     TWO_BANDS = "two bands"
     """The capacity is changed in some nights, at random."""
     FAILURE = "failure"

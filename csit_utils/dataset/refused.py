@@ -31,7 +31,7 @@ def metadata_cells(source: str, name: str, value: str) -> Iterator[Refusal]:
         try:
             yield Refusal(source, _flat(kind, int(chains), int(nodes), size, int(vs_dtc), value))
         except ValueError:
-            return  # metadata of somebody else's suite
+            return  # metadata of another suite
 
 
 def to_dataset(found: Iterable[Refusal]) -> tuple[msgspec.Raw, ...]:

@@ -118,11 +118,11 @@ def _change(group: EventGroup) -> str:
 def causes(before: TestRow, after: TestRow, environments: Mapping[str, Environment]) -> tuple[str, ...]:
     """Return what differs in the second of two tests: version, revision of the suite, environment."""
     pairs = (("", before.version, after.version), ("suite ", before.revision, after.revision))
-    told = [f"{name}{one or DASH} → {other or DASH}" for name, one, other in pairs if one != other]
+    changed = [f"{name}{one or DASH} → {other or DASH}" for name, one, other in pairs if one != other]
     known = environments.get(before.environment or ""), environments.get(after.environment or "")
     if known[0] is not None and known[1] is not None and before.environment != after.environment:
         found = environment_differences(known[0], known[1])
         texts = [f"{words(each.path)} {each.a or DASH} → {each.b or DASH}" for each in found if "git_" not in each.path]
-        told += texts[:_MOST_CAUSES]
-        told += [f"{len(texts) - _MOST_CAUSES} more in the environment"] if len(texts) > _MOST_CAUSES else []
-    return tuple(told)
+        changed += texts[:_MOST_CAUSES]
+        changed += [f"{len(texts) - _MOST_CAUSES} more in the environment"] if len(texts) > _MOST_CAUSES else []
+    return tuple(changed)

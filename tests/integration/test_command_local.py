@@ -74,7 +74,7 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     [
         (["--cells", "0x1"], 2, "no cells in '0x1'; rows and columns count from 1"),
         (["--frames", "63B"], 2, "no frame size '63B'"),
-        (["--search", "wild"], 2, "no search profile 'wild'; there are ladder, quick"),
+        (["--search", "wild"], 2, "no search profile 'wild'; choose from ladder, quick"),
         (["--topology", "none.yaml"], 2, "none.yaml: cannot be read: No such file or directory"),
         (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 there"),
     ],

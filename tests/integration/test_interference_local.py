@@ -89,7 +89,7 @@ def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can
             # What the bucket holds at the beginning comes on top: 10 ms of 300.
             assert held.limit_pps == share_pps
             assert 0.3 * share_pps < held.throughput_pps < 1.06 * share_pps
-        too_little = [note for note in study.notes if note.startswith(f"{name} does not count for the share")]
+        too_little = [note for note in study.notes if note.startswith(f"{name} is excluded from the share")]
         assert len(too_little) == (share_pps < alone.throughput_pps)
     assert (study.network_share is None) == all(
         share_pps < of(study, name).throughput_pps for name in study.sensitivity

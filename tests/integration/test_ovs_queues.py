@@ -199,6 +199,6 @@ def test_what_dpdk_loses_is_left_out_and_said() -> None:
         time.sleep(1.1)
         assert "socket_dropped_pps" not in ended(sampler)
         assert (
-            "queues of vswitch: its packet sockets have rings, whose losses the kernel tells only once"
+            "queues of vswitch: its packet sockets have rings, whose losses the kernel reports only once"
             in sampler.facts()["features left out"]
         )

@@ -151,10 +151,10 @@ def test_a_failed_test_is_carried_over_as_failed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["-v", "CELLS:1x1"], "the run was begun with CELLS '1-2x1' and cannot be resumed with '1x1'"),
-        (["-v", "SEARCH:quick"], "the run was begun with SEARCH 'ladder' and cannot be resumed with 'quick'"),
-        (["--include", "1R1C"], "the run was begun with --include nothing and cannot be resumed with 1R1C"),
-        (["-v", "TOPOLOGY:{other}"], "the testbed is not the same"),
+        (["-v", "CELLS:1x1"], "the run was started with CELLS '1-2x1' and cannot be resumed with '1x1'"),
+        (["-v", "SEARCH:quick"], "the run was started with SEARCH 'ladder' and cannot be resumed with 'quick'"),
+        (["--include", "1R1C"], "the run was started with --include nothing and cannot be resumed with 1R1C"),
+        (["-v", "TOPOLOGY:{other}"], "the topology has changed"),
     ],
 )
 def test_other_choices_are_refused_in_one_sentence(
@@ -175,8 +175,8 @@ def test_other_choices_are_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        (["robot", "--resume", "{tmp}"], 2, "there is no run to resume, journal.jsonl is missing"),
-        (["local", "--resume", "{tmp}"], 2, "there is no run to resume, journal.jsonl is missing"),
+        (["robot", "--resume", "{tmp}"], 2, "no run to resume, journal.jsonl is missing"),
+        (["local", "--resume", "{tmp}"], 2, "no run to resume, journal.jsonl is missing"),
         (["local", "--resume", "{torn}"], 2, "not a run of ./csit local; use ./csit robot --resume"),
         (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "leave out --cells"),
     ],
@@ -193,7 +193,7 @@ def test_what_cannot_be_resumed_is_told(
 def test_plain_robot_resumes_a_run_in_its_own_folder(torn: Path, small: Path) -> None:
     options = ("--suite", "csc-mrr", "--suite", "csp-mrr", "-v", f"RESUME:{torn}")
     elsewhere = run_robot(torn.parent / "elsewhere", *options)
-    assert f"a run is resumed in its own folder; say -d {torn}" in elsewhere.stdout
+    assert f"a run is resumed in its own folder; use -d {torn}" in elsewhere.stdout
     done = run_robot(torn, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert dataset(torn) == dataset(small)
@@ -205,7 +205,7 @@ def test_a_run_that_is_going_on_is_not_resumed(torn: Path) -> None:
             time.sleep(0.01)
         done = csit("robot", "--resume", str(torn))
         other.kill()
-    assert "the run that writes this journal is still going on" in done.stdout
+    assert "the run of this journal is still active" in done.stdout
 
 
 def test_a_new_run_in_a_used_folder_keeps_the_earlier_journal(tmp_path: Path) -> None:

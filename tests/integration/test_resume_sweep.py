@@ -86,7 +86,7 @@ def resumed(killed: Path) -> tuple[Path, list[float], str]:
 def test_a_killed_sweep_goes_on_with_its_next_load(resumed: tuple[Path, list[float], str]) -> None:
     folder, before, said = resumed
     assert rates(folder, "Router_Alone") == EACH_ONCE
-    assert re.search(r"sweep.jsonl: line \d+ is torn, its writing was cut short", said)
+    assert re.search(r"sweep.jsonl: line \d+ is incomplete, its writing was interrupted", said)
     router = record(folder, "sweep-Router_Alone.json")
     assert router.passed
     assert router.profile is not None
@@ -124,8 +124,8 @@ def test_a_run_that_came_to_its_end_measures_nothing_again(resumed: tuple[Path, 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("-v", "SWEEP_DURATION:3"), "the run was begun with SWEEP_DURATION '' and cannot be resumed with '3'"),
-        (("-v", "GENERATOR:ditg"), "the run was begun with GENERATOR '' and cannot be resumed with 'ditg'"),
+        (("-v", "SWEEP_DURATION:3"), "the run was started with SWEEP_DURATION '' and cannot be resumed with '3'"),
+        (("-v", "GENERATOR:ditg"), "the run was started with GENERATOR '' and cannot be resumed with 'ditg'"),
     ],
 )
 def test_other_choices_are_refused(

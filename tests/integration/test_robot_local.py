@@ -125,7 +125,7 @@ def test_too_little_space_for_results_is_told_before_anything_starts(tmp_path: P
     finally:
         subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
     assert done.returncode != 0
-    assert "MB of space for results, 50.0 MB needed" in done.stdout
+    assert "MB of disk space for results, 50.0 MB needed" in done.stdout
     wait_for_network_state(before)
 
 

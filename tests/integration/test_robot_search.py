@@ -76,7 +76,7 @@ def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["-v", "PRIORS:nowhere"], "nowhere: there is no such folder with earlier results"),
+        (["-v", "PRIORS:nowhere"], "nowhere: no such folder of earlier results"),
         (["-v", "SEARCH:ladder,width=9"], "search ladder: 'width=9' does not fit"),
     ],
 )

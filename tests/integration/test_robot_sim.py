@@ -94,10 +94,10 @@ def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ([], "no testbed is chosen"),
+        ([], "no testbed chosen"),
         (["-v", "TOPOLOGY:none.yaml"], "none.yaml: cannot be read"),
-        ([*SIM, "-v", "CELLS:banana"], "cannot read the cells at 'banana'"),
-        ([*SIM, "-v", "SEARCH:wild"], "no search profile 'wild'; there are ladder, quick"),
+        ([*SIM, "-v", "CELLS:banana"], "invalid cells at 'banana'"),
+        ([*SIM, "-v", "SEARCH:wild"], "no search profile 'wild'; choose from ladder, quick"),
         ([*SIM, "-v", "CELLS:10x10"], "CSC 10R10C NF-1c vSwitch-1c: needs 153 cores on NUMA 0, 28 there (and 1 more)"),
         (
             [*SIM, "--include", "8R8C", "-v", "NF_SIZES:1c"],

@@ -42,7 +42,7 @@ def records(output: Path) -> dict[str, SweepRecord]:
     assert (dataset.problems, dataset.recorded) == ([], [])
     (left_out,) = dataset.unrecorded
     assert (left_out.name, left_out.status) == ("Firewall", Status.SKIP)
-    assert "measured already, by" in left_out.message
+    assert "has been measured by" in left_out.message
     return {item.record.test_name: item.record for item in dataset.characterizations}
 
 
@@ -161,7 +161,7 @@ def test_bad_input_is_told_and_what_does_not_fit_is_skipped(tmp_path: Path) -> N
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 tests, 0 passed, 1 failed, 1 skipped" in done.stdout
     assert "testbed sim has no NFs of kind testpmd for a CSP" in done.stdout
-    assert "no NF kind 'iptables'; there are linux_router" in done.stdout
+    assert "no NF kind 'iptables'; choose from linux_router" in done.stdout
     assert "Traceback" not in done.stdout
     assert not (tmp_path / "results").exists()
 
@@ -169,7 +169,7 @@ def test_bad_input_is_told_and_what_does_not_fit_is_skipped(tmp_path: Path) -> N
 def test_a_chain_without_profiles_of_its_parts_keeps_what_was_measured(tmp_path: Path) -> None:
     done = run_robot(tmp_path, *SIM, "--test", "Router And Firewall", sources=[SUITES / "chain.robot"])
     assert done.returncode == 1
-    assert "there is no profile of 'router' with 64B frames on testbed sim (there are: none)" in done.stdout
+    assert "no profile of 'router' with 64B frames on testbed sim (available: none)" in done.stdout
     (item,) = load([tmp_path / "output.xml"]).characterizations
     assert not item.record.passed
     assert item.record.sweep is not None
@@ -189,4 +189,4 @@ def test_rates_beyond_the_generator_are_flagged_and_the_sweep_goes_on(tmp_path: 
     assert flags[0] is None
     assert flags[2] is not None
     assert flags[2].startswith("the generator offered 288 of 1000 pps")
-    assert any("2 of 3 loads were not those that were asked for" in line for line in item.record.warnings)
+    assert any("2 of 3 loads were not offered as intended" in line for line in item.record.warnings)

@@ -127,7 +127,7 @@ def test_the_kernel_is_asked_what_a_port_takes() -> None:
         return takes_redirected(LEFT), takes_redirected(RIGHT)
 
     assert aside(ask) == (False, True)
-    with pytest.raises(CsitError, match="does not tell what XDP can do on none"):
+    with pytest.raises(CsitError, match="does not report XDP features of none"):
         takes_redirected("none")
     assert socket.if_nametoindex("lo") == 1  # the test itself stayed where it was
 

@@ -15,7 +15,7 @@ _MOST_CHAINS = 40
 """Of a plot; all are in the table."""
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _NO_CLASS = "#9aa5b4"
-"""Of what fits no workflow class: there are more classes than colours that can be told apart."""
+"""Colour of activity outside the workflow classes, which use all distinguishable colours."""
 _SEEN = 5e-4
 """Shares below cannot be seen in a bar."""
 _PX_PER_BAR = 62
@@ -46,7 +46,7 @@ def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     if not variants:
         return None
     which = f"{len(names)} of {len(measured)} chains" if len(names) < len(measured) else "Every chain"
-    title = f"{which} under every workload; those with a star stand out"
+    title = f"{which} under every workload; * marks suspects"
     return Figure(f"{anchor}-chains", title, simulated, (tuple(variants),), variants)
 
 

@@ -113,7 +113,7 @@ def extra_cpu_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
     if not variants:
         return None
     title = "CPU time of VNFs alone, and of kernel threads that work for them"
-    # The largest volume is the one that tells most.
+    # The largest volume is the most informative one.
     choices = tuple(reversed(variants))
     return Figure(f"{anchor}-extra", title, simulated, (choices,), variants)
 

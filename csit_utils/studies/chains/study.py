@@ -19,17 +19,17 @@ def headline(item: Characterized) -> str:
     """Return how many chains were measured, and which one stands out most and why."""
     study = item.record.chain_study
     if study is None:
-        return f"nothing was measured: {item.message}"
+        return f"no measurement: {item.message}"
     measured = len({run.chain for run in study.runs if run.failed is None})
     failed = len({run.chain for run in study.runs if run.failed is not None})
     begin = f"{measured} of {study.chains} chains were measured" if measured < study.chains else f"{measured} chains"
     failures = f", {failed} failed" if failed else ""
     if not study.suspects:
-        return f"{begin}{failures}; none stands out"
+        return f"{begin}{failures}; no suspects"
     first = study.suspects[0]
     planted = " (a fault was planted in it)" if first.planted else ""
     reason = f": {first.reasons[0]}" if first.reasons else ""
-    return f"{begin}{failures}; {len(study.suspects)} stand out, most of all {first.chain.name}{planted}{reason}"
+    return f"{begin}{failures}; {len(study.suspects)} suspects, first {first.chain.name}{planted}{reason}"
 
 
 def _identity(record: ChainsRecord) -> object:

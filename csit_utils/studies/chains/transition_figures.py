@@ -1,4 +1,4 @@
-"""Pictures of state transitions: events on a circle, and who followed whom."""
+"""Graphs of state transitions: events on a circle, with arrows to successors."""
 
 from collections.abc import Sequence
 from html import escape
@@ -14,7 +14,7 @@ _MOST_EDGES = 24
 _MOST_PX = 9.0
 _LEAST_PX = 1.2
 _BEND = 0.18
-"""Of the way between two events: both ways can be told apart."""
+"""Curvature relative to the distance of two events, so that both directions are distinguishable."""
 _STEPS = 4
 
 

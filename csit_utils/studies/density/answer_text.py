@@ -1,4 +1,4 @@
-"""Answers in words: how many instances, on what evidence, and what limits the next one."""
+"""Answers as text: number of instances, evidence, and limit of the next one."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ def evidence_text(answer: Answer) -> str:
     """What the answer rests on."""
     best = answer.best
     if best is None or best.run is None:
-        return "no measured number of instances is enough"
+        return "no measured number of instances qualifies"
     run, point = best.run, best.point
     text = (
         f"{_cell(answer, best)} gives its worst instance {rate(run.worst_pps)} ({run.worst_of}) "
@@ -85,10 +85,10 @@ def _refused(answer: Answer, looked: Looked) -> str:
         case Verdict.NO_RESULT:
             return f"{cell} has no result: {looked.reason}" if looked.reason else f"{cell} has no result"
         case Verdict.RATE if run is not None:
-            return f"{cell} is too slow: worst instance {rate(run.worst_pps)} ({run.worst_of})"
+            return f"{cell}: rate too low, worst instance {rate(run.worst_pps)} ({run.worst_of})"
         case Verdict.LATENCY if point is not None:
             p99 = "p99 unknown, probes were lost" if point.p99_ns is None else f"p99 {latency(point.p99_ns)}"
-            return f"{cell} is too late: {p99} at {point.label} ({rate(point.load_pps)})"
+            return f"{cell}: latency too high, {p99} at {point.label} ({rate(point.load_pps)})"
         case Verdict.LATENCY_UNKNOWN:
             needed = rate(question.rate_pps * looked.services)
             highest = f", the highest is {rate(point.load_pps)}" if point is not None else ""

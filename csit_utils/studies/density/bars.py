@@ -92,5 +92,5 @@ def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) 
             f" / {run.data_cores:g} cores ({run.vswitch_data_cores:g} vSwitch + {run.nf_data_cores:g} NF)"
             f" = {rate((cell.value_pps or 0.0) / run.data_cores)} per core"
         )
-    mark = "<br>OVERSUBSCRIBED: the cores asked for are not there" if cell.oversubscribed else ""
+    mark = "<br>OVERSUBSCRIBED: fewer cores than requested" if cell.oversubscribed else ""
     return escape(f"{text} [{', '.join(verdict_of_runs(cell.runs, matrix.metric))}]") + mark

@@ -80,7 +80,7 @@ class SystemView:
 
     @property
     def published(self) -> bool:
-        """Whether others published it and nobody measured it here."""
+        """Whether it is published, not measured."""
         return self.system.world == PUBLISHED
 
 

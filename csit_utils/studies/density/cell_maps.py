@@ -9,7 +9,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.studies.density.heatmap import colour, gradient
 
 _STEPS = 48
-"""Colours of the scale. More cannot be told apart."""
+"""Colours of the scale, as many as can be distinguished."""
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#b8558f", "#b57a00", "#2f9bd6", "#4d4d4d", "#7a5195")
 """Of plots, in the light scheme: the same thing has the same colour in a map and in the plot below it."""
 _COLOURS = (*(colour(step / (_STEPS - 1)) for step in range(_STEPS)), *((each, "#ffffff") for each in PALETTE))
@@ -65,7 +65,7 @@ class Scale:
     high: float
     logarithmic: bool = False
     categories: bool = False
-    """Colours tell what, and not how much."""
+    """Colours are categories, not amounts."""
 
     def share(self, value: float) -> float:
         """Where on the scale, in [0, 1]."""

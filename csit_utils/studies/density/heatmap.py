@@ -64,7 +64,7 @@ class HeatMap:
 
     @property
     def kind(self) -> str:
-        """The same for maps whose figures mean the same by all that a series tells."""
+        """Key of maps whose figures have the same meaning."""
         return kind_of(self.series)
 
     @property
@@ -74,7 +74,7 @@ class HeatMap:
 
 
 def kind_of(series: Series) -> str:
-    """The same for series whose figures mean the same by all that a series tells."""
+    """Return the key of series whose figures have the same meaning."""
     system = series.system
     meaning = (system.simulated, system.world, system.origin, series.frame, series.goals)
     return sha256(repr(meaning).encode()).hexdigest()[:6]
@@ -84,7 +84,7 @@ _DIVERGING = ((0.0, (179, 88, 6)), (0.25, (241, 163, 64)), (0.5, (243, 243, 243)
               (1.0, (33, 102, 172)))  # fmt: skip
 """From less (orange) to more (blue), equally dark at both ends: the same with common colour vision deficiencies."""
 SHADES = 64
-"""Of a scale that the page's script colours cells by. More cannot be told apart."""
+"""Colours of the scale of the page's script, as many as can be distinguished."""
 
 
 def colour(share: float) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def gradient() -> str:
 def loss_definition(matrix: Matrix) -> str:
     """What the metric of a matrix means, from the goals of its tests."""
     if matrix.metric in RECEIVE_RATES:
-        return "whatever is lost"
+        return "at any loss"
     allowed: dict[Metric, Callable[[TestRow], float | None]] = {
         Metric.NDR: lambda row: row.ndr_loss_ratio,
         Metric.PDR: lambda row: row.pdr_loss_ratio,
@@ -214,13 +214,13 @@ def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
 def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
     lines = [f"{where} · {metric} ({definition})"]
     if cell.state is CellState.BELOW:
-        lines.append(f"below {rate(cell.value_pps)}: no load was low enough")
+        lines.append(f"below {rate(cell.value_pps)}: not reached at the lowest load")
     elif metric in RECEIVE_RATES:
         row = cell.runs[-1]
         offered_pps = row.mrr_offered_pps if metric is Metric.MRR else row.orr_offered_pps
         lines.append(f"mean {rate(cell.value_pps)} of {trials_of(row, metric)} trials, offered {rate(offered_pps)}")
     elif cell.state is CellState.AT_LEAST:
-        lines.append(f"at least {rate(cell.value_pps)}: the generator could offer no more")
+        lines.append(f"at least {rate(cell.value_pps)}: limited by the generator")
     else:
         lines.append(f"bounds {rate(cell.value_pps)} … {rate(cell.upper_pps)}")
     if not cell.complete:

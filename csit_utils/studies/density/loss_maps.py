@@ -1,4 +1,4 @@
-"""Who loses the packets, over the density matrix."""
+"""Heat maps of packet losses by owner."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

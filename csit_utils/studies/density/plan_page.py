@@ -164,7 +164,7 @@ def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:
 
 
 def _encoded(cores: CoreMap) -> str:
-    """A core map in one text: 60 threads take 600 bytes. Machines beside the first are told by name."""
+    """A core map as compact text: 60 threads take 600 bytes. Machines after the first have their name."""
     others = [line for each in cores.elsewhere for line in (each.machine, *_lines(each, cores.on(each.machine)))]
     return "\n".join([*_lines(cores, cores.on(None)), *others])
 

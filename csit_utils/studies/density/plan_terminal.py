@@ -152,7 +152,7 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         console: Where to.
         row: The cell.
         plan: Its plan; None where it cannot run.
-        frames: Of which the highest rate is told, where the cables of a lab have one.
+        frames: Frame sizes for the line rate, if the cables of a lab have one.
     """
     state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
     console.print(f"{name_of(row)}: {state}")

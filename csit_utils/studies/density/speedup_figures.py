@@ -35,7 +35,7 @@ class SpeedupLimits:
 
 
 def generator_limit(rows: Sequence[TestRow]) -> float | None:
-    """The most that was offered in tests with these frames, as MRR tests tell."""
+    """Highest load offered by MRR tests with these frames."""
     offered = (pps for row in rows for pps in (row.mrr_offered_pps, row.orr_offered_pps) if pps is not None)
     return max(offered, default=None)
 

@@ -19,7 +19,7 @@ _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
 
 @dataclass(frozen=True)
 class _Quantity:
-    """Something else than throughput that a meeting tells."""
+    """A quantity of co-located NFs besides throughput."""
 
     value: Callable[[Meeting], float | None]
     write: Callable[[float], str]
@@ -49,14 +49,14 @@ def interference_maps(anchor: str, found: Interference, *, simulated: bool) -> C
     if not pairs:
         return None
     names = tuple(contender.name for contender in found.spec.contenders)
-    told = [name for name, each in _QUANTITIES.items() if any(each.value(one) is not None for one in found.meetings)]
+    known = [name for name, each in _QUANTITIES.items() if any(each.value(one) is not None for one in found.meetings)]
     ways = (_FREE, _GUARANTEED) if found.guaranteed else (_FREE,)
     squares = _Squares(found, names)
     return CellMaps(
         identity=f"{anchor}-map",
         title="Each network function beside each other one",
         simulated=simulated,
-        selectors=((_NORMALIZED, _DEGRADATION, *told), ways),
+        selectors=((_NORMALIZED, _DEGRADATION, *known), ways),
         first=(_NORMALIZED, _FREE),
         maps=(
             CellMap(

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.sizing.model.spec import Offered, Sized,
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _SIZE = "vCPUs"
 _FEW = 8
-"""Sizes whose lines can be told apart."""
+"""Largest number of sizes whose lines can be distinguished."""
 
 
 def sizing_figures(anchor: str, record: SizingRecord, sizings: int = 1) -> list[Figure]:

@@ -19,7 +19,7 @@ _FRAME = "frame"
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 
 REACHES = {"below saturation": 1.0, "below half of it": 0.5}
-"""Shares of the break-point: just below it delay grows so steeply that lower loads cannot be told apart."""
+"""Shares of the break-point: just below it delay grows so steeply that lower loads cannot be distinguished."""
 
 Named = Sequence[tuple[str, View, Sweep]]
 """Sweeps with their names in legends."""

@@ -42,7 +42,7 @@ class NotReady(CsitError):
 
 
 class InUse(CsitError):
-    """Somebody else has the machine or the testbed; the text says who."""
+    """Another run or user has the machine or the testbed; the text names it."""
 
 
 class Unsupported(CsitError):

@@ -131,7 +131,7 @@ def test_the_evidence_names_test_instance_and_load() -> None:
     assert evidence_text(found) == (
         "2x1 gives its worst instance 440 pps (instance 2 reverse) at PDR load 900 pps, p99 20.0 µs at L450 (450 pps)"
     )
-    assert next_text(found) == "4x1 is too slow: worst instance 120 pps (instance 3 reverse); 3 not measured"
+    assert next_text(found) == "4x1: rate too low, worst instance 120 pps (instance 3 reverse); 3 not measured"
     assert next_text(ask(ladder(), 100)) == "8x1 does not fit: needs 33 cores; 5 to 7 not measured"
     assert view(ask(ladder(), 5000)).cells[5] == "none"
 

@@ -148,7 +148,7 @@ def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--server", "a+x"), "x: no network function of this study; it has a, b, c"),
+        (("--server", "a+x"), "x: not a network function of this study; choose from a, b, c"),
         (("--server", "a+b+c"), "all network functions of the study are on servers already"),
         (("--study", "other"), "--study other: no such study; choose from pairs"),
     ],

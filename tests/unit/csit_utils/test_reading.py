@@ -110,7 +110,7 @@ def _record(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (_record(schema_version="9.0"), "schema version 9.0, this version reads up to 3.0"),
+        (_record(schema_version="9.0"), "schema version 9.0 of the record is not supported, only up to 3.0"),
         (_record(passed="perhaps"), "not valid: passed"),
         (_record(surprise=1), "not valid: surprise"),
         ("{", "no valid JSON"),

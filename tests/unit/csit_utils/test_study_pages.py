@@ -124,7 +124,7 @@ def test_studies_without_suspects_traces_or_runs_say_so(study: ChainStudy) -> No
     page = made(chain_page.PAGE, chain_studied(bare))
     assert page.figures == ()
     assert "None." in words(page) and "Workflow classes" not in words(page)
-    assert "none stands out" in words(page)
+    assert "no suspects" in words(page)
 
 
 def test_what_outsiders_wrote_is_no_markup(study: ChainStudy) -> None:

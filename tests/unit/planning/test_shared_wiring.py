@@ -174,7 +174,7 @@ def test_kinds_with_just_two_interfaces_are_refused_in_a_sentence(testbed: str, 
     folder = AVAILABLE if testbed.startswith("lab") else AVAILABLE.parent
     topology = load_topology(folder / f"{testbed}.yaml")
     said = (
-        rf"an NF of kind {kind} \(node 1\) cannot be shared by instances: it has two interfaces; linux_router, .* can"
+        rf"an NF of kind {kind} \(node 1\) has two interfaces and cannot be shared by instances; linux_router, .* can"
     )
     machines: dict[str, object] = dict.fromkeys(topology.nodes, MACHINE)
     with pytest.raises(PlanError, match=said):

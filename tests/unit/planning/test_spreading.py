@@ -46,7 +46,7 @@ def test_a_port_with_fewer_queues_than_data_threads_is_named_with_the_reason() -
     by_kernel = lab(smt=True, discriminator="mac", vpp={"ports": "af_packet"})
     assert spread_warnings(candidate(by_kernel).ports)[0] == (
         "DUT1.port1: 1 receive queue for 4 data threads of vswitch, because the kernel drives the port: "
-        "what comes in there is received by 1 of them"
+        "only 1 of them receive"
     )
     two = spread_warnings(candidate(polled(FOUR_THREADS, rx_queues=2)).ports)
     assert "DUT1.port2: 2 receive queues for 4 data threads of vswitch, because the NIC has no more than 2" in two[1]

@@ -107,7 +107,7 @@ def test_tables_are_files_below_the_tests_name(tmp_path: Path) -> None:
     assert folder == tmp_path / "characterization" / "Firewall_64B"
     assert (folder / "S_statistics.csv").read_bytes() == b"rate_pps\n10\n"
     (tmp_path / "full").write_text("", encoding="utf-8")
-    with pytest.raises(RunStopped, match="cannot be written"):
+    with pytest.raises(RunStopped, match="cannot write the result"):
         write_tables("x", {"a.csv": ""}, tmp_path / "full")
 
 
@@ -116,11 +116,11 @@ def test_profiles_of_this_run_are_found_by_name_and_frame() -> None:
     shelf.put(characterization("router"))
     assert shelf.profile("router", "64B").name == "router"
     with pytest.raises(
-        ConfigError, match=r"no profile of 'router' with 512B frames on testbed local \(there are: none\)"
+        ConfigError, match=r"no profile of 'router' with 512B frames on testbed local \(available: none\)"
     ):
         shelf.profile("router", "512B")
     with pytest.raises(
-        ConfigError, match=r"no profile of 'nat' with 64B frames on testbed local \(there are: router\)"
+        ConfigError, match=r"no profile of 'nat' with 64B frames on testbed local \(available: router\)"
     ):
         shelf.profile("nat", "64B")
 

@@ -82,7 +82,7 @@ def test_a_line_that_went_missing_is_told(tmp_path: Path) -> None:
 
 def test_two_writers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    with Journal(path), pytest.raises(CsitError, match="still going on"):
+    with Journal(path), pytest.raises(CsitError, match="still active"):
         Journal(path).__enter__()
     with Journal(path):
         pass
@@ -110,5 +110,5 @@ def test_a_line_of_another_version_is_an_error_with_its_place(tmp_path: Path) ->
     write(path, 2)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"line": 3, "at": AT, "event": "danced"}) + "\n")
-    with pytest.raises(ConfigError, match=r"line 3 is not of a journal that this version reads"):
+    with pytest.raises(ConfigError, match=r"line 3 is not supported by this version"):
         list(read(path))

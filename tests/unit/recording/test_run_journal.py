@@ -171,13 +171,13 @@ def test_a_good_cell_between_bad_ones_keeps_the_run_going(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"topology_digest": "e"}, "the testbed is not the same"),
+        ({"topology_digest": "e"}, "the topology has changed"),
         ({"variables": {"CELLS": "2x2"}}, "with CELLS '1x1' and cannot be resumed with '2x2'"),
         ({"include": ("CSC",)}, "with --include nothing and cannot be resumed with CSC"),
         ({"exclude": ("CSC",)}, "with --exclude nothing and cannot be resumed with CSC"),
         (
             {"profile": CHOICES.profile.model_copy(update={"mrr_trials": 77})},
-            "has other settings than when the",
+            "has other settings than at the",
         ),
     ],
 )
@@ -191,7 +191,7 @@ def test_another_processor_is_refused_but_for_simulated_results() -> None:
     with pytest.raises(ConfigError, match="cannot be resumed on Z80 with 56"):
         differences(header(), CHOICES, other, World.LOCAL)
     assert differences(header(), CHOICES, other, World.SIM) == (
-        f"cpu model was {ENVIRONMENT.cpu_model} when the run began and is Z80 now",
+        f"cpu model was {ENVIRONMENT.cpu_model} at the start of the run and is Z80 now",
     )
 
 
@@ -199,7 +199,7 @@ def test_what_changed_on_a_node_is_told_with_its_name() -> None:
     then, now = (ENVIRONMENT.model_copy(update={"kernel": kernel, "memory_bytes": size}) for kernel, size in _TG)
     before = header().model_copy(update={"environment": ENVIRONMENT.model_copy(update={"nodes": {"TG": then}})})
     assert differences(before, CHOICES, ENVIRONMENT.model_copy(update={"nodes": {"TG": now}}), World.LAB) == (
-        "kernel of TG was 5.15 when the run began and is 5.16 now",
+        "kernel of TG was 5.15 at the start of the run and is 5.16 now",
     )
 
 
@@ -209,15 +209,15 @@ _TG = (("5.15", 1), ("5.16", 2))
 def test_what_changed_on_the_machine_is_told() -> None:
     other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
     assert differences(header(), CHOICES, other, World.LOCAL) == (
-        "kernel was 6.18.4-amd64 when the run began and is 7.0 now",
-        "versions robotframework was 7.5 when the run began and is 8 now",
-        "versions MLRsearch was 1.2.1 when the run began and is None now",
+        "kernel was 6.18.4-amd64 at the start of the run and is 7.0 now",
+        "versions robotframework was 7.5 at the start of the run and is 8 now",
+        "versions MLRsearch was 1.2.1 at the start of the run and is None now",
     )
     assert differences(header(), CHOICES, ENVIRONMENT, World.LOCAL) == ()
 
 
 def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no run to resume"):
+    with pytest.raises(ConfigError, match="no run to resume"):
         past_of(tmp_path)
     (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")
     with pytest.raises(ConfigError, match="the journal has no header"):
@@ -232,5 +232,5 @@ def test_another_suite_of_a_run_may_choose_other_cells_on_the_same_testbed(tmp_p
     run.ended(key(), "PASS", "1.json")
     run.close()
     assert len(past_of(tmp_path).done) == 1
-    with pytest.raises(ConfigError, match="suites of one run are on one testbed"):
+    with pytest.raises(ConfigError, match="suites of a run need the same testbed"):
         RunJournal.next_suite(tmp_path, CHOICES.model_copy(update={"topology_digest": "other"}), ENVIRONMENT, "boot-1")

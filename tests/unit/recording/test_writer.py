@@ -31,13 +31,13 @@ def test_an_unknown_key_is_an_error() -> None:
 
 
 def test_no_space_is_told_before_a_run(tmp_path: Path) -> None:
-    with pytest.raises(CsitError, match=r"MB of space for results, 1000000000000\.0 MB needed"):
+    with pytest.raises(CsitError, match=r"MB of disk space for results, 1000000000000\.0 MB needed"):
         check_folder(tmp_path, 10**18)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(CsitError, match="results cannot be written there"):
+    with pytest.raises(CsitError, match="cannot write results"):
         check_folder(tmp_path / "file" / "results", 1)
 
 
@@ -46,6 +46,8 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     path = write_record(result, tmp_path)
     path.unlink()
     path.with_suffix(".part").symlink_to("/dev/full")
-    with pytest.raises(RunStopped, match="cannot be written: No space left on device; fix that, then resume the run"):
+    with pytest.raises(
+        RunStopped, match="cannot write the result: No space left on device; fix that, then resume the run"
+    ):
         write_record(result, tmp_path)
     assert not list((tmp_path / "results").iterdir())

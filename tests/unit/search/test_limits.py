@@ -84,12 +84,12 @@ def test_evidence_names_owner_place_and_numbers() -> None:
     ("threads", "expected"),
     [
         ((thread("nf-1-1", "csn1x1i1", 0.98),), "nf-1-1's data thread on CPU 3 (csn1x1i1) was busy for 98 % of the"),
-        ((thread("nf-1-1", "csn1x1i1", 0.12),), "had work for 12 % of the time only: packets are lost there by a"),
+        ((thread("nf-1-1", "csn1x1i1", 0.12),), "had work for only 12 % of the time: packets are lost there by a"),
         ((thread("nf-1-1", "csn1x1i1", 0.7),), "was busy for 70 % of the time, which neither confirms nor rules out"),
         (
             (thread("nf-1-1", "csn1x1i1", 0.2, 0.75), thread("vswitch", "csv1p1", 0.7, 0.2)),
             "had work for 95 % of the time and ran for 20 %; the CPU had vswitch 70 %, nf-1-1 20 %: the place of the "
-            "loss does not tell who is slow there",
+            "loss does not show which of them is slow",
         ),
         (
             (thread("nf-1-1", "csn1x1i1", 0.3), thread("vswitch", "csv1p1", 0.97, cpu=2)),
@@ -109,7 +109,7 @@ def test_the_time_of_threads_confirms_or_contradicts(threads: tuple[ThreadLoad, 
 @pytest.mark.parametrize(
     ("running", "waiting", "expected"),
     [
-        (0.49, 0.0, "had work for 49 % of the time only"),
+        (0.49, 0.0, "had work for only 49 % of the time"),
         (0.51, 0.0, "was busy for 51 % of the time, which neither confirms nor rules out"),
         (0.89, 0.0, "was busy for 89 % of the time, which neither confirms nor rules out"),
         (0.91, 0.0, "was busy for 91 % of the time\n"),
@@ -157,7 +157,7 @@ def test_what_is_no_data_thread_is_told_from_the_time_of_the_cpu() -> None:
         threads=(thread("vswitch", "csv1p1", 0.1, 0.9),),
         cpus=(CpuLoad(cpu=3, user=0.85, system=0.12, softirq=0.0, stolen=0.0),),
     )
-    assert "ran for 10 %; the CPU had vswitch 10 %, what is no data thread 87 %" in said
+    assert "ran for 10 %; the CPU had vswitch 10 %, other threads 87 %" in said
 
 
 def test_without_threads_the_planned_cpus_are_told() -> None:
@@ -165,7 +165,7 @@ def test_without_threads_the_planned_cpus_are_told() -> None:
     busy = CpuLoad(cpu=cpu, user=0.99, system=0.0, softirq=0.0, stolen=0.0)
     assert f"CPU {cpu}, planned for nf-1-1, was busy for 99 % of the time" in text(loss("nf-1-1", 9), cpus=(busy,))
     idle = busy.model_copy(update={"user": 0.2})
-    assert "not for want of CPU" in text(loss("nf-1-1", 9), cpus=(idle,))
+    assert "not for lack of CPU" in text(loss("nf-1-1", 9), cpus=(idle,))
 
 
 def test_of_threads_that_poll_no_time_is_told() -> None:

@@ -90,7 +90,7 @@ def test_how_many_trials_mrr_has_is_a_setting() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("csit,speed=9", "unknown setting 'speed=9'; there are width, loss, trial, sum, time, latency, mrr"),
+        ("csit,speed=9", "unknown setting 'speed=9'; choose from width, loss, trial, sum, time, latency, mrr"),
         ("csit,width=2", "'width=2' does not fit: .*less than 1"),
         ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
         ("csit,loss=0.1", "'loss=0.1' fits a profile with one goal"),
@@ -103,7 +103,7 @@ def test_a_wrong_setting_is_told(text: str, message: str) -> None:
 
 
 def test_an_unknown_profile_is_named_with_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="profile 'slow'; there are ladder, quick, reference, rfc2544, soak, plr"):
+    with pytest.raises(ConfigError, match="profile 'slow'; choose from ladder, quick, reference, rfc2544, soak, plr"):
         profile("slow")
 
 

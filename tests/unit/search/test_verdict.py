@@ -155,6 +155,6 @@ def test_an_mrr_below_the_rate_at_a_lower_load_is_explained() -> None:
 
     verdict = judged(mrr=rate(106e3, 3e6), orr=rate(230e3, 1e6), mrr_trials=[trial_result(3e6, 900)] * 3)
     (line,) = [line for line in verdict.evidence_of("MRR") if "forwards less" in line]
-    assert "106000 pps came back of 3000000 pps, and 230000 pps of only 1000000 pps" in line
+    assert "106000 pps received of 3000000 pps, and 230000 pps of only 1000000 pps" in line
     level = judged(mrr=rate(228e3, 3e6), orr=rate(230e3, 1e6), mrr_trials=[trial_result(3e6, 900)] * 3)
     assert "forwards less" not in "\n".join(level.evidence)

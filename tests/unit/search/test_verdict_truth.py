@@ -96,7 +96,7 @@ def test_an_nf_that_drops_itself_is_no_want_of_cpu() -> None:
     found = verdict(CSC22, model="sharp", limited_by="nf-1-2", drops_inside=True)
     assert found.kinds == (NF,)
     assert "were received at csn1x2i1 and not sent at csn1x2i2" in found.evidence[0]
-    assert "not for want of CPU" in found.evidence[1]
+    assert "not for lack of CPU" in found.evidence[1]
 
 
 def test_a_thread_that_is_moved_while_it_is_measured_is_noticed() -> None:

@@ -118,7 +118,7 @@ def parts_with(features: object, tracer: object) -> Parts:
 
 @pytest.mark.parametrize(
     ("fails", "said"),
-    [("start", "nothing was traced: there is no reader"), ("stop", "what was traced is lost: the reader has died")],
+    [("start", "nothing was traced: there is no reader"), ("stop", "trace lost: the reader has died")],
 )
 def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None:
     features, tracer = Watching((SERIES,), lambda _: None), Watching((GRAPH,), lambda _: None, fails)

@@ -105,7 +105,7 @@ if (document.getElementById("compare-data")) {
   const HOW = {
     runs: "Means of several runs, by Welch.",
     "one run against several": "One run against several: it is taken to vary as they do.",
-    "spread over cells": "One run on both sides: how differently the cells of the matrix changed tells how runs vary.",
+    "spread over cells": "One run on both sides: the noise is estimated from the spread of changes over the matrix.",
   };
   function how(change) {
     if (change.method === "bounds") return "One run on both sides: their bounds are all there is; how runs vary is not known.";
@@ -202,7 +202,7 @@ if (document.getElementById("compare-data")) {
       if (differences.length) said.append(csit.make("p", { class: "warn bad" },
         csit.make("b", {}, state.insist ? "Compared all the same, though they do not mean the same: " : "Not compared, because they do not mean the same: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
       const bounds = one.changes.some((change) => change.method === "bounds");
-      if (bounds) said.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that lie apart did differ, and nothing tells how much runs of one system differ. Compare several runs to know more."));
+      if (bounds) said.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that do not overlap differ, but the noise between runs is unknown. Compare several runs to know more."));
     });
   }
 

@@ -64,7 +64,7 @@ class CellRun:
     worst_pps: float
     """Rate of the worst instance, as twice its worse direction."""
     worst_of: str
-    """Who that is: `instance 3 reverse`; `mean of all instances` where counts by instance are missing."""
+    """The worst instance: `instance 3 reverse`; `mean of all instances` without counts by instance."""
     load_pps: float
     """At which this was seen."""
     points: tuple[LatencyPoint, ...]

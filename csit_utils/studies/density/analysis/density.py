@@ -43,7 +43,7 @@ class CellState(StrEnum):
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """One cell. Several runs of it are averaged, and `spread_pps` tells how far they differ."""
+    """One cell. Several runs are averaged; `spread_pps` is their standard deviation."""
 
     state: CellState
     value_pps: float | None = None
@@ -52,7 +52,7 @@ class MatrixCell:
     spread_pps: float | None = None
     """Sample standard deviation of several runs."""
     noise_pps: float = 0.0
-    """Standard error of a mean of trials (MRR); bounds of a search tell their own."""
+    """Standard error of a mean of trials (MRR); 0 for a search, which has bounds."""
     runs: tuple[TestRow, ...] = ()
     relative: float | None = None
     """Share of the throughput of the 1x1 cell."""

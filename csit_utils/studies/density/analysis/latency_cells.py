@@ -52,7 +52,7 @@ class LatencyFigure:
     """Of the worst one, or of the one that makes it unknown."""
     load_pps: float
     samples: int | None
-    """The fewest that any of them has; None where somebody else's result does not tell."""
+    """Fewest samples of any of them; None if unknown."""
     unknown: Unknown | None = None
     reason: str = ""
 

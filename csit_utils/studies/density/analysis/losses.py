@@ -1,4 +1,4 @@
-"""Who loses the packets, over the density matrix: shares of losses by owner, and the time of its data threads."""
+"""Losses over the density matrix: shares by owner, and busy time of its data threads."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ _NF = re.compile(r"nf-\d+-(\d+)")
 
 
 class _Thread(Protocol):
-    """What a thread's time is told by, of a record or of a row."""
+    """CPU time of a thread, in a record or a row."""
 
     @property
     def cpu(self) -> int: ...

@@ -38,7 +38,7 @@ class StudiedInterference:
     plots: tuple[Figure, ...]
     lines: tuple[MeansRow, ...]
     together: tuple[tuple[str, str, str], ...]
-    """Companies of three and more: target, company, normalized throughput."""
+    """Three and more co-located NFs: target, co-located NFs, normalized throughput."""
 
     @property
     def figures(self) -> tuple[Figure, ...]:

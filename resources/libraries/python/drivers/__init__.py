@@ -1,1 +1,1 @@
-"""Who does it: one file per product; product words stay inside."""
+"""Drivers, a package per product; product words stay inside."""

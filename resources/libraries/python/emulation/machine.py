@@ -116,7 +116,7 @@ class EmulatedMachine:
         )
 
     def isolated(self) -> str:
-        """CPUs that the kernel is told to leave alone."""
+        """Isolated CPUs."""
         return ",".join(
             f"{self._cpu(node, self.system_cores, 0)}-{self._cpu(node, self.cores, 0) - 1}"
             for node in range(len(self.numa))

@@ -72,7 +72,7 @@ class Tell(Protocol):
     """Is given what is waited for, the seconds since, and those that it may take."""
 
     def __call__(self, what: str, since_s: float, within_s: float) -> None:
-        """Tell it."""
+        """Report progress."""
 
 
 def state_folder() -> Path:

@@ -33,7 +33,7 @@ class Jump(Frozen):
 
 
 class Access(Frozen):
-    """A node's SSH server, and who we are there. What is not said is as in the user's SSH configuration."""
+    """SSH server of a node, with user and credentials. Missing values are those of the user's SSH configuration."""
 
     host: Annotated[str, Field(min_length=1)]
     port: Port = 22

@@ -73,7 +73,7 @@ class Processed:
     packets: int
     """Forwarded by a router, looked at by a monitor, sent on by a proxy: what it is there for, both ways."""
     dropped: int | None = None
-    """Packets that reached it and that it had no time for; None where it cannot tell."""
+    """Packets that it received but had no time to process; None if unknown."""
 
     def __sub__(self, earlier: "Processed") -> "Processed":
         """What was done since `earlier`."""
@@ -84,7 +84,7 @@ class Processed:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a network function used for a time; None where nobody can tell."""
+    """Resources that a network function used over a time; None if unknown."""
 
     cpu_s: float | None = None
     """CPU time of its processes and of the kernel's threads that work for it."""

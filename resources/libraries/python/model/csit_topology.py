@@ -1,7 +1,7 @@
 """FD.io CSIT's own topology files: from their form to that of this project.
 
 What such a file does not say gets the defaults of CSIT's density tests: TRex, VPP as vSwitch and in every NF (of a VSC
-in the virtual machine), one pair of cables that all instances share, told apart by MAC address. Keys of this project
+in the virtual machine), one pair of cables that all instances share, separated by MAC address. Keys of this project
 may stand beside CSIT's in the same file, at the top or in a node, and change that; CSIT passes over them.
 """
 

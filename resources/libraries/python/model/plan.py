@@ -236,7 +236,7 @@ class Path(Frozen):
 
 
 class Plan(Frozen):
-    """All that a deployment needs to know. Derived by `planning`, read by everybody else."""
+    """All data of a deployment, derived by `planning` and read everywhere else."""
 
     testbed: str
     cell: Cell

@@ -76,7 +76,7 @@ class Verdict(Frozen):
     """The same with its kind and the numbers it is about; empty in records before this key."""
 
     def of(self, number: str) -> tuple[VerdictKind, ...]:
-        """Kinds that are about one number, most important first, never empty. Old records do not tell them apart."""
+        """Return the kinds of one figure, most important first, never empty. Old records share them."""
         if not self.findings:
             return self.kinds
         found = {finding.kind for finding in self.findings if finding.about(number)}

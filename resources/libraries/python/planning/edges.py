@@ -6,7 +6,7 @@ discriminator says what keeps instances apart on it:
 - link: every instance has cables of its own;
 - vlan: instances share cables, and each has a VLAN: ports of its own on both ends, with the same NIC behind them.
   Some drivers tag frames themselves; elsewhere these ports are VLAN devices of the kernel on a trunk;
-- mac: instances share cables and the ports at their ends; frames are told apart by destination MAC address.
+- mac: instances share cables and the ports at their ends; frames are separated by destination MAC address.
 """
 
 from dataclasses import dataclass

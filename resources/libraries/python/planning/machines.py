@@ -76,7 +76,7 @@ def place(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> C
             )
         except PlanError as error:
             if number == 1:
-                raise  # not from itself: who follows the causes would never come to an end
+                raise  # an error that is its own cause would be an endless chain
             raise PlanError(f"{name}: {error}") from error
     first, others = maps[0], dict(zip(list(topology.duts)[1:], maps[1:], strict=True))
     if topology.world is World.LAB:

@@ -1,4 +1,4 @@
-"""Where those stay who watch a system under test. Pure."""
+"""CPU for sampler and tracer of a system under test. Pure."""
 
 from collections.abc import Iterable
 

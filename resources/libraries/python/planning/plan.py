@@ -78,7 +78,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     if cell.service_type is ServiceType.VSC and dut.vms is None:
         return f"testbed {name} has no driver for VMs"
     if not cell.nf_nodes and cell.service_type.is_pipeline and not switch.patches_segments:
-        return f"testbed {name} has a vSwitch that shares memory with NFs, and no cable without an NF is like that"
+        return f"testbed {name} has a vSwitch that shares memory with NFs, so it cannot have a cable without an NF"
     for kind in cell.asked_kinds():
         if dut.kind_of(cell.service_type, kind) is None or _is_vsc(cell):
             has = dut.guests if cell.service_type is ServiceType.VSC else dut.containers
@@ -90,7 +90,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
         kind = dut.kind_of(cell.service_type, cell.kind_of(node))
         if kind is not None and not kind.driver.shareable:
             can = ", ".join(name for name, driver in driver_registry.functions().items() if driver.shareable)
-            return f"an NF of kind {kind} (node {node}) cannot be shared by instances: it has two interfaces; {can} can"
+            return f"an NF of kind {kind} (node {node}) has two interfaces and cannot be shared by instances; {can} can"
     return None
 
 

@@ -56,7 +56,7 @@ class Balance:
     sibling_nfs: int
     """Physical cores on which data threads of different NFs are siblings."""
     sibling_data: int
-    """Physical cores on which both siblings are data threads, whoever they are of."""
+    """Physical cores on which both siblings are data threads of any owner."""
     least_threads: int
     """Data threads on the logical CPU that has the fewest, of those that have any; the generator's not counted."""
     most_threads: int
@@ -126,7 +126,7 @@ def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQu
     }
     siblings = [[by_cpu[cpu] for cpu in core if cpu in by_cpu] for core in cores.physical]
     busy = [owners for owners in siblings if len(owners) > 1]
-    # Where threads take turns on a logical CPU, being siblings is the lesser matter and is not told.
+    # If threads share a logical CPU, sharing a core matters less and is not reported.
     apart = [] if cores.oversubscribed else busy
     load = [len(owners) for owners in by_cpu.values()]
     return Balance(

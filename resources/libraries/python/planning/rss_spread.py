@@ -46,7 +46,7 @@ class EdgePort:
             why = "the kernel drives the port" if self.most is None else f"the NIC has no more than {self.most}"
             yield (
                 f"{self.name}: {count} receive queue{'s'[: count > 1]} for {self.threads} data threads of "
-                f"{self.owner}, because {why}: what comes in there is received by {count} of them"
+                f"{self.owner}, because {why}: only {count} of them receive"
             )
         if self.hashes < count:
             yield (

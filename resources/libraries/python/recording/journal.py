@@ -239,7 +239,7 @@ def read(path: Path) -> Iterator[Entry | Damage]:
                 event = _event(raw, path, line + 1)
                 if event is None:
                     line += 1
-                    yield Damage(line, f"{path}: line {line} is torn, its writing was cut short")
+                    yield Damage(line, f"{path}: line {line} is incomplete, its writing was interrupted")
                     continue
                 if event.line != line + 1:
                     yield Damage(event.line - 1, f"{path}: after line {line} comes line {event.line}")
@@ -260,6 +260,4 @@ def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"{path}: line {number} is not of a journal that this version reads: {where}: {first['msg']}"
-        ) from error
+        raise ConfigError(f"{path}: line {number} is not supported by this version: {where}: {first['msg']}") from error

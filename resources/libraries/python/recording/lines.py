@@ -41,7 +41,7 @@ class Lines:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(descriptor)
-            raise CsitError(f"{self._path}: the run that writes this journal is still going on") from error
+            raise CsitError(f"{self._path}: the run of this journal is still active") from error
         self._descriptor = descriptor
         if not self._ends_a_line():
             self._write(b"\n")  # a torn line stays where it is, alone

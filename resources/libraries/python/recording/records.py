@@ -39,7 +39,7 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
     """Read the JSON of a record of any study and version, whole or with packed keys.
 
     Returns:
-        The record, and its digest where the JSON tells it: that of a record's first form, wherever it is written.
+        The record, and its digest if the JSON has it: that of the record as first written.
 
     Raises:
         NotARecord: It is none, or one that this version cannot read.
@@ -57,9 +57,9 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
     except ValidationError as error:
         raise NotARecord(_reason(whole, error)) from error
     except NotUnpacked as error:
-        raise NotARecord(f"the record cannot be read: {error}") from error
+        raise NotARecord(f"the record is unreadable: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise NotARecord(f"the record is no valid JSON: {error}") from error
+        raise NotARecord(f"the record is not valid JSON: {error}") from error
     if digest is None and isinstance(record, DensityRecord):
         digest = hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
     return record, digest
@@ -107,18 +107,18 @@ def _study_in(text: str | bytes) -> str | None:
 
 def _unknown(data: object) -> str:
     if not isinstance(data, dict) or (version := data.get("schema_version")) is None:
-        return "this is no result record: it has no schema_version"
+        return "not a result record: schema_version is missing"
     study = data.get("study")
     if version == SCHEMA_VERSION and study not in RECORDS:
-        return f"this is a record of the study '{study}', which this version does not know"
-    return f"the record has schema version {version}, this version reads up to {SCHEMA_VERSION}"
+        return f"unknown study '{study}' of the record"
+    return f"schema version {version} of the record is not supported, only up to {SCHEMA_VERSION}"
 
 
 def _reason(text: str | bytes, error: ValidationError) -> str:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as json_error:
-        return f"the record is no valid JSON: {json_error}"
+        return f"the record is not valid JSON: {json_error}"
     if isinstance(data, dict) and data.get("study") and data.get("schema_version") != SCHEMA_VERSION:
         return _unknown(data)
     errors = error.errors(include_url=False)

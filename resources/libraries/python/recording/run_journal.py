@@ -106,7 +106,7 @@ class Past:
         """Take in one more event."""
         match event:
             case RunBegun():
-                raise ConfigError(f"{self.path}: there are two runs in this journal")
+                raise ConfigError(f"{self.path}: the journal has two runs")
             case RunResumed():
                 self._power_cycle(event.boot_id)
             case TestStarted():
@@ -237,8 +237,8 @@ class RunJournal:
         then = past.header.choices
         if then.topology_digest != choices.topology_digest:
             raise ConfigError(
-                f"suites of one run are on one testbed: {then.topology} for the first, {choices.topology} for this; "
-                "give each a run and a folder (-d) of its own"
+                f"suites of a run need the same testbed: {then.topology} for the first, {choices.topology} for this; "
+                "run each separately, with its own folder (-d)"
             )
         run = cls(Journal(past.path), past)
         run._held.enter_context(run._journal)
@@ -310,7 +310,7 @@ class RunJournal:
         if len(self._in_a_row) >= MOST_IN_A_ROW:
             sentence = (
                 f"{len(self._in_a_row)} cells in a row broke the system under test, the last one because "
-                f"{quarantined}: look at the machine, then resume the run"
+                f"{quarantined}: check the machine, then resume the run"
             )
             self.stopped(sentence, self._in_a_row)
             raise RunStopped(sentence)
@@ -396,12 +396,12 @@ def differences(before: RunBegun, choices: Choices, environment: Environment, wo
     then, now = before.environment, environment
     if world is not World.SIM and (then.cpu_model, then.cpus_online) != (now.cpu_model, now.cpus_online):
         raise ConfigError(
-            f"the run was begun on {then.cpu_model} with {then.cpus_online} CPUs and cannot be resumed on "
+            f"the run was started on {then.cpu_model} with {then.cpus_online} CPUs and cannot be resumed on "
             f"{now.cpu_model} with {now.cpus_online}"
         )
     old, new = _flat(then), _flat(now)
     return tuple(
-        f"{name} was {old.get(name)} when the run began and is {new.get(name)} now"
+        f"{name} was {old.get(name)} at the start of the run and is {new.get(name)} now"
         for name in dict.fromkeys([*old, *new])
         if old.get(name) != new.get(name)
     )
@@ -411,7 +411,7 @@ def _journal_of(folder: Path) -> Path:
     for file in (JOURNAL_FILE, EARLIER_JOURNAL_FILE):
         if (folder / file).is_file():
             return folder / file
-    raise ConfigError(f"{folder}: there is no run to resume, {JOURNAL_FILE} is missing")
+    raise ConfigError(f"{folder}: no run to resume, {JOURNAL_FILE} is missing")
 
 
 def _adopt_earlier_journal(folder: Path) -> None:
@@ -435,21 +435,20 @@ def _free_name(path: Path) -> Path:
 def _refuse_other_choices(then: Choices, now: Choices) -> None:
     if then.topology_digest != now.topology_digest:
         raise ConfigError(
-            f"the run was begun on {then.topology} as it was then and cannot be resumed with {now.topology}: "
-            "the testbed is not the same"
+            f"the run was started on {then.topology} and cannot be resumed on {now.topology}: the topology has changed"
         )
     for name in dict.fromkeys([*then.variables, *now.variables]):
         old, new = then.variables.get(name, ""), now.variables.get(name, "")
         if old != new:
-            raise ConfigError(f"the run was begun with {name} '{old}' and cannot be resumed with '{new}'")
+            raise ConfigError(f"the run was started with {name} '{old}' and cannot be resumed with '{new}'")
     for name, one, other in (("--include", then.include, now.include), ("--exclude", then.exclude, now.exclude)):
         if sorted(one) != sorted(other):
             raise ConfigError(
-                f"the run was begun with {name} {' '.join(one) or 'nothing'} and cannot be resumed with "
+                f"the run was started with {name} {' '.join(one) or 'nothing'} and cannot be resumed with "
                 f"{' '.join(other) or 'nothing'}"
             )
     if then.profile != now.profile:
-        raise ConfigError(f"the search profile '{now.profile.name}' has other settings than when the run began")
+        raise ConfigError(f"the search profile '{now.profile.name}' has other settings than at the start of the run")
 
 
 def _flat(environment: Environment) -> dict[str, str]:

@@ -48,5 +48,5 @@ class Reserve:
         if left < LEAST_BYTES:
             self.free()
             raise RunStopped(
-                f"{self._folder}: {left / 1e6:.1f} MB of space left for results; make space, then resume the run"
+                f"{self._folder}: {left / 1e6:.1f} MB of disk space left for results; free space, then resume the run"
             )

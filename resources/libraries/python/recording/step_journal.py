@@ -88,7 +88,9 @@ class StepJournal(Generic[Row]):
             try:
                 data: Any = json.loads(raw)
             except ValueError:  # a part of a JSON object is not JSON, and a part of a letter not text
-                self.remarks.append(f"{self.path}: line {number} is torn, its writing was cut short; its step is lost")
+                self.remarks.append(
+                    f"{self.path}: line {number} is incomplete, its writing was interrupted; its step is lost"
+                )
                 continue
             try:
                 if isinstance(data, dict) and "journal" in data:
@@ -100,7 +102,7 @@ class StepJournal(Generic[Row]):
                 first = error.errors(include_url=False)[0]
                 where = ".".join(map(str, first["loc"]))
                 raise ConfigError(
-                    f"{self.path}: line {number} is not of a {self._heading.journal} that this version reads: {where}: "
+                    f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: {where}: "
                     f"{first['msg']}"
                 ) from error
         return last

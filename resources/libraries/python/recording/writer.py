@@ -62,10 +62,10 @@ def check_folder(folder: Path, bytes_needed: int) -> None:
         probe.unlink()
         free = os.statvfs(folder)
     except OSError as error:
-        raise CsitError(f"{folder}: results cannot be written there: {error.strerror or error}") from error
+        raise CsitError(f"{folder}: cannot write results: {error.strerror or error}") from error
     space = free.f_bavail * free.f_frsize
     if space < bytes_needed:
-        raise CsitError(f"{folder}: {space / 1e6:.1f} MB of space for results, {bytes_needed / 1e6:.1f} MB needed")
+        raise CsitError(f"{folder}: {space / 1e6:.1f} MB of disk space for results, {bytes_needed / 1e6:.1f} MB needed")
 
 
 def _on_disk(path: Path, text: str) -> None:
@@ -76,7 +76,7 @@ def _on_disk(path: Path, text: str) -> None:
         with suppress(OSError):
             path.with_suffix(".part").unlink()
         raise RunStopped(
-            f"{path}: the result cannot be written: {error.strerror or error}; fix that, then resume the run"
+            f"{path}: cannot write the result: {error.strerror or error}; fix that, then resume the run"
         ) from error
 
 
@@ -93,7 +93,7 @@ def _validated(path: Path, written: Record) -> Path:
     try:
         read = type(written).model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
-        raise CsitError(f"{path}: what was written is no valid result: {error}") from error
+        raise CsitError(f"{path}: the written result is invalid: {error}") from error
     if read != written:
-        raise CsitError(f"{path}: what was read back differs from what was written")
+        raise CsitError(f"{path}: the result read back differs from the written one")
     return path

@@ -188,7 +188,7 @@ def _relevant(readings: Iterable[tuple[LoadEvidence, GoalReading]]) -> Bounds:
 
 
 def best_known(results: Iterable[TrialResult], goal: Goal) -> GoalResult:
-    """What trials tell about a goal when the search could not end by itself."""
+    """Return the result of a goal from the trials of a search that did not finish."""
     rows = gather(results, goal)
     proven = proven_bounds(rows, goal)
     complete = proven.narrow(goal)

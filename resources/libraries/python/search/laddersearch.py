@@ -50,7 +50,7 @@ class LadderSearch:
         return tuple(_goal_result(goal, self._session.trials, max_load_pps) for goal in self._goals)
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:  # noqa: ARG002 - loads above it count as well
-        """What the trials so far tell."""
+        """Return the result from the trials so far."""
         return tuple(best_known(self._session.trials, goal) for goal in self._goals)
 
 

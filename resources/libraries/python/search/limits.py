@@ -19,9 +19,9 @@ from resources.libraries.python.search.locate import AND, by_owner
 FULL = 0.9
 """Share of the time from which on a thread or CPU counts as busy all the time: the rest is waking and settling."""
 IDLE = 0.5
-"""Share of the time with work below which nobody lacks CPU."""
+"""Share of time with work below which no thread lacks CPU."""
 _ALONE = 0.8
-"""Share of its busy time in which a thread runs when nobody takes its CPU."""
+"""Share of its busy time in which a thread runs if no other thread takes its CPU."""
 _SECOND = 0.25
 """A second kind of owner with at least this share of the losses limits as well."""
 _MOST_LINES = 4
@@ -113,7 +113,7 @@ def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, fact
     if work := _work(owner, facts):
         yield f"{owner}'s data threads: {work}"
     if _polls(plan, owner, facts):
-        yield f"{owner}'s data threads poll: the time they run says nothing about their load"
+        yield f"{owner}'s data threads poll, so their CPU time does not show their load"
         return
     receivers = {port.interface: port.receiver for port in plan.ports(owner)}
     where = ((loss.last if loss.cause == "inside" else loss.next).partition(AND)[0] for loss in hops)
@@ -130,14 +130,14 @@ def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, fact
     name = f"{owner}'s data thread on CPU {cpu}{ports}"
     if wanted < IDLE:
         yield (
-            f"{name} had work for {percent(wanted)} of the time only: packets are lost there by a limit or in bursts, "
-            "not for want of CPU"
+            f"{name} had work for only {percent(wanted)} of the time: packets are lost there by a limit or in bursts, "
+            "not for lack of CPU"
         )
         yield from _others_at_their_limit(owner, everywhere)
     elif own < _ALONE * wanted:
         yield (
             f"{name} had work for {percent(wanted)} of the time and ran for {percent(own)}; the CPU had "
-            f"{_sharers(cpu, usage)}: the place of the loss does not tell who is slow there"
+            f"{_sharers(cpu, usage)}: the place of the loss does not show which of them is slow"
         )
     elif wanted >= FULL:
         yield f"{name} was busy for {percent(wanted)} of the time"
@@ -171,7 +171,7 @@ def _polls(plan: Plan, owner: str, facts: _Facts) -> bool:
 
 
 def _work(owner: str, facts: _Facts) -> str:
-    """What an owner's data threads did around the trial, where its driver tells: the vSwitch's, or an NF's by name."""
+    """Return the usage of an owner's data threads around the trial, if its driver reports it."""
     return (
         facts.get("vswitch", {}).get("work", "")
         if owner == _VSWITCH
@@ -205,7 +205,7 @@ def _sharers(cpu: int, usage: Usage) -> str:
         parts.append(f"{len(ordered) - _MOST_LINES} others {percent(sum(share for _, share in ordered[_MOST_LINES:]))}")
     foreign = _busy(usage, cpu) - sum(shares.values())
     if foreign >= 1 - FULL:
-        parts.append(f"what is no data thread {percent(foreign)}")
+        parts.append(f"other threads {percent(foreign)}")
     return ", ".join(parts)
 
 
@@ -222,7 +222,7 @@ def _others_at_their_limit(owner: str, usage: Usage) -> Iterable[str]:
 
 
 def _of_planned_cpus(plan: Plan, owner: str, usage: Usage) -> Iterable[str]:
-    """Where threads cannot be told apart, the CPUs that are planned for them."""
+    """The planned CPUs of threads that cannot be identified."""
     planned = {thread.cpu for thread in plan.cores.threads if (thread.owner, thread.role) == (owner, ThreadRole.DATA)}
     known = [row.cpu for row in usage.cpus if row.cpu in planned]
     if known:
@@ -230,5 +230,5 @@ def _of_planned_cpus(plan: Plan, owner: str, usage: Usage) -> Iterable[str]:
         share = min(1.0, _busy(usage, busiest))
         said = ""
         if share < IDLE:
-            said = ": packets are lost there by a limit or in bursts, not for want of CPU"
+            said = ": packets are lost there by a limit or in bursts, not for lack of CPU"
         yield f"CPU {busiest}, planned for {owner}, was busy for {percent(share)} of the time{said}"

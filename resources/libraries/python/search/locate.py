@@ -13,7 +13,7 @@ and did not send) or a link (it was sent and not received). What is missing in b
 Losses of neighbouring hops add up to the loss of the flow exactly, since each is a difference of the same counters.
 
 Where instances share ports, the counters there are sums over all of them. Losses before, at and behind such a port are
-found from sums of what the instances' own counters say, and told of all instances together, as instance 0.
+found from sums of the instances' own counters, and reported for all instances together, as instance 0.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -191,7 +191,7 @@ def _along(row: Sequence[_Reading], members: _Members, direction: Direction, *, 
         row: The path: that of an instance, or of several together.
         members: Whose path.
         direction: Of the path.
-        at_shared: Whether to tell of losses before, at and behind shared ports, or of all others.
+        at_shared: Return losses before, at and behind shared ports, or all others.
     """
     counted = [(index, reading.count) for index, reading in enumerate(row) if reading.count is not None]
     for (here, upto), (there, beyond) in pairwise(counted):
@@ -228,7 +228,7 @@ _Cause = tuple[int, Literal["queue", "inside", "link"], int]
 
 
 def _causes(row: Sequence[_Reading], here: int, there: int, missing: int) -> Iterator[_Cause]:
-    """Who is to be charged with packets that are missing between two hops."""
+    """Owner that is charged with packets missing between two hops."""
     last, following = row[here], row[there]
     if last.hop.counter == "tx":
         # A link, or an owner without counters behind it, which is then charged as a whole.

@@ -148,7 +148,7 @@ def profile(text: str) -> SearchProfile:
     text = present
     name, *settings = text.split(",")
     if name not in _PROFILES:
-        raise ConfigError(f"no search profile '{name}'; there are {', '.join(_PROFILES)}")
+        raise ConfigError(f"no search profile '{name}'; choose from {', '.join(_PROFILES)}")
     found = _PROFILES[name]
     for setting in settings:
         found = _with_setting(found, setting)
@@ -178,7 +178,7 @@ def _with_setting(found: SearchProfile, setting: str) -> SearchProfile:
         return _checked(found, setting, {**found.model_dump(), _OF_ALL[key]: value})
     if key not in _SETTINGS:
         known = ", ".join((*_SETTINGS, *_OF_ALL))
-        raise ConfigError(f"search {found.name}: unknown setting '{setting}'; there are {known}")
+        raise ConfigError(f"search {found.name}: unknown setting '{setting}'; choose from {known}")
     if key == "loss" and len(found.goals) > 1:
         raise ConfigError(f"search {found.name}: '{setting}' fits a profile with one goal, such as soak")
     goals = [{**goal.model_dump(), **dict.fromkeys(_SETTINGS[key], value)} for goal in found.goals]

@@ -29,7 +29,7 @@ class Session:
         measure: Runs one trial.
         clock: Seconds.
         limit_s: Time that all trials together may take.
-        report: Told of every trial.
+        report: Called with every trial.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Session:
         """Run a trial, again where the generator fell short of its load; the last attempt is charged.
 
         A charged trial counts what was not sent as lost, as FD.io CSIT does. So a search ends also where the generator
-        cannot offer a load; `from_generator` tells an upper bound that only charges have made.
+        cannot offer a load; `from_generator` marks an upper bound due to charges only.
 
         Returns:
             The result, and the seconds that it counts towards a duration sum.
@@ -91,8 +91,8 @@ class Session:
     def _once(self, trial: Trial, *, charge: bool) -> TrialResult:
         if self.trials and self.elapsed_s + trial.duration_s + self._overhead_s > self.limit_s:
             raise TimeUp(
-                f"the search was ended after {self.elapsed_s:.1f} s and {len(self.trials)} trials by its time limit of "
-                f"{self.limit_s:g} s"
+                f"the search was stopped after {self.elapsed_s:.1f} s and {len(self.trials)} trials by its "
+                f"time limit of {self.limit_s:g} s"
             )
         result = judged(self._measure(trial))
         if charge and result.generator_limited and result.sent:

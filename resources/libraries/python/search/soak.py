@@ -106,7 +106,7 @@ class Soak:
         return tuple(each.model_copy(update={"complete": True}) for each in self.known(max_load_pps))
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:
-        """What the series so far tell; never complete."""
+        """Return the incomplete result from the series so far."""
         series = [each for each in series_of(self._session.trials).values() if each.load_pps <= max_load_pps]
         upper_pps = min((each.load_pps for each in series if each.failed(self._goal)), default=None)
         below = [each for each in series if upper_pps is None or each.load_pps < upper_pps]

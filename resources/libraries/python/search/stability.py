@@ -28,7 +28,7 @@ def of_bounds(outcome: SearchOutcome) -> list[Finding]:
     if share is not None and outcome.ndr and outcome.pdr:
         line = (
             f"NDR is below {outcome.ndr.upper_pps:.0f} pps, {percent(share)} of PDR's lower bound of "
-            f"{outcome.pdr.lower_pps:.0f} pps: packets are lost now and then at loads far from the limit"
+            f"{outcome.pdr.lower_pps:.0f} pps: packets are lost occasionally at loads far below the limit"
         )
         findings.append(Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=("NDR", "PDR")))
     return findings

@@ -178,7 +178,7 @@ def _estimate_at_the_end(
         return []
     return [
         f"{profile.goals[0].name}: no trial lost a share of {estimate.loss_ratio:g} up to {max_load_pps:.0f} pps, the "
-        "highest load; the estimate says no more than that"
+        "highest load; the estimate is only a lower bound"
     ]
 
 
@@ -202,7 +202,7 @@ class _Runner(Protocol):
         """Search up to a highest load."""
 
     def known(self, max_load_pps: float) -> tuple[GoalResult, ...]:
-        """What the trials so far tell."""
+        """Return the result from the trials so far."""
 
 
 class _Plain:

@@ -106,7 +106,7 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
 
 
 def verdict_text(kinds: Mapping[str, Sequence[str]]) -> str:
-    """Verdicts of the numbers of a test in one line, told apart where they differ.
+    """Return the verdicts of the figures of a test in one line, separately where they differ.
 
     Args:
         kinds: By number: NDR, PDR, MRR.
@@ -174,7 +174,7 @@ def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
 
 def _collapse(mrr: ReceiveRate, orr: ReceiveRate) -> str:
     return (
-        f"MRR: {mrr.mean_pps:.0f} pps came back of {mrr.offered_pps:.0f} pps, and {orr.mean_pps:.0f} pps of only "
+        f"MRR: {mrr.mean_pps:.0f} pps received of {mrr.offered_pps:.0f} pps, and {orr.mean_pps:.0f} pps of only "
         f"{orr.offered_pps:.0f} pps: under more load the system forwards less, so MRR may be below NDR"
     )
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 MOST_UNSENT = 0.02
-"""Of all connections: above it the indicator would tell of the generator and not of the service."""
+"""Of all connections: above it the indicator would be that of the generator, not of the service."""
 REPLY_WITHIN_S = 2
 NAMESPACE_SETTINGS = {"ip_local_port_range": "1024 65000", "tcp_tw_reuse": "1"}
 """Each connection takes a port, which then rests for a minute: too many for the few that are usual."""

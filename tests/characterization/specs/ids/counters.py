@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells the counters of an IDS over TCP, a JSON object per connection; the IDS's own statistics are their source.
+"""Serves the counters of an IDS over TCP, a JSON object per connection; the IDS's own statistics are their source.
 
 The generator cannot read them otherwise: it is in another network namespace, or on another machine.
 

@@ -22,7 +22,7 @@ SENDERS = 4
 FLOWS = 8
 """Of each sender: engines share packets among their workers by flow."""
 LEAST_OFFERED = 0.95
-"""Of the asked rate: below it the indicator would tell of the generator and not of the IDS."""
+"""Of the asked rate: below it the indicator would be that of the generator, not of the IDS."""
 PAYLOADS = {True: b"malicious payload.", False: b"ordinary payload.."}
 """18 bytes each: 64 in all with the headers of Ethernet, IP and UDP, and the FCS."""
 NETWORK = "203.0.113"

@@ -22,7 +22,7 @@ from pathlib import Path
 
 SUBSCRIBERS = 1000
 LEAST_OFFERED = 0.95
-"""Of the asked rate: below it the indicator would tell of the generator and not of the service."""
+"""Of the asked rate: below it the indicator would be that of the generator, not of the service."""
 BEGUN_WITHIN_S = 10.0
 DRAINED_WITHIN_S = 2.0
 ANSWER_PORT = 5600

@@ -102,7 +102,7 @@ function_of_process = function(NfKind("process"))
 def test_a_program_tells_what_it_has_processed() -> None:
     assert processed("packets 12\ndropped 3\nother 4\n", "it") == Processed(12, 3)
     assert processed("packets 12\n", "it") == Processed(12, None)
-    with pytest.raises(CsitError, match="it told no counter `packets <number>`; it said last: packets many"):
+    with pytest.raises(CsitError, match="it printed no counter `packets <number>`; last output: packets many"):
         processed("packets many", "it")
     with pytest.raises(CsitError, match="said last: nothing"):
         processed("", "it")

@@ -34,7 +34,7 @@ def test_a_vnf_whose_cpu_quota_is_used_up_is_throttled_and_that_comes_first() ->
     found = said({"throttled_percent": 67, "waiting_percent": 90}, {"throttled_percent": 0, "waiting_percent": 2})
     assert found == [
         "nat is throttled: its CPU quota is used up 67 % of the time, 0 % alone",
-        "nat waits for a CPU that others have: 90 % of the time, 2 % alone",
+        "nat waits for a CPU used by others: 90 % of the time, 2 % alone",
     ]
 
 
@@ -83,7 +83,7 @@ def test_whether_an_unknown_number_of_cpus_is_used_up_is_not_said() -> None:
 
 def test_pages_that_are_read_again_are_told_as_missing_memory() -> None:
     assert said({"read_bytes_per_s": 5e7}, {"read_bytes_per_s": 2e3}) == [
-        "nat reads 50 MB/s from storage, 2 kB/s alone: memory does not hold what it works with"
+        "nat reads 50 MB/s from storage, 2 kB/s alone: memory is smaller than its working set"
     ]
 
 

@@ -79,9 +79,7 @@ def test_without_truth_cooks_distance_still_ranks_and_the_missing_truth_is_said(
     found = analyse(spec, runs)
     assert found.suspects[0].chain == FAULTY
     assert not found.suspects[0].deviations
-    assert found.notes == (
-        "not measured alone, so that chains with them have no ground truth: firewall, nat, monitor, ids",
-    )
+    assert found.notes == ("without a baseline, which chains with them need: firewall, nat, monitor, ids",)
 
 
 def test_without_truth_and_with_one_volume_nothing_is_judged_and_it_is_said() -> None:
@@ -109,7 +107,7 @@ def test_a_chain_without_peers_is_said_not_to_be_judged() -> None:
     pairs = [chain("a", "b"), chain("b", "a"), chain("a", "c")]
     runs = [run(each, volume, volume * (0.9 if each == pairs[2] else 1)) for each in pairs for volume in volumes]
     lonely = [run(chain("a", "b", "c"), volume, volume / 2) for volume in volumes]
-    assert "not judged, with nothing to compare them with: a > b > c" in analyse(spec, runs + lonely).notes
+    assert "not judged, for lack of comparable chains: a > b > c" in analyse(spec, runs + lonely).notes
 
 
 def test_vnfs_are_compared_in_all_chains_and_end_to_end_values_among_chains_of_one_length() -> None:

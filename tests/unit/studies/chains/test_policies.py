@@ -73,18 +73,18 @@ def test_following_binds_most_and_one_of_binds_least() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "column"),
     [
-        ("A > > B", "a name or '(' is expected here, not '>'", 5),
-        ("A > (B", "this bracket is not closed", 5),
+        ("A > > B", "expected a name or '(', not '>'", 5),
+        ("A > (B", "unmatched opening bracket", 5),
         ("A B", "an operator (> & |) is missing before 'B'", 3),
-        ("A > B)", "this bracket closes none", 6),
-        ("A >", "a name or '(' is expected here, not the end", 4),
-        ("", "a name or '(' is expected here, not the end", 1),
+        ("A > B)", "unmatched closing bracket", 6),
+        ("A >", "expected a name or '(', not the end", 4),
+        ("", "expected a name or '(', not the end", 1),
         ("A $ B", "'$' is neither a name, an operator (> & |) nor a bracket", 3),
-        ("A > Bb", "there is no VNF 'Bb'; did you mean 'B'?", 5),
-        ("A & nothing", "there is no VNF 'nothing'; there are A, B, C, D", 5),
+        ("A > Bb", "no VNF 'Bb'; did you mean 'B'?", 5),
+        ("A & nothing", "no VNF 'nothing'; choose from A, B, C, D", 5),
         ("A > (B | A)", "A on both sides of '>'", 5),
         ("A | A", "A on both sides of '|'", 5),
-        ("A\n> > B", "a name or '(' is expected here, not '>'", 5),
+        ("A\n> > B", "expected a name or '(', not '>'", 5),
     ],
 )
 def test_a_mistake_is_named_and_marked_with_a_caret(text: str, message: str, column: int) -> None:
@@ -97,7 +97,7 @@ def test_a_mistake_is_named_and_marked_with_a_caret(text: str, message: str, col
 def test_brackets_have_a_bottom() -> None:
     deep = "(" * MOST_BRACKETS + "A > B" + ")" * MOST_BRACKETS
     assert parse(deep, NAMES, "") == parse("A > B", NAMES, "")
-    assert f"more than {MOST_BRACKETS} brackets" in said(f"({deep})")
+    assert f"more than {MOST_BRACKETS} nested brackets" in said(f"({deep})")
     assert "brackets" in said("(" * 100_000)
 
 

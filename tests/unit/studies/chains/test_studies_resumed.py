@@ -175,7 +175,7 @@ def test_what_was_measured_by_another_plan_is_measured_again_with_the_reason(
     world = World()
     assert record(study(world, path)) == expected
     assert world.deployed == 1
-    assert [row.message for row in caplog.records if "is measured again: its plan differs" in row.message]
+    assert [row.message for row in caplog.records if "is measured again: its plan has changed" in row.message]
 
 
 def test_a_study_goes_on_at_the_load_that_it_began_with(tmp_path: Path) -> None:

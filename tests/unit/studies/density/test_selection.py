@@ -37,12 +37,12 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("cells", "1x", "cannot read the cells at '1x'"),
+        ("cells", "1x", "invalid cells at '1x'"),
         ("cells", "0x1", "count from 1"),
         ("cells", "3-1x1", "runs backwards"),
         ("cells", "", "no cells"),
         ("nf_sizes", "1.5c", "no NF size '1.5c'; there are 0.5c, 1c, 2c and so on to 256c"),
-        ("service_types", "CSX", "no service type 'CSX'; there are VSC, CSC, CSP"),
+        ("service_types", "CSX", "no service type 'CSX'; choose from VSC, CSC, CSP"),
         ("vswitch", "3", "no vSwitch size '3'"),
         ("frames", "63B", "no frame size '63B'"),
         ("frames", " ", "selects nothing"),
@@ -59,7 +59,7 @@ def test_what_cannot_be_read_is_told(option: str, value: str, expected: str) -> 
         ("1x1000000", "a cell of 1,000,000 NFs; at most 1,024 are possible"),
         ("1x1,33x32", "a cell of 1,056 NFs"),
         ("{1-1000}x{1}", "NFs in all cells together; at most 100,000 are possible"),
-        (f"{'z' * 5000}", r"characters\)'; write rows x columns"),
+        (f"{'z' * 5000}", r"characters\)'; expected rows x columns"),
     ],
 )
 def test_selections_that_cannot_be_planned_in_time_are_refused(cells: str, expected: str) -> None:

@@ -130,7 +130,7 @@ def test_three_at_once_are_what_the_simulation_says_and_not_what_pairs_predict()
     known = truth(spec("gateway", "proxy", together=3))
     for row in found.matrix:
         assert row.mean == pytest.approx(known[row.target, row.against], abs=0.06)
-    (note,) = (note for note in found.notes if note.startswith("the prediction from pairs is off by"))
+    (note,) = (note for note in found.notes if note.startswith("mean error of the prediction from pairs"))
     off = ColocatedThroughputs(found.matrix).prediction_error()
     assert off is not None and off > 0.03 and f"{off:.3f}" in note
 

@@ -79,7 +79,7 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
     found = analyse(spec_of("A", "B", together=3), rows)
     assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.6])
     assert found.network_shares == pytest.approx({2: 0.2, 3: 0.5})
-    assert "20 % of the degradation comes from network I/O (50 % with 3 together)" in matrix_in_words(found)
+    assert "20 % of the degradation comes from network I/O (50 % with 3 NFs)" in matrix_in_words(found)
 
 
 def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
@@ -90,8 +90,8 @@ def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_w
     found = analyse(spec_of("A", "B"), rows)
     assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
     assert found.notes[0] == (
-        "A does not count for the share of network I/O with 2 together: it carries 100 pps alone, and 50 pps are "
-        "guaranteed to each"
+        "A is excluded from the share of network I/O of 2 co-located NFs: it has 100 pps alone, and each is "
+        "guaranteed 50 pps"
     )
 
 
@@ -110,9 +110,9 @@ def test_one_more_is_placed_beside_those_that_are_there() -> None:
 @pytest.mark.parametrize(
     ("servers", "more", "message"),
     [
-        ([("gatway",)], (), "gatway: no network function of this study; it has gateway, monitor, proxy"),
-        ([("gateway", "monitor"), ("proxy",)], (), "all network functions of the study are on servers already"),
-        ([], (), "there is no server to put gateway, monitor, proxy on"),
+        ([("gatway",)], (), "gatway: not a network function of this study; choose from gateway, monitor, proxy"),
+        ([("gateway", "monitor"), ("proxy",)], (), "all network functions of the study are on servers"),
+        ([], (), "no server for gateway, monitor, proxy"),
     ],
 )
 def test_servers_that_make_no_sense_are_told(
@@ -152,7 +152,7 @@ def test_three_together_are_compared_with_the_prediction_from_pairs() -> None:
     beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in pairs.items()}
     beside["A", ("A", "B")] = 1 / (1 / pairs["A", "A"] + 1 / pairs["A", "B"] - 1) + 0.05
     found = analyse(spec_of("A", "B", together=3), measured({"A": 1e4, "B": 2e4}, beside))
-    assert found.notes == ("the prediction from pairs is off by 0.050 on average for three and more together",)
+    assert found.notes == ("mean error of the prediction from pairs for three and more co-located NFs: 0.050",)
 
 
 def test_a_stand_in_is_named() -> None:

@@ -69,7 +69,7 @@ def test_where_no_port_has_a_rate_the_network_carries_what_it_was_seen_to_carry(
     found = measured(simulated(None, network_part=truth), repetitions=6)
     assert found.network_share == pytest.approx(truth, abs=WITHIN)
     (note,) = (note for note in found.notes if "share of network I/O" in note)
-    assert note.startswith("gateway does not count for the share of network I/O with 2 together: it carries ")
+    assert note.startswith("gateway is excluded from the share of network I/O of 2 co-located NFs: it has ")
 
 
 def test_a_line_that_leaves_less_than_one_carries_alone_takes_it_out_of_the_share() -> None:
@@ -79,7 +79,7 @@ def test_a_line_that_leaves_less_than_one_carries_alone_takes_it_out_of_the_shar
     assert found.network_share == pytest.approx(0.4, abs=WITHIN)
     gateway = [row.mean for row in found.guaranteed if row.target == "gateway" and row.against == ("gateway",)]
     assert gateway == [pytest.approx(400 / 471, abs=0.03)], "it is in the matrix all the same"
-    assert [note for note in found.notes if "gateway does not count" in note and "400000 pps are guaranteed" in note]
+    assert [note for note in found.notes if "gateway is excluded" in note and "guaranteed 400000 pps" in note]
 
 
 def test_where_each_is_slower_alone_than_guaranteed_there_is_no_share() -> None:

@@ -107,7 +107,7 @@ def test_placing_all_names_each_server_and_the_worst_one() -> None:
 
 def test_equal_servers_are_one_choice() -> None:
     assert advise(ColocatedThroughputs(()), [(), ()], ["A"]).sentence == (
-        "put A on server 1: total capacity 1.00; all servers are alike"
+        "put A on server 1: total capacity 1.00; all servers are equal"
     )
 
 

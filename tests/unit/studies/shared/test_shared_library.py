@@ -66,7 +66,7 @@ def test_an_inner_suite_neither_opens_nor_closes_what_an_outer_one_has_open(open
         library.open_testbed()
     library.close_testbed()
     assert len(opened) == 1
-    with pytest.raises(CsitError, match="still going on"):
+    with pytest.raises(CsitError, match="still active"):
         OfTheFile().open_testbed()  # the journal is still held
     library.close_testbed()
     OfTheFile().open_testbed()

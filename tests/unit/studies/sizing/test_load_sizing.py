@@ -60,10 +60,10 @@ def test_scripts_are_found_beside_the_file_that_names_them(tmp_path: Path, monke
 def test_a_component_may_have_a_script_of_its_own(tmp_path: Path) -> None:
     text = DEPLOYMENT.replace('"short": "sp"', '"short": "sp", "install": "sprout.sh"')
     assert said(tmp_path, text) == (
-        f"/deployment.json: components.1.install: there is no script {tmp_path}/sprout.sh".replace(str(tmp_path), "")
+        f"/deployment.json: components.1.install: no script {tmp_path}/sprout.sh".replace(str(tmp_path), "")
     )
     (tmp_path / "sprout.sh").write_text("#!/bin/sh\n", encoding="utf-8")
-    assert "components.1.install: /sprout.sh is not executable; chmod +x mends that" in said(tmp_path, text)
+    assert "components.1.install: /sprout.sh is not executable; fix it by chmod +x" in said(tmp_path, text)
 
 
 SIZES = '"mode": "custom", "sizes": [%s]'
@@ -76,7 +76,7 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         ('"mode": "directed"', '"mode": "direct"', r":16: mode: .*'directed'"),
         ('"watch"', '"wach"', r":18: wach: unknown key; did you mean 'watch'\?"),
         ('"install": "install.sh",', "", r"install: is missing"),
-        ('"install.sh"', '"missing.sh"', r"^/deployment\.json: install: there is no script /missing\.sh"),
+        ('"install.sh"', '"missing.sh"', r"^/deployment\.json: install: no script /missing\.sh"),
         ('"vcpus": 1,', '"vcpus": "1",', r":9: flavors\.small\.vcpus: Input should be a valid number"),
         ('"vcpus": 1,', '"vcpus": NaN,', r"deployment\.json: no valid JSON: NaN is no number of JSON"),
         ('"vcpus": 1,', '"vcpus": 1, "vcpus": 2,', r":9: flavors\.small\.vcpus: is there twice, first on line 9"),
@@ -86,7 +86,7 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         (
             '"sp", "flavors": ["small"',
             '"sp", "flavors": ["tiny"',
-            r":5: components\.1\.flavors\.0: no flavor 'tiny'; there are small, medium, large",
+            r":5: components\.1\.flavors\.0: no flavor 'tiny'; choose from small, medium, large",
         ),
         (
             '"sp", "flavors": ["small", "medium"',
@@ -96,14 +96,14 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         (
             '"vcpus": 6',
             '"vcpus": 3.5',
-            r":4: components\.0\.flavors\.2: 'large' \(4 vCPUs, 8192 MB\) cannot fit: 3\.5 vCPUs are there",
+            r":4: components\.0\.flavors\.2: 'large' \(4 vCPUs, 8192 MB\) does not fit into the total of 3\.5 vCPUs",
         ),
-        ('"vcpus": 6', '"vcpus": 6, "memory_mb": 8000', r"'large' .* cannot fit: 8000 MB are there"),
+        ('"vcpus": 6', '"vcpus": 6, "memory_mb": 8000', r"'large' .* does not fit into the total of 8000 MB"),
         ('"vcpus": 6', '"vcpus": 6, "memory_mb": 8192', None),
         (
             '"vcpus": 6}',
             '"vcpus": 6}, "fixed_vcpus": 2.5',
-            r"'large' .* and 2\.5 for what is not sized cannot fit: 6 vCPU",
+            r"'large' .* and 2\.5 for what is not sized does not fit into the total of 6 vCPU",
         ),
         ('"vcpus": 6}', '"vcpus": 5}, "fixed_vcpus": 1', None),
         (
@@ -130,17 +130,17 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         (
             '"mode": "directed"',
             SIZES % '{"components": {"bono": {"flavor": "small"}}}',
-            r":16: sizes\.0\.components: says nothing of sprout, homestead",
+            r":16: sizes\.0\.components: has no value for sprout, homestead",
         ),
         (
             '"mode": "directed"',
             SIZES % '{"components": {"ralf": {"flavor": "small"}}}',
-            r":16: sizes\.0\.components\.ralf: no component 'ralf'; there are bono, sprout, homestead",
+            r":16: sizes\.0\.components\.ralf: no component 'ralf'; choose from bono, sprout, homestead",
         ),
         (
             '"mode": "directed"',
             SIZES % (ONE % ("small", "huge", "small")),
-            r":16: sizes\.0\.components\.sprout\.flavor: 'huge' is no flavor of sprout; it has small, medium, large",
+            r":16: sizes\.0\.components\.sprout\.flavor: 'huge' is not a flavor of sprout; choose from small,",
         ),
         (
             '"mode": "directed"',
@@ -187,12 +187,12 @@ def test_scaling_out_needs_something_to_scale(tmp_path: Path) -> None:
             "increase: 1000 is more than the range's 900: one load would be offered",
         ),
         ('"increase": 50', '"increase": 0.01', "increase: 0.01 makes 90000 loads; at most 10000"),
-        ('"below": 0.8', '"below": 0.95', "stop.below: 0.95 is above the threshold 0.9: sizes would end while"),
+        ('"below": 0.8', '"below": 0.95', "stop.below: 0.95 is above the threshold 0.9: sizes would stop while"),
         ('"repeat": 10', '"repeat": 0', "repeat: Input should be greater than or equal to 1"),
         ('"repeat": 10', '"repeat": 1.5', "repeat: Input should be a valid integer"),
         ('"unit"', '"workload": 1101, "unit"', "workload: 1101 calls/s is above the highest load, 1100"),
-        ("reg-dereg.sh", "none.sh", "/workload.json: generator: there is no script /none.sh"),
-        ("reg-dereg.sh", ".", "/workload.json: generator: there is no script "),
+        ("reg-dereg.sh", "none.sh", "/workload.json: generator: no script /none.sh"),
+        ("reg-dereg.sh", ".", "/workload.json: generator: no script "),
         ("{", "[", "no valid JSON"),
         (WORKLOAD, "3", "workload.json:1: an object is expected here, not "),
         ('"calls/s"', '"calls\x7f"', "workload.json: cannot be read: unacceptable character #x007f"),
@@ -245,8 +245,8 @@ def test_options_have_the_first_value_until_one_is_chosen(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"mode": "tap"}, "/deployment.json: options.mode: 'tap' is none of ids, ips"),
-        ({"calls": "c"}, "/workload.json: options.calls: 'c' is none of a, b"),
+        ({"mode": "tap"}, "/deployment.json: options.mode: 'tap' is not one of ids, ips"),
+        ({"calls": "c"}, "/workload.json: options.calls: 'c' is not one of a, b"),
         (
             {"speed": "9"},
             "unknown option 'speed'; /deployment.json and /workload.json have mode, workers, calls",
@@ -267,8 +267,8 @@ def test_what_is_no_option_or_no_value_of_one_is_told(tmp_path: Path, chosen: di
     [
         ({"mode": {"values": []}}, "options.mode.values: "),
         ({"mode": {"values": ["a b"]}}, "options.mode.values.0: "),
-        ({"mode": {"values": ["a"], "value": "b"}}, "options.mode.value: 'b' is none of a"),
-        ({"mode": {"values": ["a"], "needs": {"b": ["x"]}}}, "options.mode.needs: 'b' is none of a"),
+        ({"mode": {"values": ["a"], "value": "b"}}, "options.mode.value: 'b' is not one of a"),
+        ({"mode": {"values": ["a"], "needs": {"b": ["x"]}}}, "options.mode.needs: 'b' is not one of a"),
         ({"Mode": {"values": ["a"]}}, "options.Mode"),
     ],
 )

@@ -167,5 +167,5 @@ def test_a_load_that_is_carried_again_is_told() -> None:
         for load, mean in ((100, 100), (150, 90), (200, 190))
     )
     assert notes(IDS, LOAD, [one.model_copy(update={"offered": again})]) == (
-        "1s carries 200 calls/s above a load that it does not carry; they do not count.",
+        "1s carries 200 calls/s above one that it does not carry; these do not count.",
     )

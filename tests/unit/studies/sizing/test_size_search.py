@@ -135,7 +135,7 @@ def test_directed_search_ends_with_the_first_size_that_carries_the_workload() ->
     bench = Bench(service(resources={}), CARRIES)
     found = search(bench, workload(workload=700))
     assert (found.stopped, found.best) == ("workload reached", "bn1s-sp1m-hs1m")
-    assert found.steps[-1] == "Ended: bn1s-sp1m-hs1m carries 800 calls/s, and 700 are asked for."
+    assert found.steps[-1] == "Ended: bn1s-sp1m-hs1m carries 800 calls/s, 700 are required."
     assert "bn1s-sp1m-hs1m carries 700 calls/s with the fewest vCPUs of all measured, 5." in found.notes
     assert not bench.up
 

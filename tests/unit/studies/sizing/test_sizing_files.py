@@ -93,12 +93,12 @@ def test_a_file_that_is_no_journal_is_refused_and_two_do_not_write_one(tmp_path:
     path = tmp_path / "sizing.jsonl"
     path.write_text('{"journal": "density"}\n', encoding="utf-8")
     with (
-        pytest.raises(ConfigError, match="line 1 is not of a sizing that this version reads"),
+        pytest.raises(ConfigError, match="line 1 is not a sizing that this version supports"),
         SizingJournal(path, KEY),
     ):
         pass
     path.unlink()
-    with SizingJournal(path, KEY), pytest.raises(CsitError, match="still going on"), SizingJournal(path, KEY):
+    with SizingJournal(path, KEY), pytest.raises(CsitError, match="still active"), SizingJournal(path, KEY):
         pass
 
 

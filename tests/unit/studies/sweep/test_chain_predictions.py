@@ -148,7 +148,7 @@ def test_a_vnf_that_never_saturated_is_never_the_hungriest_and_a_note_says_so() 
     )
     assert found.points[0].predicted[Metric.THROUGHPUT] == pytest.approx(1.5)
     assert found.notes == (
-        "endless: where it or a VNF on its CPUs saturates is not known; it counts as never the hungriest",
+        "endless: where it or a VNF on its CPUs saturates is not known; it is assumed never to saturate first",
         WITHOUT_PATH,
     )
 

@@ -98,7 +98,7 @@ def test_all_flows_together_are_what_the_sender_must_reach() -> None:
 
 def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
     made = points(run(system(sender=lambda counted_pps: 0.9 * counted_pps), spec()))
-    assert made[0].flagged == "its interface saw 9000 pps and it counted 10000 pps"
+    assert made[0].flagged == "its interface saw 9000 pps, and it counted 10000 pps"
     assert made[0].sender_pps == pytest.approx(9000)
     unknown = points(run(system(sender=lambda _: None), spec()))
     assert all(point.flagged is None and point.sender_pps is None for point in unknown)

@@ -103,14 +103,14 @@ def test_a_csv_of_ones_own_needs_four_columns_only() -> None:
     [
         ("", "x.csv: a S_statistics CSV has the columns input_pps, output_pps, input_gbps, output_gbps; not here:"),
         (HEADS.replace("output_gbps", "throughput"), "not here: output_gbps"),
-        (HEADS + "\n", "x.csv: there is no point in it"),
+        (HEADS + "\n", "x.csv: no points"),
         (HEADS + "\n1,1,1,1,1\n", "x.csv, line 2: has 5 fields, but there are 6 columns"),
-        (HEADS + "\n1,1,1,1,much,1\n", "x.csv, line 2: input_gbps is 'much', which is no number"),
-        (HEADS + "\n1,1,1,1,1,1\n1,1,1,1,-1,1\n", "x.csv, line 3: input_gbps is -1; it is a number of 0 or more"),
+        (HEADS + "\n1,1,1,1,much,1\n", "x.csv, line 2: input_gbps is 'much', not a number"),
+        (HEADS + "\n1,1,1,1,1,1\n1,1,1,1,-1,1\n", "x.csv, line 3: input_gbps is -1; expected a number of 0 or more"),
         (HEADS + "\n1,1,1,1,nan,1\n", "x.csv, line 2: input_gbps is nan"),
         (HEADS + "\n1,1,,1,1,1\n", "x.csv, line 2: input_pps is empty"),
-        (HEADS + ",loss_percent\n1,1,1,1,1,1,101\n", "line 2: loss_percent is 101; it is a number from 0 to 100"),
-        (HEADS + ",input_pps\n1,1,1,1,1,1,1\n", "x.csv: there are two columns named input_pps"),
+        (HEADS + ",loss_percent\n1,1,1,1,1,1,101\n", "line 2: loss_percent is 101; expected a number from 0 to 100"),
+        (HEADS + ",input_pps\n1,1,1,1,1,1,1\n", "x.csv: two columns are named input_pps"),
     ],
 )  # fmt: skip
 def test_a_wrong_csv_gets_one_sentence(text: str, message: str) -> None:
@@ -151,5 +151,5 @@ def test_every_prediction_has_a_row_per_rate() -> None:
 
 
 def test_a_field_that_is_too_long_is_an_error_with_its_line() -> None:
-    with pytest.raises(ConfigError, match=r"^S\.csv, line 1: no CSV: field larger than field limit"):
+    with pytest.raises(ConfigError, match=r"^S\.csv, line 1: not CSV: field larger than field limit"):
         read_statistics("x" * 200_000, "S.csv")

@@ -181,7 +181,7 @@ def test_one_point_on_the_wrong_side_of_the_break_point_does_not_bend_the_functi
     assert delay is not None
     assert delay.sat is not None
     assert delay.sat.function == "linear"
-    assert any(note.startswith("delay at 1.5 Gbit/s is unlike all other points") for note in profile.notes)
+    assert any(note.startswith("delay at 1.5 Gbit/s is an outlier") for note in profile.notes)
 
 
 def test_a_sweep_knows_the_cpus_of_its_vnfs() -> None:

@@ -129,7 +129,7 @@ def test_a_generator_that_tells_nothing_is_told(cell: CellUnderTest) -> None:
 
 def test_a_service_that_forwards_nothing_has_no_capacity(cell: CellUnderTest) -> None:
     use(cell, Logging(arriving=0.0))
-    with pytest.raises(NoTraffic, match="no load from 1000 pps on came back: choose rates, or look at the service"):
+    with pytest.raises(NoTraffic, match="no load from 1000 pps was received: choose rates, or check the service"):
         Sampling(cell, B64, Protocol.IP, by_log=False).capacity_pps(flows=1)
 
 

@@ -125,7 +125,7 @@ def test_a_record_says_what_was_measured_before(tmp_path: Path) -> None:
     with SweepJournal(tmp_path / "sweep.jsonl", "a") as journal:
         remark = SweepMemory(journal).remark
     assert remark is not None
-    assert remark.startswith("3 loads were measured in a run that was cut short, from 20")
+    assert remark.startswith("3 loads were measured in an interrupted run from 20")
     assert SweepMemory().remark is None
 
 
@@ -133,7 +133,7 @@ def test_one_process_at_a_time_writes(tmp_path: Path) -> None:
     path = tmp_path / "sweep.jsonl"
     with (
         SweepJournal(path, "a"),
-        pytest.raises(CsitError, match="the run that writes this journal is still going on"),
+        pytest.raises(CsitError, match="the run of this journal is still active"),
         SweepJournal(path, "a"),
     ):
         pass
@@ -143,5 +143,5 @@ def test_what_is_no_journal_of_a_sweep_is_refused_with_its_line(tmp_path: Path) 
     path = tmp_path / "sweep.jsonl"
     run(path, Service(), digest="a")
     path.write_text(path.read_text("utf-8") + '{"line":"load","at":"now"}\n', "utf-8")
-    with pytest.raises(ConfigError, match=r"sweep.jsonl: line 8 is not of a sweep that this version reads"):
+    with pytest.raises(ConfigError, match=r"sweep.jsonl: line 8 is not a sweep that this version supports"):
         run(path, Service(), digest="a")

@@ -2,7 +2,7 @@
 
 A container of an NF has its own mount, UTS and control group namespaces and CPUs, and the network namespace of the
 plan. Its first process sleeps; the NF's programs enter it later, as with `exec` of an engine. Process ids are the
-machine's, so that its scheduler can be told about threads.
+machine's, so that threads can be scheduled from outside.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ class ConfinedFunctions:
         """Prepare.
 
         Args:
-            functions: Their programs enter the groups when they start, or are told by `HasProcesses`.
+            functions: Their programs enter the groups when they start, or are listed by `HasProcesses`.
             groups: Not made.
         """
         self._functions = functions
@@ -44,7 +44,7 @@ class ConfinedFunctions:
         return self._functions.counters()
 
     def processed(self) -> Mapping[str, Processed]:
-        """What those that can tell have done, by name of the NF."""
+        """Processed packets by name of the NF, where they report them."""
         return self._functions.processed() if isinstance(self._functions, Processing) else {}
 
     def throttling(self) -> Mapping[str, Throttling]:

@@ -41,7 +41,7 @@ class Several:
         return {name: count for part in self._parts for name, count in part.counters().items()}
 
     def processed(self) -> Mapping[str, Processed]:
-        """What they have done, by name of the NF: as they tell, and of all others the packets that they sent."""
+        """Processed packets by name of the NF: as they report, and of all others the packets sent."""
         found: dict[str, Processed] = {}
         for part in self._parts:
             found |= part.processed() if isinstance(part, Processing) else self._forwarded(part)

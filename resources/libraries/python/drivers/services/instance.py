@@ -43,13 +43,13 @@ class ServiceInstance:
         self._folder = self._machine.folder(f"instances/{self.name}")
         self.group.make(self._limits)
 
-    def run(self, what: str, script: Path, told: Mapping[str, str], within_s: float) -> str:
+    def run(self, what: str, script: Path, variables: Mapping[str, str], within_s: float) -> str:
         """Run a script in it; what it wrote on standard output.
 
         Args:
             what: For a person: `install script of edge-1`.
             script: Absolute path.
-            told: Variables of its environment; the instance's folder is added.
+            variables: Of its environment; the instance's folder is added.
             within_s: Deadline in seconds.
 
         Raises:
@@ -62,7 +62,7 @@ class ServiceInstance:
             script,
             namespace=name_of(self.name),
             doors=self.group.doors,
-            told={**told, "CSIT_FOLDER": str(self._folder)},
+            variables={**variables, "CSIT_FOLDER": str(self._folder)},
             folder=self._folder,
             within_s=within_s,
         )

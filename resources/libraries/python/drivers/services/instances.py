@@ -26,7 +26,7 @@ _GRACE_S = 3.0
 
 
 class Instances:
-    """A service without who loads it; what is said here is said in `roles.service.SizedService`."""
+    """A service without its load generator; see `roles.service.SizedService`."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Instances:
         }
         self._made: list[ServiceInstance] = []
         self._found: dict[str, str] = {}
-        """What the install scripts had to tell."""
+        """Output of the install scripts."""
         self._installed: list[ServiceInstance] = []
 
     def start(self) -> None:
@@ -135,7 +135,7 @@ class Instances:
         instance.run(f"remove script of {instance.name}", script, self._told(instance.name), _REMOVED_WITHIN_S)
 
     def _told(self, name: str) -> dict[str, str]:
-        """What the scripts of an instance are told."""
+        """Environment variables of the scripts of an instance."""
         component, _, number = name.rpartition("-")
         flavor = self._placement.flavors[name]
         return {

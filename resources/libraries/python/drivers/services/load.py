@@ -1,4 +1,4 @@
-"""Who offers the load: the user's generator script, in a namespace and a control group of its own."""
+"""The load generator: the user's script in its own namespace and control group."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from resources.libraries.python.testbed.roles.service import LoadReport
 
 
 class Load:
-    """Stands in a namespace that somebody else makes. Its group ends whatever the script leaves running."""
+    """Runs in an existing namespace. Its control group ends processes that the script leaves running."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Load:
     def offer(self, load: float) -> LoadReport:
         """Run the generator script once; see `roles.service.SizedService`."""
         workload = self._asked.workload
-        told = {
+        variables = {
             "CSIT_LOAD": f"{load:g}",
             "CSIT_DURATION_S": f"{workload.duration_s:g}",
             "CSIT_UNIT": workload.unit,
@@ -62,7 +62,7 @@ class Load:
         }
         within_s = workload.duration_s + workload.within_s
         try:
-            said = self._runner.run("generator script", self._asked.generator, told, within_s)
+            said = self._runner.run("generator script", self._asked.generator, variables, within_s)
         finally:
             end(self._runner.folders, 0)
         return scripts.answer(said, self._asked.generator)
@@ -95,7 +95,7 @@ class CabledLoad:
         return self._load.offer(load)
 
     def facts(self) -> Mapping[str, str]:
-        """Nothing: who asks for the load knows where it comes from."""
+        """None: the source of the load is known to the caller."""
         return {}
 
     def problems(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The network of who offers the load, on a machine that a cable joins with the service: a namespace with its port."""
+"""Network of the load generator on a machine that is cabled to the service: a namespace with its port."""
 
 from contextlib import closing
 
@@ -28,7 +28,7 @@ class LoadNetwork:
         """Prepare; nothing is made before `start`.
 
         Args:
-            cable: The port to the machine that has the instances, owned by who offers the load.
+            cable: The port to the machine of the instances, owned by the load generator.
             machine: The machine's lock, held.
         """
         self._machine = machine

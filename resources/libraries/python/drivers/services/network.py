@@ -1,6 +1,6 @@
-"""The network of a service: a bridge in a namespace of its own, and a namespace with one address for everybody else.
+"""The network of a service: a bridge in a namespace of its own, and a namespace with one address for other programs.
 
-Who offers the load is one more of them, or behind a cable that is a member of the bridge.
+The load generator is another namespace, or behind a cable that is a member of the bridge.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ def addresses(spec: DeploymentSpec, size: Size) -> dict[str, IPv4Address]:
 
 
 class ServiceNetwork:
-    """Namespaces of all instances, of the bridge, and of who offers the load where that is on this machine."""
+    """Namespaces of all instances, of the bridge, and of a load generator on this machine."""
 
     def __init__(self, instances: Mapping[str, IPv4Address], machine: MachineLock, cable: Port | None = None) -> None:
         """Prepare; nothing is made before `start`.
@@ -56,7 +56,7 @@ class ServiceNetwork:
         self._bridge: Namespace | None = None
         self._claimed = False
         self._index: dict[int, str] = {}
-        """Of the bridge's members, to who is behind them."""
+        """Owners by member of the bridge."""
 
     def start(self) -> None:
         """Make everything and bring it up.
@@ -127,7 +127,7 @@ class ServiceNetwork:
         self._cables.bring_up(bridge)
 
     def octets(self) -> dict[str, int]:
-        """Bytes that everybody has sent and received, L2; empty before `start`."""
+        """L2 bytes sent and received by owner; empty before `start`."""
         if self._bridge is None:
             return {}
         rows = self._bridge.netlink.dump(

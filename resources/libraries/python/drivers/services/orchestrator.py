@@ -76,7 +76,7 @@ class LocalOrchestrator:
 
 
 class LocalService:
-    """Fulfils `roles.service.SizedService`: instances, and who loads them, on one machine."""
+    """Implements `roles.service.SizedService`: instances and their load generator on one machine."""
 
     def __init__(self, instances: Instances, load: Load) -> None:
         """Prepare; nothing is made before `start`."""

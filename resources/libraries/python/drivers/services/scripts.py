@@ -1,4 +1,4 @@
-"""Scripts of users: what they are told, how they run inside an instance, what they answer."""
+"""Scripts of users: their environment, execution inside an instance, and output."""
 
 import json
 import math
@@ -30,10 +30,10 @@ _MOST_SECONDS = 100_000
 """Of a load: a day has fewer."""
 
 
-def environment(told: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a script: what it is told, and a search path that has programs of the system."""
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a script: its variables, and a search path with programs of the system."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    return {**kept, "PATH": f"{kept.get('PATH', '/usr/local/bin:/usr/bin:/bin')}:{_SYSTEM_PATH}", **told}
+    return {**kept, "PATH": f"{kept.get('PATH', '/usr/local/bin:/usr/bin:/bin')}:{_SYSTEM_PATH}", **variables}
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
     *,
     namespace: str,
     doors: Sequence[Path],
-    told: Mapping[str, str],
+    variables: Mapping[str, str],
     folder: Path,
     within_s: float,
 ) -> str:
@@ -56,7 +56,7 @@ def run(
         script: Absolute path; an executable file.
         namespace: Name of the namespace.
         doors: Files by which the groups are entered.
-        told: Variables of its environment.
+        variables: Of its environment.
         folder: Where it runs, private.
         within_s: Deadline in seconds.
 
@@ -77,7 +77,7 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                env=environment(told),
+                env=environment(variables),
                 cwd=folder,
                 # Out of the terminal's group: an interrupt goes to the run, which then ends the instances.
                 process_group=0,

@@ -1,4 +1,4 @@
-"""What scripts are told of the whole service."""
+"""Environment variables that describe the whole service to scripts."""
 
 from collections.abc import Mapping
 

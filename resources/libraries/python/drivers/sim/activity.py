@@ -76,7 +76,7 @@ class ActivityInterval:
         return int(self._system.clock.now() - self._begin_s)
 
     def did(self) -> Iterator[Did]:
-        """The vSwitch, then each NF; nobody before a second has gone by."""
+        """The vSwitch, then each NF; empty in the first second."""
         seconds, used_s = self.seconds, self._system.used_s()
         now = self._system.counters(frozenset(self._owners))
         for owner in self._owners if seconds else ():

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""Where virtual time begins: a date that nobody takes for a measurement's."""
+"""Start of virtual time: a date that cannot be mistaken for that of a measurement."""
 
 
 class VirtualClock:
-    """Seconds since virtual time began; goes on only when told to."""
+    """Virtual time in seconds, which advances only by `advance`."""
 
     def __init__(self) -> None:
         self._now_s = 0.0

@@ -13,7 +13,7 @@ and V as the most aggressive ones. All eight are met within 1.2 points. Eight fi
 constants: pressures are bounded (I 0.03 to 0.08, II and III up to 0.5), and single pairs that the paper does not print
 are not claimed. The other kinds are assumed, in the order of their types.
 
-With guaranteed network I/O a part of each loss is given back, `network_part` of the simulation, whatever the company:
+With guaranteed network I/O a part of each loss is given back, `network_part` of the simulation, for any co-located NFs:
 where all are limited, and their limits together are no more than the line carries. Beyond that nothing is guaranteed.
 """
 
@@ -73,9 +73,9 @@ def left_by(neighbours: Sequence[NfPlan], function: NfPlan, simulation: Simulati
     return 1 - lost * (1 - simulation.network_part if guaranteed else 1)
 
 
-def is_guaranteed(company: Sequence[NfPlan], line_pps: float) -> bool:
+def is_guaranteed(colocated: Sequence[NfPlan], line_pps: float) -> bool:
     """Whether each has its share of the line: all are limited, to no more than the line carries for all of them."""
-    limits = [each.limits.network_pps for each in company]
+    limits = [each.limits.network_pps for each in colocated]
     known = [limit_pps for limit_pps in limits if limit_pps is not None]
     return len(known) == len(limits) and sum(known) <= line_pps * (1 + _ROUNDING)
 

@@ -66,7 +66,7 @@ class SimOrchestrator:
         simulated: The truth.
         spec: The service.
         workload: What is offered to it.
-        time: Shared with whoever watches.
+        time: The clock, shared with the probes.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def plain(reply: bytes) -> str:
-    """The text of a reply, without the colours that some tables have whatever VPP was told."""
+    """The text of a reply, without the colours that some tables have in any case."""
     return _COLOUR.sub("", reply.decode(errors="replace")).replace("\r", "").strip("\n ")
 
 

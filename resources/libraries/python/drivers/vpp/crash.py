@@ -39,7 +39,7 @@ def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept
 def _newest(folder: Path, pattern: str, pid: int, started: float, uses_pid: str) -> Path | None:
     if "%p" not in pattern and uses_pid not in ("", "0"):
         pattern += ".%p"
-    # What else there may be in the name (program, signal, time) is not worth computing: pid and time tell enough.
+    # What else there may be in the name (program, signal, time) is not needed: pid and time identify it.
     where = folder / re.sub(r"%[^p%]", "*", pattern).replace("%p", str(pid)).replace("%%", "%")
     found = [path for path in where.parent.glob(where.name) if path.stat().st_mtime >= started]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)

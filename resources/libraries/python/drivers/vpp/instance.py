@@ -102,7 +102,7 @@ class VppInstance:
         """Configure it, each reply checked.
 
         Raises:
-            CsitError: A command was refused, or there is nobody to answer; the text says who.
+            CsitError: A command was refused, or VPP has exited; the text names it.
         """
         self._told(lambda: self._cli.do(commands))
 

@@ -27,7 +27,7 @@ def choose_pages(heap_mb: int, buffers: int, instances: int, free_2mb: int, free
         heap_mb: Main heap of each.
         buffers: Packet buffers of each.
         instances: How many.
-        free_2mb: Huge pages of 2 MB that nobody has taken.
+        free_2mb: Free huge pages of 2 MB.
         free_1gb: Free huge pages of 1 GB.
     """
     buffers_mb = pool_mb(0, buffers)

@@ -105,7 +105,7 @@ def memifs(text: str) -> dict[str, Shared]:
 
 
 def vhosts(text: str) -> dict[str, Shared]:
-    """Read `show vhost-user`: one is connected when the guest has told where its memory is."""
+    """Read `show vhost-user`: one is connected when the guest has shared its memory."""
     found: dict[str, Shared] = {}
     name = ""
     for line in text.splitlines():
@@ -202,7 +202,7 @@ class ErrorRow:
 
     @property
     def is_loss(self) -> bool:
-        """Whether it tells of packets that were lost: VPP counts some that were forwarded among its errors too."""
+        """Whether it counts lost packets: VPP counts some that were forwarded among its errors too."""
         return self.severity == "error" and not self.reason.endswith((" packets", " misses", " hits"))
 
 

@@ -144,7 +144,7 @@ class ChainStudyTest:
         """
         study = self.draft.chain_study
         if study is None or not self.spec.faults:
-            raise CsitError("there is no planted fault to be found: nothing was measured, or none is specified")
+            raise CsitError("no planted fault to find: nothing was measured, or no fault is specified")
         wanted = {chain: text for chain in self.chains if (text := planted(chain, self.spec))}
         failed = {run.chain: run.failed for run in study.runs if run.failed}
         first = [suspect.chain for suspect in study.suspects[: len(wanted)]]
@@ -192,7 +192,7 @@ class ChainStudyTest:
             return None  # the same error again when it is deployed
         if digest(plan) == kept.plan:
             return kept
-        _log.warning("%s is measured again: its plan differs from the one by which it was measured", chain.name)
+        _log.warning("%s is measured again: its plan has changed since it was measured", chain.name)
         return None
 
     def _measure(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> None:

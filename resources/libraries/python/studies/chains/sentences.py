@@ -49,7 +49,7 @@ def suspects_in_words(study: ChainStudy) -> Iterator[str]:
         if run.failed:
             failed.setdefault(run.failed, {})[run.chain.name] = None
     if not study.suspects:
-        yield "no chain stands out"
+        yield "no suspects"
     for rank, suspect in enumerate(study.suspects[:_MOST_SUSPECTS], 1):
         yield _suspect(rank, suspect)
         for reason in suspect.reasons[:_MOST_REASONS]:

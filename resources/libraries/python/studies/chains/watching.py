@@ -23,7 +23,7 @@ class WatchedChain:
     notes: list[str] = field(default_factory=list)
     """Why something could not be watched."""
     costs: tuple[StepCost, ...] = ()
-    """Of those who watch, where that is known."""
+    """Of sampler and tracer, if known."""
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def _ended(tracer: Tracer, watched: WatchedChain) -> tuple[StateGraph, ...] | No
     try:
         return tracer.stop()
     except CsitError as error:
-        watched.notes.append(f"what was traced is lost: {error}")
+        watched.notes.append(f"trace lost: {error}")
         return None
 
 

@@ -201,7 +201,7 @@ class DensityTest:
         """Measure the overload receive rate, unless it is at the load of the maximum one; return it in words."""
         asked, highest = self.draft.asked, self._highest_loads()
         if highest.search_pps >= highest.offered_pps:
-            return ("ORR is MRR: the load of a search is not lowered",)
+            return ("ORR equals MRR: the highest load of a search is not reduced",)
         self.draft.orr, self._orr_trials = measure_receive_rate(
             self.measure, asked.profile, asked.frame, highest.search_pps, "orr"
         )

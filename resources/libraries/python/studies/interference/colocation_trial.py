@@ -87,7 +87,7 @@ def met(
 
 
 def missing(cell: CellUnderTest) -> dict[str, str]:
-    """What could not be told of any network function of a cell that was measured, and why."""
+    """Quantities unknown for all network functions of a measured cell, with reasons."""
     costs = cell.deployment.parts.costs
     return dict(costs.facts()) if costs is not None else {}
 

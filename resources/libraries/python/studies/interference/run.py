@@ -180,7 +180,7 @@ class InterferenceTest:
         fastest_pps = max(carried.values())
         if not fastest_pps:
             raise NoTraffic(
-                f"no load of {frame.name} from {LEAST_PPS:.0f} pps on came back from any of {', '.join(carried)}"
+                f"no load of {frame.name} from {LEAST_PPS:.0f} pps was received from any of {', '.join(carried)}"
             )
         if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),), frame) is None:
             self._network_pps[frame.name] = self._network(carried, frame) / _WAYS
@@ -229,7 +229,7 @@ class InterferenceTest:
         """
         found: Interference | None = self.draft.interference
         if found is None:
-            raise CsitError("there is nothing to compare: no network function was measured")
+            raise CsitError("nothing to compare: no network function was measured")
         return found
 
     def enough(self) -> None:
@@ -269,7 +269,7 @@ class InterferenceTest:
         if same:
             return kept
         beside = _beside(turn)
-        _log.warning("%s%s is measured again: its plan differs from the one of its measurement", turn.target, beside)
+        _log.warning("%s%s is measured again: its plan has changed since it was measured", turn.target, beside)
         return None
 
     def _plan_digest(self, turn: Turn) -> str:
@@ -330,7 +330,9 @@ class InterferenceTest:
         except RunStopped:
             raise
         except (CsitError, OSError) as error:
-            self._notes.append(f"the network is taken to carry what {fastest} carries alone: {reason_of(error)}")
+            self._notes.append(
+                f"the capacity of the network is assumed to be that of {fastest} alone: {reason_of(error)}"
+            )
             together_pps = 0.0
         return max(carried[fastest], together_pps)
 

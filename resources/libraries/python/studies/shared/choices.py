@@ -63,7 +63,7 @@ def chosen_topology(lookup: Lookup) -> Topology:
     """
     path = lookup("TOPOLOGY")
     if not path:
-        raise ConfigError("no testbed is chosen; say for example -v TOPOLOGY:topologies/local.yaml")
+        raise ConfigError("no testbed chosen; for example: -v TOPOLOGY:topologies/local.yaml")
     return load_topology(Path(str(path)))
 
 
@@ -93,7 +93,7 @@ def specification_file(path: str) -> Path:
     for candidate in (Path(path), _SPECS / path):
         if candidate.is_file():
             return candidate.absolute()
-    raise ConfigError(f"{path}: there is no such specification, neither here nor in {_SPECS}")
+    raise ConfigError(f"{path}: no such specification, neither here nor in {_SPECS}")
 
 
 def resumed_folder(lookup: Lookup) -> Path | None:

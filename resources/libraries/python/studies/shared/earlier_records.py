@@ -17,7 +17,7 @@ def check_results(folder: Path) -> None:
         ConfigError: It does not.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such folder with earlier results")
+        raise ConfigError(f"{folder}: no such folder of earlier results")
 
 
 def earlier_records(folder: Path, kind: type[_Record]) -> list[_Record]:

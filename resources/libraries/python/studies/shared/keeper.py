@@ -84,7 +84,7 @@ class StudyKeeper:
         """
         self._resumed = resumed_folder(lookup)
         if self._resumed is not None and self._resumed.resolve() != folder.resolve() and not elsewhere:
-            raise CsitError(f"a run is resumed in its own folder; say -d {self._resumed}")
+            raise CsitError(f"a run is resumed in its own folder; use -d {self._resumed}")
         check_folder(folder, RESULT_SPACE_BYTES)
         self._folder = folder
 
@@ -320,7 +320,7 @@ class StudyKeeper:
                 return record_of(ended.result)
             return read_record(path.read_bytes())[0]
         except (OSError, ValidationError, NotARecord) as error:
-            logger.warn(f"{ended.test} is measured again: its record {path} cannot be read: {error}")
+            logger.warn(f"{ended.test} is measured again: its record {path} is unreadable: {error}")
             return None
 
     @property

@@ -71,7 +71,7 @@ class TestbedSession:
         with ExitStack() as steps:
             steps.callback(world.close)
             for line in clean_up(world, None):
-                logger.warn(f"{line} was still there and was removed by force")
+                logger.warn(f"{line} was left and has been removed by force")
 
     def opened(self) -> tuple[Topology, parts.Testbed, Environment]:
         """Return topology, world and fingerprint.

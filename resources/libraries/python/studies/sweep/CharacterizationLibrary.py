@@ -100,7 +100,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
             raise SkipExecution(str(error)) from error
         digest = service.digest()
         if once and digest in self._passed:
-            raise SkipExecution(f"{name} is measured already, by {self._passed[digest]}: its record is there")
+            raise SkipExecution(f"{name} has been measured by {self._passed[digest]}")
 
         def carried(record: SweepRecord) -> None:
             if self._profiles is not None:

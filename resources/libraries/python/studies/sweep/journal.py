@@ -73,8 +73,8 @@ class SweepMemory:
         if self._journal is None or self._journal.begun is None or not self._known:
             return None
         return (
-            f"{len(self._known)} loads were measured in a run that was cut short, from {self._journal.begun.at} on; "
-            "the others on a service that was deployed anew"
+            f"{len(self._known)} loads were measured in an interrupted run from {self._journal.begun.at} on; "
+            "the others after a new deployment"
         )
 
     def spec(self, find: Callable[[], SweepSpec]) -> SweepSpec:

@@ -167,7 +167,7 @@ def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, toleranc
     if abs(counted_pps - asked_pps) > tolerance * asked_pps:
         reasons.append(f"the generator offered {counted_pps:.0f} of {asked_pps:.0f} pps")
     if sender_pps is not None and abs(sender_pps - counted_pps) > tolerance * max(sender_pps, counted_pps):
-        reasons.append(f"its interface saw {sender_pps:.0f} pps and it counted {counted_pps:.0f} pps")
+        reasons.append(f"its interface saw {sender_pps:.0f} pps, and it counted {counted_pps:.0f} pps")
     return "; ".join([*reasons, *([measured.note] if reasons and measured.note else [])]) or None
 
 

@@ -51,8 +51,8 @@ class ProfileStore:
         if (name, frame) not in known:
             there = ", ".join(sorted(known_name for known_name, known_frame in known if known_frame == frame)) or "none"
             raise ConfigError(
-                f"there is no profile of '{name}' with {frame} frames on testbed {self._testbed} (there are: {there}); "
-                "measure it alone first, or name a folder with its results in PROFILES"
+                f"no profile of '{name}' with {frame} frames on testbed {self._testbed} (available: {there}); "
+                "measure it alone first, or set PROFILES to a folder with its results"
             )
         return known[name, frame]
 

@@ -184,7 +184,7 @@ class ServiceSweep:
             CsitError: There was no sweep of constant loads.
         """
         if self.draft.sweep is None or not self.draft.sweep.points:
-            raise CsitError("there is nothing to profile: no sweep of constant loads has been run")
+            raise CsitError("nothing to profile: no sweep of constant loads has been run")
         self.draft.profile = profile = profile_of_sweep(self.draft.sweep)
         return profile
 
@@ -203,7 +203,7 @@ class ServiceSweep:
         """
         found, plan = self.draft.sweep, self.draft.plan
         if found is None or plan is None or not found.points:
-            raise CsitError("there is nothing to predict: no sweep of constant loads has been run")
+            raise CsitError("nothing to predict: no sweep of constant loads has been run")
         if len(parts) != found.cell.nf_nodes:
             raise ConfigError(f"{len(parts)} parts for {found.cell.nf_nodes} network functions of {found.name}")
         measured = [profiles.profile(name, found.spec.frame.name) for name in parts]
@@ -239,7 +239,7 @@ class ServiceSweep:
         flagged = [point for point in found.points if point.flagged]
         if flagged:
             self.draft.warnings.append(
-                f"{len(flagged)} of {len(found.points)} loads were not those that were asked for, "
+                f"{len(flagged)} of {len(found.points)} loads were not offered as intended, "
                 f"the first at {flagged[0].rate_pps:.0f} pps: {flagged[0].flagged}"
             )
         dark = [vnf.name for vnf in found.vnfs if not any(vnf.name in sample.cpu for sample in found.samples)]

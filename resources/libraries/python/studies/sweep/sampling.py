@@ -62,7 +62,7 @@ class Sampling:
 
         found_pps = capacity(offer, self._cell.highest_loads().search_pps, _LEAST_PPS)
         if not found_pps:
-            raise NoTraffic(f"no load from {_LEAST_PPS:.0f} pps on came back: choose rates, or look at the service")
+            raise NoTraffic(f"no load from {_LEAST_PPS:.0f} pps was received: choose rates, or check the service")
         return found_pps / _WAYS / flows
 
     def _many_short(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:

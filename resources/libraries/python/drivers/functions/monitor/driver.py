@@ -71,7 +71,7 @@ class Monitors:
         """
         if lacks := tuple(missing(self._functions[0].kind, self._program)):
             raise Unsupported("; ".join(map(str, lacks)))
-        self._version = version_of(self._program.name, self._program.tells)
+        self._version = version_of(self._program.name, self._program.version_argument)
         for function in self._functions:
             argv = self._program.argv(_watched(function), self._prepared(function))
             self._companions.start(function.name, [path_of(argv[0]) or argv[0], *argv[1:]], prints=True)
@@ -158,8 +158,8 @@ class Monitors:
 def missing(kind: NfKind, program: MonitorProgram) -> Iterator[Problem]:
     """What this machine lacks for a monitor."""
     if path_of(program.name) is None:
-        mend = f"install it: apt-get install {program.package}"
-        yield Problem(f"{program.name} missing for NFs of kind {kind}", mend)
+        fix = f"install it: apt-get install {program.package}"
+        yield Problem(f"{program.name} missing for NFs of kind {kind}", fix)
 
 
 def _watched(function: NfPlan | TapPlan) -> str:
@@ -167,11 +167,11 @@ def _watched(function: NfPlan | TapPlan) -> str:
 
 
 def version_of(name: str, argument: str) -> str:
-    """A program's name with the version that it tells.
+    """Return a program's name with its version.
 
     Args:
         name: Of the program.
-        argument: With which it tells its version.
+        argument: Prints its version.
 
     Raises:
         CsitError: It cannot be run.
@@ -189,8 +189,8 @@ def version_of(name: str, argument: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise NotReady(f"the version of {name}", _READY_S, "still running") from error
     text = (done.stdout + done.stderr).decode(errors="replace")
-    told = re.search(rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
-    return f"{name} {told[1]}" if told else name
+    found = re.search(rf"\b{re.escape(name)}:? (?:version )?(V?\d\S*\b)", text, re.IGNORECASE)
+    return f"{name} {found[1]}" if found else name
 
 
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan]) -> Monitors:

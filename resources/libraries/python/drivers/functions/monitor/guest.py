@@ -25,7 +25,7 @@ def application(function: NfPlan | TapPlan, node: DutNode, _: int) -> Applicatio
     up = '[ "$(wc -l </proc/net/packet)" -gt 1 ]'
     return Application(
         program.does,
-        partial(version_of, program.name, program.tells),
+        partial(version_of, program.name, program.version_argument),
         argv=tuple(program.argv(watched, PLACE)),
         prints=program.control is None,
         files=program.files(watched, PLACE),

@@ -26,12 +26,12 @@ class MonitorProgram:
     """With each packet; for a person."""
     argv: Callable[[str, Path], list[str]]
     """The argument vector, for an interface and the folder that is the program's own."""
-    tells: str
-    """The argument with which it tells its version."""
+    version_argument: str
+    """Argument that prints its version."""
     files: Callable[[str, Path], Mapping[str, str]] = lambda *_: {}
     """What it reads from its folder: texts by name, for an interface and that folder."""
     control: str | None = None
-    """Name of a socket in its folder, where it counts by itself and tells there: its packet socket's counters are then
+    """Name of a socket in its folder, if it reports its own counters there: its packet socket's counters are then
     emptied by two."""
     settles_s: float = 0.0
     """Seconds after its packet socket is open during which it ignores packets."""

@@ -1,4 +1,4 @@
-"""What Suricata is told: one worker at one interface, rules that search each payload, and a socket to ask it. Pure."""
+"""Configuration of Suricata: one worker, rules that search each payload, and a command socket. Pure."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -24,7 +24,7 @@ def load(ruleset: str) -> None:
         CommandFailed: The kernel or nft refused it.
         NotReady: It does not end.
     """
-    _run("-f", "-", told=ruleset)
+    _run("-f", "-", script=ruleset)
 
 
 def counters() -> dict[str, int]:
@@ -69,13 +69,13 @@ def missing() -> Iterator[Problem]:
         )
 
 
-def _run(*words: str, told: str = "") -> str:
+def _run(*words: str, script: str = "") -> str:
     path = path_of(_PROGRAM)
     if path is None:
         raise Unsupported("; ".join(map(str, missing())))
     argv = (path, *words)
     try:
-        done = subprocess.run(argv, input=told, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
+        done = subprocess.run(argv, input=script, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
     except subprocess.TimeoutExpired as error:
         raise NotReady(" ".join(argv), _WITHIN_S, "still running") from error
     if done.returncode:

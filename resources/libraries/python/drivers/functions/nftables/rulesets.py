@@ -1,6 +1,6 @@
 """What the kernel does to packets that an NF forwards, in the language of `nft`: pure, from the plan.
 
-Each ruleset counts the packets that went through it, so that it can be told from one that packets pass by.
+Each ruleset counts its packets, which shows that packets do not bypass it.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ def nat() -> Ruleset:
     One to one, because packets of a flow may be of a protocol without ports, of which many senders cannot have one
     address. Without ports packets of both directions are between the same addresses, and the connection tracker would
     take those of one for answers to the other, which it does not translate. So such packets from the right have a zone
-    of their own, but for answers to translated ones. Where there are ports, the tracker tells what is an answer.
+    of their own, but for answers to translated ones. With ports, the connection tracker identifies answers.
     """
 
     def text(row: Sequence[NfPlan]) -> str:

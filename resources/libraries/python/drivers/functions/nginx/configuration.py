@@ -1,4 +1,4 @@
-"""What nginx is told as an NF: pure, from the plan."""
+"""Configuration of nginx as an NF, from the plan. Pure."""
 
 from ipaddress import IPv4Network
 

@@ -80,7 +80,7 @@ class NginxProxies:
     def _not_ready(self, function: NfPlan, wanted: Sequence[int]) -> str:
         there = self._fabric.run_inside(function.name, udp_ports)
         if lacking := [port for port in wanted if port not in there]:
-            return f"nobody listens on {lacking}"
+            return f"no listener on {lacking}"
         started = self._companions.adopt_children(function.name)
         workers = len(self._cores.cpus(function.name))
         return "" if started >= workers else f"{started} of {workers} workers are there"
@@ -95,7 +95,7 @@ class NginxProxies:
         """Datagrams that each sent on, and that came for it and were lost in its queue or had no session.
 
         Raises:
-            CsitError: The kernel does not tell.
+            CsitError: The kernel does not report it.
         """
         return {name: self._processed(name)[0] for name in self._owners}
 

@@ -1,4 +1,4 @@
-"""What the two ends of a tunnel are, and what each is told: pure."""
+"""The two ends of a tunnel and their configuration. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

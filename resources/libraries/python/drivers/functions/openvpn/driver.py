@@ -114,7 +114,7 @@ class OpenVpns:
     def _not_open(self, name: str, end: End) -> str:
         if end.device not in self._fabric.run_inside(name, _devices):
             return "there is no such device"
-        return "" if end.port in self._fabric.run_inside(name, udp_ports) else f"nobody has UDP port {end.port}"
+        return "" if end.port in self._fabric.run_inside(name, udp_ports) else f"UDP port {end.port} is not open"
 
     def _not_carrying(self, name: str) -> str:
         """A packet goes into each end at every look, until all those of one look have come out before the next."""

@@ -1,4 +1,4 @@
-"""What the ends of tunnels prove to each other who they are by: made for each start, and for nothing else."""
+"""Keys by which the ends of tunnels authenticate, made anew for each start."""
 
 import hashlib
 import ssl
@@ -24,7 +24,7 @@ class Identity:
     """SHA-256 of the certificate as `AA:BB:...`."""
 
     def forget(self) -> None:
-        """Remove the key. Whoever has read it keeps it."""
+        """Remove the key file; programs that have read it keep the key."""
         self.key.unlink(missing_ok=True)
 
 

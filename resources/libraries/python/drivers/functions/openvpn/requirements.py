@@ -31,8 +31,8 @@ def missing() -> Iterator[Problem]:
     try:
         os.close(os.open(_TUN, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        mend = "load the driver: modprobe tun; in a container: --device /dev/net/tun"
-        yield Problem(f"{_TUN} cannot be opened {_FOR} ({error.strerror})", mend)
+        fix = "load the driver: modprobe tun; in a container: --device /dev/net/tun"
+        yield Problem(f"{_TUN} cannot be opened {_FOR} ({error.strerror})", fix)
 
 
 def version(path: str) -> str:

@@ -65,10 +65,10 @@ class UserPrograms:
         return self._fabric.counters(self._functions)
 
     def processed(self) -> Mapping[str, Processed]:
-        """What those tell that have a command for it.
+        """Counters of programs that have a command for them.
 
         Raises:
-            CsitError: Such a command fails, or tells nothing.
+            CsitError: Such a command fails, or prints nothing.
         """
         rows = ((name, program) for name, program in self._programs.items() if program.stat)
         return {name: processed(self._run(name, program.stat), f"the program of {name}") for name, program in rows}

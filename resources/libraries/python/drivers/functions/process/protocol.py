@@ -1,4 +1,4 @@
-"""What a program of the user's own is told, and what it answers. Pure."""
+"""Arguments of a program of the user's own, and its answers. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,7 @@ def told(argv: Sequence[str], words: Mapping[str, str]) -> list[str]:
 
 
 def processed(said: str, what: str) -> Processed:
-    """The counters that a program tells: lines of `name value`, of which `packets` has to be there.
+    """The counters that a program prints: lines of `name value`, of which `packets` has to be there.
 
     Args:
         said: What its command for them printed.
@@ -40,4 +40,4 @@ def processed(said: str, what: str) -> Processed:
         return Processed(int(rows[_PACKETS]), None if dropped is None else int(dropped))
     except (KeyError, ValueError) as error:
         last = (said.strip().splitlines() or ["nothing"])[-1][:200]
-        raise CsitError(f"{what} told no counter `{_PACKETS} <number>`; it said last: {last}") from error
+        raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error

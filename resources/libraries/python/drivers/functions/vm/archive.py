@@ -23,12 +23,12 @@ class ArchiveEntry:
 
 
 def folder(path: str) -> ArchiveEntry:
-    """A folder that everybody may read."""
+    """A folder readable by all users."""
     return ArchiveEntry(path, stat.S_IFDIR | 0o755)
 
 
 def file(path: str, content: bytes, *, executable: bool = False) -> ArchiveEntry:
-    """A file that everybody may read."""
+    """A file readable by all users."""
     return ArchiveEntry(path, stat.S_IFREG | (0o755 if executable else 0o644), content)
 
 

@@ -9,7 +9,7 @@ CPU_MODEL = "qemu64"
 """Of guests in emulation. Measured: with `max` a Linux guest forwards 75 kpps, with this one 92 kpps."""
 
 _NO_OFFLOADS = ("csum", "gso", "guest_csum", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo")
-"""A frame stays the frame that was sent: nothing is merged, cut, or left for somebody else to sum up."""
+"""Frames are unchanged: no merging, segmentation, or checksum offload."""
 _RX_QUEUE_SIZE = 1024
 """Frames for which a guest has room; the most that QEMU takes. Its default of 256 is 2.6 ms at 100,000 packets/s."""
 _FIRST_SLOT = 0x10
@@ -104,7 +104,7 @@ def _nic(number: int, nic: GuestNic, *, kvm: bool) -> Sequence[str]:
     vhost = "" if nic.vhost is None else f",vhost=on,vhostfd={nic.vhost}"
     offloads = ",".join(f"{name}=off" for name in _NO_OFFLOADS)
     if nic.socket is not None:
-        # A vSwitch does not offer to tell the MTU; the guest's init sets it.
+        # A vSwitch does not negotiate the MTU; the guest's init sets it.
         ends = ["-chardev", f"socket,id=vhost{number},path={nic.socket}"]
         several = nic.queues > 1
         ends += ["-netdev", f"vhost-user,id=net{number},chardev=vhost{number}" + f",queues={nic.queues}" * several]

@@ -133,7 +133,7 @@ class VirtualMachines:
         return function.limits.memory_mib or self._inside.memory_mb(function.name)
 
     def _copied_by(self, choice: AcceleratorChoice, *, vhost: bool) -> str:
-        """Who copies packets between guest and host."""
+        """Threads that copy packets between guest and host."""
         if self._sockets:
             return "user: the vSwitch maps the guests' memory"
         return "on" if vhost else f"off: no {VHOST}" if choice.accelerator == "kvm" else "off: TCG"
@@ -188,7 +188,7 @@ class VirtualMachines:
                 lambda monitor: arguments(name, hardware, boot, words, monitor),
                 (*(descriptor for tap in taps for descriptor in tap.descriptors), *helpers),
                 vcpus,
-                # Whoever copies packets is on the NF's data cores: they are what an NF of this size may use.
+                # Threads that copy packets run on the NF's data cores, which bound an NF of this size.
                 data if emulator else main,
             )
         finally:
@@ -236,11 +236,11 @@ class VirtualMachines:
         }
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Counters by interface. A port that shares memory with the vSwitch has those that the guest tells, if any."""
+        """Counters by interface. A port that shares memory with the vSwitch has those of the guest, if any."""
         return {**self._inside.counters(), **self._fabric.counters(self._owners)}
 
     def processed(self) -> Mapping[str, Processed]:
-        """What guests have done, by name of the NF: as they tell, and of others the packets that they sent."""
+        """Processed packets by name of the NF: as guests report, and of others the packets sent."""
         sent, counters = dict.fromkeys(self._owners, 0), self.counters()
         for interface, row in counters.items():
             sent[self._ports[interface].owner] += row.tx_packets

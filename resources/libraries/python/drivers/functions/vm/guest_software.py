@@ -74,7 +74,7 @@ class Inside(Protocol):
 
 
 class Router:
-    """Fulfils `Inside`: the guest's kernel routes, told all by its command line. A vCPU for each data thread."""
+    """Implements `Inside`: the guest's kernel routes, configured by its command line. A vCPU per data thread."""
 
     waits = True
 
@@ -139,7 +139,7 @@ class Router:
         return port.queues
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """None: nobody outside of the guest knows them."""
+        """None: unknown outside of the guest."""
         return {}
 
     def processed(self) -> Mapping[str, Processed]:

@@ -23,7 +23,7 @@ from resources.libraries.python.model.base import Frozen
 _MODULES = ("virtio_pci", "virtio_net")
 """What a guest needs; where a kernel has them built in there is no file of that name."""
 _USER_SPACE_MODULES = ("virtio_pci", "virtio_console", "qemu_fw_cfg", "uio_pci_generic")
-"""What one needs whose network cards a program drives; it is told what to do over a port and files of QEMU's."""
+"""Contents of an image whose NICs a program drives; it is configured over a port and files of QEMU."""
 _APPLICATION_MODULES = (
     *("crc32c_generic", "virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg", "nf_tables", "nft_counter"),
     *("nft_objref", "nft_ct", "nft_chain_nat", "nft_nat"),

@@ -34,7 +34,7 @@ def render_init(modules: Sequence[str]) -> str:
 
 
 def command_line(function: NfPlan | TapPlan, mtu: int, vcpus: Sequence[Sequence[int]]) -> str:
-    """The kernel's command line of a guest: all that it is told.
+    """Return the kernel command line of a guest: its whole configuration.
 
     Args:
         function: Has addresses, routes and neighbours of both ports; a passive NF has one port without any.

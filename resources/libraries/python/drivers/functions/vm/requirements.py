@@ -15,7 +15,7 @@ _INSTALL = "as root: resources/tools/packages.sh vm"
 
 
 def missing() -> tuple[Problem, ...]:
-    """What is missing, with how to mend it. Touches nothing."""
+    """Yield missing requirements with fixes. Changes nothing."""
     return tuple(_missing())
 
 

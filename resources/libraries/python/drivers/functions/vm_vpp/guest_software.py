@@ -77,7 +77,7 @@ class VppInside:
         return vcpu_cpus(self._plan, name)
 
     def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
-        """The same for all: what VPP is to do, it is told later."""
+        """Equal for all guests: VPP is configured later."""
         del function, mtu
         return " ".join([*QUIET, f"hugepages={self._hugepages}"])
 

@@ -1,4 +1,4 @@
-"""The VPP in one guest: told what to do and asked over its command line, which a port of QEMU's brings out."""
+"""The VPP in one guest, controlled by its command line over a port of QEMU."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -11,7 +11,7 @@ class LossWatch:
 
     Nothing is guessed from a rate: a packet counts as lost when it had been sent at the look before and the counter
     of its flow has not gone that far. So what is said to be lost is lost, and a trial that is not ended early
-    is measured as if nobody had looked.
+    is measured as without the check.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class LossWatch:
             received: counters of the packets that came back, per flow.
             before: what they were before the trial.
             most_lost: how many may be lost; None: any number.
-            told_to_stop: whether somebody else wants the trial to end.
+            told_to_stop: Whether another worker has ended the trial.
         """
         self._received = received
         self._most_lost = most_lost
@@ -37,7 +37,7 @@ class LossWatch:
 
     @property
     def needed(self) -> bool:
-        """Whether anybody needs to look at all."""
+        """Whether any check is needed."""
         return self._most_lost is not None
 
     def ends_it(self, sent: Sequence[int]) -> bool:

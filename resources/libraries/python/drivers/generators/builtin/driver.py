@@ -67,7 +67,7 @@ class BuiltInGenerator:
             wait: Returns when the generator's ports pass packets.
 
         Raises:
-            Unsupported: Two flows come back at one port, whose counter cannot tell them apart.
+            Unsupported: Two flows come back at one port, whose counter cannot separate them.
         """
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
             raise Unsupported("the built-in generator needs a port pair of its own for every service instance")
@@ -193,7 +193,7 @@ class BuiltInGenerator:
         return self._udp_needed if trial.protocol is None else trial.protocol is Protocol.UDP
 
     def _reports(self, within_s: float) -> list[TrialReport]:
-        """The workers' reports; when one has ended its trial early, the others are told to do the same."""
+        """The workers' reports; when one has aborted its trial, the others are aborted too."""
         reports: dict[int, TrialReport] = {}
         deadline = time.monotonic() + within_s
         while waiting := [worker for worker in self._workers if worker.pid not in reports]:

@@ -18,7 +18,7 @@ LOAD_PROTOCOL = 61
 """IPv4 protocol of load frames: any host internal protocol, so that no stack looks further."""
 PROBE_PROTOCOL = UDP = 17
 PROBE_PORT = 49190
-"""UDP destination port that tells a probe frame."""
+"""UDP destination port of probe frames."""
 UDP_LOAD_PORT = 49191
 """UDP destination port of load frames, where they are datagrams."""
 FIRST_PORT, PORTS, PORT_FACTOR = 0x8000, 0x8000, 40503
@@ -132,7 +132,7 @@ def load_frames(
 
 
 class ProbeFrames:
-    """The probe frames of one flow: same path and sizes as the load, told apart by protocol and number."""
+    """The probe frames of one flow: same path and sizes as the load, distinguished by protocol and number."""
 
     def __init__(self, flow: FlowSpec, pattern: Sequence[int]) -> None:
         sources = np.arange(flow.sources)

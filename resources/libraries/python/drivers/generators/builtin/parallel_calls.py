@@ -33,7 +33,7 @@ def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 class Aside:
-    """Closes things while its owner goes on: closing takes 20 ms for which nobody needs to wait."""
+    """Closes things in the background: closing takes 20 ms."""
 
     def __init__(self) -> None:
         self._threads: list[Thread] = []

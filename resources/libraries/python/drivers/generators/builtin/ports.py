@@ -132,7 +132,7 @@ class FlowPorts:
         return settle(self._counters.received, None, quiet_s=self._lateness.quiet_s)[0]
 
     def _prepared(self, spec: TrialSpec) -> tuple[Sender, str | None]:
-        """Whoever sends this trial, ready to, and why it is not the one that sends as a rule."""
+        """Return the prepared sender of this trial, and why it is not the usual one."""
         fallback = None
         if self._xdp:
             try:

@@ -69,7 +69,7 @@ class WorkerProcess:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody has stopped it by a signal; one that has ended is not."""
+        """Whether it is stopped by a signal (not exited)."""
         return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
 
     @property

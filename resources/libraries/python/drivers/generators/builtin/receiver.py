@@ -106,6 +106,6 @@ class ProbeReceiver:
 
 
 def _tai_offset_ns() -> int:
-    """TAI minus UTC as this kernel knows it: whole seconds, 0 where nobody told it."""
+    """TAI minus UTC of this kernel in whole seconds, 0 if it is not set."""
     difference = time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)
     return round(difference / _SECOND_NS) * _SECOND_NS

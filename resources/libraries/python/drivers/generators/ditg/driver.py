@@ -49,7 +49,7 @@ class DitgGenerator:
             machine: The machine's lock, held.
 
         Raises:
-            Unsupported: Service instances share ports, whose counters could then not tell them apart; or there are
+            Unsupported: Service instances share ports, whose counters cannot separate them; or there are
                 too many flows.
         """
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
@@ -148,7 +148,7 @@ def _version() -> str:
     done = subprocess.run([SENDER, "-h"], capture_output=True, timeout=10, check=False)
     lines = [line for line in done.stdout.decode(errors="replace").splitlines() if "version" in line]
     if not lines:
-        raise CsitError(f"{SENDER} -h does not tell its version")
+        raise CsitError(f"{SENDER} -h prints no version")
     return f"D-ITG {lines[0].partition('version ')[2].strip()}"
 
 

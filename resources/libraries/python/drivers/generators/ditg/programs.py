@@ -151,7 +151,7 @@ class DitgPrograms:
         self._fabric.run_inside(GENERATOR, partial(daemon.start, self._cpu, self._machine))
 
     def _not_listening(self, port: int) -> str:
-        return "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "nobody listens"
+        return "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener"
 
     def _wait_written(self) -> None:
         """Wait until the logs do not grow any more."""

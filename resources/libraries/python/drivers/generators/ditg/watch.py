@@ -30,7 +30,7 @@ class Watch:
 
         Args:
             read: Gives the counters.
-            moving: Tells whether sending has begun.
+            moving: Returns whether sending has begun.
         """
         self._read = read
         self._moving = moving

@@ -14,7 +14,7 @@ _ETHERNET_BYTES = 18
 _HEADER_BYTES = {Protocol.UDP: 20 + 8, Protocol.TCP: 20 + 32}
 """IPv4 and what follows; TCP with its time stamps."""
 _OPTIONS_BYTES = 12
-"""TCP's time stamps: part of the segment size that TCP is told."""
+"""Size of TCP's time stamps, which the segment size includes."""
 _LEAST_PAYLOAD_BYTES = {Protocol.UDP: 16, Protocol.TCP: 76}
 """The kernel takes segment sizes from 88 bytes on."""
 _MOST_AT_ONCE_BYTES = 128 * 1024

@@ -45,7 +45,7 @@ class Iperf3Generator:
             machine: The machine's lock, held.
 
         Raises:
-            Unsupported: Service instances share ports, whose counters could then not tell them apart.
+            Unsupported: Service instances share ports, whose counters cannot separate them.
         """
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
             raise Unsupported("iperf3 needs a port pair of its own for every service instance")
@@ -105,7 +105,7 @@ class Iperf3Generator:
         return {"generator": self._version} if self._version else {}
 
     def problems(self) -> tuple[str, ...]:
-        """None: its programs last as long as a trial, which tells what is wrong with them."""
+        """None: its programs last as long as a trial, which reports their errors."""
         return ()
 
     def stop(self) -> None:

@@ -40,7 +40,7 @@ def report(text: str, warned: str = "") -> dict[str, Any]:
         warned: Its standard error, quoted if there is no report.
 
     Raises:
-        ValueError: It is none, or it tells of an error; the text says which.
+        ValueError: Not a report, or the report of an error.
     """
     try:
         found = json.loads(text)
@@ -70,7 +70,7 @@ def _udp_way(sender: Mapping[str, Any], receiver: Mapping[str, Any], way: str) -
 
 
 def tcp(client: Mapping[str, Any]) -> DirectionReport:
-    """The way forward of a run by TCP: the client is told at the end what the server received."""
+    """The forward direction of a run by TCP, at whose end the client gets the server's counts."""
     end = client["end"]
     return DirectionReport(
         sent=None,

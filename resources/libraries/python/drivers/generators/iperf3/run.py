@@ -117,7 +117,7 @@ class Runs:
             port = command.port(flow.instance)
             server.daemon.wait_for(
                 f"listening on port {port}",
-                lambda port=port: "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "nobody listens",  # type: ignore[misc]
+                lambda port=port: "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener",  # type: ignore[misc]
                 _READY_S,
             )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Probe frames of one flow, sent through a socket that tells when each left."""
+"""Probe frames of one flow, sent through a socket with transmit time stamps."""
 
 import errno
 import socket

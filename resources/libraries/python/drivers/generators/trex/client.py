@@ -34,7 +34,7 @@ class Client:
         Args:
             python: What it runs on.
             log: Where its output goes.
-            machine: Owns the process; None where nobody needs to.
+            machine: Owns the process; None: no owner.
             why: Says what is wrong with the server, empty where nothing is: then that is why there is no answer.
         """
         # Isolated: neither the environment nor this folder decides what it imports.

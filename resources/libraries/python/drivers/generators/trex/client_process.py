@@ -255,7 +255,7 @@ def _latency(group: int, row: "dict[str, Any]") -> "dict[str, Any]":
 
 def main() -> None:
     """Serve one driver."""
-    # Its own way of saying that the server is lost, which whoever runs in the background inherits as ignored.
+    # The client's signal for a lost server, which background processes inherit as ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     answers = os.fdopen(os.dup(1), "w")
     # The library may print: that is for the log.
@@ -277,7 +277,7 @@ def main() -> None:
         except KeyboardInterrupt:
             # The library interrupts this thread when it has lost the server.
             answer = {"error": "the connection to the server is lost"}
-        except Exception as error:  # a process boundary: the driver tells of it
+        except Exception as error:  # a process boundary: the driver reports it
             text = " ".join(str(error).split())
             answer = {"error": f"{type(error).__name__}: {text}"}
         answers.write(json.dumps(answer) + "\n")

@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.generators.trex.ports import TrexPort, T
 
 PROGRAM = "_t-rex-64"
 """What the installed script starts in the end. The script would look after drivers and kill routing daemons of other
-runs; NICs are bound before, and nothing here is anybody else's."""
+runs; NICs are bound before, and nothing is shared with other users."""
 PREFIX = "csit"
 """Of its files in hugetlbfs and of its folder below RUNTIME_DIRECTORY."""
 _SMALL_FRAME_BYTES = 1900

@@ -185,7 +185,7 @@ class TrexGenerator:
         return calibration.highest_loads(run, line.aggregate_pps if line else None)
 
     def facts(self) -> Mapping[str, str]:
-        """Versions, ports, cores, and how well latency can be told."""
+        """Versions, ports, cores, and the resolution of latency."""
         if self._opened is None:
             return {}
         return {
@@ -220,7 +220,7 @@ class TrexGenerator:
         return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
 
     def _clients_cpu(self) -> int:
-        """Where the client looks at counters without disturbing anybody: with the system's own threads."""
+        """CPU of the client: that of the system's own threads, where reading counters disturbs no data thread."""
         placement = self._placement
         mine = {placement.control, placement.receiving, *(cpu for row in placement.sending for cpu in row)}
         system = [thread for thread in self._plan.cores.threads if thread.owner == SYSTEM]

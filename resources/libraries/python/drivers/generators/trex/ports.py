@@ -19,7 +19,7 @@ class TrexPort:
     pci_address: str | None
     source_mac: str
     destination_mac: str
-    """Of the first flow that leaves here. Packets carry their own; with this one the server asks nobody for it."""
+    """Of the first flow that leaves here. Packets carry their own; with this one the server sends no ARP request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ _API = Path("trex", "stl", "api.py")
 
 
 def missing(settings: Trex) -> Iterator[Problem]:
-    """What this machine lacks, each with how to mend it."""
+    """Yield missing requirements, each with a fix."""
     directory = Path(settings.directory)
-    mend = "unpack a release from https://trex-tgn.cisco.com/trex/release there, or say where it is by trex.directory"
+    fix = "unpack a release from https://trex-tgn.cisco.com/trex/release there, or say where it is by trex.directory"
     for path in (directory / PROGRAM, directory.joinpath(*LIBRARY, _API)):
         if not path.is_file():
-            yield Problem(f"TRex is not at trex.directory {directory} (no {path})", mend)
+            yield Problem(f"TRex is not at trex.directory {directory} (no {path})", fix)
             return
     if interpreter(settings.python) is None:
         yield Problem(

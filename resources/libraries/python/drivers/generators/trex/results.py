@@ -67,7 +67,7 @@ def trial_result(
 
 
 def _offered_s(trial: Trial, report: Report, flows: Sequence[FlowCount], *, stretched: bool) -> float:
-    """How long the load was sent. The generator is never ahead of its schedule, whenever it was told to end."""
+    """How long the load was sent. The generator is never ahead of its schedule, even if it was stopped."""
     if not report.aborted and not stretched:
         return trial.duration_s
     due_s = sum(flow.sent for flow in flows) / trial.load_pps if trial.load_pps > 0 else 0.0

@@ -55,7 +55,7 @@ def takes_redirected(interface: str) -> bool:
     """Whether frames can be redirected to an interface of this network namespace.
 
     Raises:
-        Unsupported: the kernel does not tell (before Linux 6.3), or there is no such interface.
+        Unsupported: The kernel does not report it (before Linux 6.3), or there is no such interface.
     """
     try:
         index = socket.if_nametoindex(interface)
@@ -64,7 +64,7 @@ def takes_redirected(interface: str) -> bool:
             number = struct.unpack("=H", family[:2])[0]
             answer = _ask(sock, number, _GET_DEVICE, _attribute(_DEVICE_INDEX, struct.pack("=I", index)))
     except OSError as error:
-        raise Unsupported(f"the kernel does not tell what XDP can do on {interface}: {error.strerror}") from error
+        raise Unsupported(f"the kernel does not report XDP features of {interface}: {error.strerror}") from error
     return bool(struct.unpack("=Q", answer[_DEVICE_FEATURES])[0] & _TAKES_REDIRECTED)
 
 

@@ -39,7 +39,7 @@ class Running:
 
     @property
     def ended(self) -> bool:
-        """Whether it runs no more; nobody told it to, if `end` has not been called."""
+        """Whether it has stopped, without a call of `end` by an error."""
         return not self._thread.is_alive()
 
     def end(self) -> None:

@@ -45,7 +45,7 @@ def main(words: list[str]) -> None:
     for door in words[:end]:
         with open(door, "w", encoding="ascii") as file:  # noqa: PTH123 - as above
             file.write(str(os.getpid()))
-    # Before Linux 6.2 whoever enters a group may run on all of its CPUs from then on.
+    # Before Linux 6.2, a process that enters a group may run on all of its CPUs from then on.
     if still := cpus & os.sched_getaffinity(0):
         os.sched_setaffinity(0, still)
     if container is not None:

@@ -210,7 +210,7 @@ class ControlGroup:
     def take_in_threads(self, threads: Iterable[int]) -> None:
         """Let kernel threads, or processes, have their CPU time from this group too; not their memory.
 
-        They stay on their CPUs: before Linux 6.2, version 2 lets whoever enters run on all that the group has.
+        They stay on their CPUs: before Linux 6.2, version 2 lets entering processes run on all CPUs of the group.
 
         Raises:
             Unsupported: The kernel refuses.

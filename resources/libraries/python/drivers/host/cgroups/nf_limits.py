@@ -65,7 +65,7 @@ class NfGroups:
         """Start containers, make the groups, and put the data threads of limited NFs in: they do the NF's own work.
 
         Raises:
-            Unsupported: This machine cannot limit them, or nobody can limit the memory of an NF of that kind.
+            Unsupported: This machine cannot limit them, or the memory of an NF of that kind cannot be limited.
             CsitError: There is such a group, or a container does not start.
         """
         if self._containers is not None:

@@ -22,7 +22,7 @@ def find(interfaces: Iterable[str], root: Path = Path("/proc")) -> dict[str, int
 
     Raises:
         Unsupported: Some are not to be seen, as in a container with its own PID namespace.
-        CsitError: Somebody else has an interface of the same name.
+        CsitError: Another interface has the same name.
     """
     wanted = set(interfaces)
     found: dict[str, int] = {}

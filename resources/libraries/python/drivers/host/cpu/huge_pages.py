@@ -20,7 +20,7 @@ def require(who: str, needs_mb: int, numa_node: int, nodes: Path = NODES) -> Non
     """See whether a program will find its memory.
 
     Args:
-        who: That takes it, for a person.
+        who: Name of the program, for errors.
         needs_mb: In huge pages of any size.
         numa_node: Of its ports.
         nodes: Where the kernel counts them; another folder for tests.

@@ -13,7 +13,7 @@ def kept_awake(requests: Path = REQUESTS) -> Iterator[None]:
     """Have the idle CPUs of this machine poll for work, by the kernel's PM QoS: nothing else wakes up in time.
 
     The kernel ends the request with the process that made it, also where that is killed. Where it takes none, CPUs
-    sleep as they do otherwise; the environment of each result tells which it was.
+    sleep as they do otherwise; the environment of each result has it.
 
     Args:
         requests: The device; another file in tests.

@@ -26,7 +26,7 @@ def favour(thread: int) -> None:
     """Let a polling thread have nearly all of what real-time threads leave of its CPU, in turns of 0.1 ms.
 
     In real time it would stop all others on its CPU for good, the receiving kernel threads of its own ports among them.
-    As an ordinary thread it waits for whoever else is there; so it gets the highest weight. Where a plan is
+    As an ordinary thread it waits for others; so it gets the highest weight. Where a plan is
     oversubscribed several of them share a CPU: with the turns of 3 ms that are usual, rings would overflow. The kernel
     takes the length of a turn from 6.12 on (EEVDF) and ignores it before.
 

@@ -114,7 +114,7 @@ def remove(name: str) -> None:
 
 
 def inode(name: str) -> int | None:
-    """What tells a namespace from another of the same name; None when there is none."""
+    """Return the inode of a namespace, which identifies it; None without one."""
     try:
         return path_of(name).stat().st_ino
     except FileNotFoundError:

@@ -145,7 +145,7 @@ def enslave(name: str, index: int, bridge_name: str, bridge_index: int) -> Reque
 
 def forward_known_only(name: str, index: int) -> Request:
     """Let a bridge learn nothing from a member, and send it only what is known to be behind it."""
-    # Packed by hand: pyroute2 leaves out the flag that tells this table from an older form of it.
+    # Packed by hand: pyroute2 leaves out the flag that distinguishes this table from its older form.
     table = b"".join(_FLAG_OF_MEMBER.pack(5, kind, 0) for kind in _NOTHING_UNASKED)
     head = _PORT_OF_BRIDGE.pack(AF_BRIDGE, 0, index, 0, 0)
     body = head + _TABLE.pack(_TABLE.size + len(table), NLA_F_NESTED | _IFLA_PROTINFO) + table
@@ -153,7 +153,7 @@ def forward_known_only(name: str, index: int) -> Request:
 
 
 def add_station(name: str, index: int, mac: str) -> Request:
-    """Tell a bridge for ever that a MAC is behind one of its members."""
+    """Add a permanent entry for a MAC behind a member of a bridge."""
     fields = {"family": AF_BRIDGE, "ifindex": index, "state": NUD_NOARP, "flags": NTF_MASTER}
     body = encoded(ndmsg, fields, [("NDA_LLADDR", mac)])
     return Request(RTM_NEWNEIGH, CREATE_NEW, body, f"put {mac} behind {name}")

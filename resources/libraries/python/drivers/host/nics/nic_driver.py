@@ -52,7 +52,7 @@ class Binding(Frozen):
 
 
 class PciDrivers:
-    """Who has which PCI device."""
+    """Drivers of PCI devices."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class PciDrivers:
             One sentence; nothing where it had its driver already.
 
         Raises:
-            CsitError: Somebody uses it, or its driver does not take it.
+            CsitError: It is in use, or the driver does not accept it.
         """
         folder = self._folder(binding.pci_address)
         now = driver_of(folder)

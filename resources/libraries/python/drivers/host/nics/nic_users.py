@@ -1,4 +1,4 @@
-"""Who uses a port that is to get another driver, and what the kernel knew about it."""
+"""Users of a port that gets another driver, and its state in the kernel."""
 
 import os
 import re
@@ -50,7 +50,7 @@ class Surroundings:
         with closing(Netlink()) as netlink:
             known = devices(netlink)
             if interface not in known:
-                raise ConfigError(f"{interface} is in another network namespace: somebody uses it there")
+                raise ConfigError(f"{interface} is in another network namespace, where it may be in use")
             device = known[interface]
             return why_not(netlink, device, known), device.up, device.mtu
 
@@ -69,7 +69,7 @@ class Surroundings:
     def restore_port(now: str, name: str, up: bool, mtu: int | None) -> None:
         """Give a port that is new its old name, MTU and state.
 
-        Whoever names ports on this machine (udev) is given time to do so first.
+        Waits first until udev has named the ports of this machine.
 
         Args:
             now: Its present name.

@@ -32,7 +32,7 @@ class Device:
     running: bool
     """Whether packets can pass: it is up and has a carrier."""
     promiscuous: bool
-    """Somebody said so; a bridge or a capture that needs it does not show here."""
+    """Set by a user; bridges or captures that need it do not show here."""
     loopback: bool
     kind: str | None
     """`veth`, `bridge`, `vlan` …; None for a physical one."""

@@ -17,7 +17,7 @@ class HandedOver:
         Args:
             nics: Ports with their PCI addresses; their `uio_driver` is the one that they get, by default vfio-pci.
             lock: The machine's lock, held.
-            drivers: Who has which device; another one for tests.
+            drivers: Drivers by device; replaced in tests.
 
         Raises:
             ConfigError: One has no PCI address.

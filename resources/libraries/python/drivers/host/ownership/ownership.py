@@ -65,7 +65,7 @@ class MachineLock(Claims):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            holder = self._read() or "a run that has not said who it is"
+            holder = self._read() or "an unknown run"
             raise InUse(f"this machine is in use by {holder}") from error
         self._descriptor = descriptor
         # A forked worker must not hold the lock of a parent that was killed.

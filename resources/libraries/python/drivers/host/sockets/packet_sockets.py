@@ -1,6 +1,6 @@
 """Packet sockets of other processes: how many packets the kernel put into one, and how many found no room.
 
-The kernel counts both for each packet socket (PACKET_STATISTICS, packet(7)) and shows them to whoever has it: neither
+The kernel counts both for each packet socket (PACKET_STATISTICS, packet(7)) and shows them to its owner: neither
 /proc/net/packet nor the packet sockets of sock_diag(7) have them. So the socket is taken from its process by
 pidfd_getfd(2), as a debugger could. Reading sets the counters to zero, which is why they are added up here.
 """

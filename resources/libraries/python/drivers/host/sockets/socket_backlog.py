@@ -128,7 +128,7 @@ _XDP_STATISTICS, _STATISTICS = 7, struct.Struct("=6Q")
 
 
 class Seen(NamedTuple):
-    """What the sockets tell; packets are counted from some time on."""
+    """Counters of sockets; packets are counted from a point in time."""
 
     refused: int
     """Packets that found no room as they came in, or no buffer."""
@@ -173,7 +173,7 @@ class ReceivingSockets:
                 elif found.family == _AF_XDP:
                     xdp.append(found)
         if any(own.getsockopt(SOL_PACKET, _PACKET_VERSION) != _WITHOUT_RING for own in packet):
-            raise Unsupported("its packet sockets have rings, whose losses the kernel tells only once")
+            raise Unsupported("its packet sockets have rings, whose losses the kernel reports only once")
         self._packet += [Count(own, refused_by_packet_socket) for own in packet]
         self._xdp += [Count(own, refused_by_xdp_socket) for own in xdp]
         if xdp:
@@ -236,7 +236,7 @@ class Count:
 
 
 def memory(own: socket.socket) -> tuple[int, ...]:
-    """What the kernel tells of the memory of a socket."""
+    """Memory counters of a socket in the kernel."""
     return _MEMINFO.unpack(own.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
 
 

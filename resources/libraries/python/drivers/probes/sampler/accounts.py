@@ -64,7 +64,7 @@ class Kept:
         """All of it as it is now.
 
         Raises:
-            OSError: What it told of is gone.
+            OSError: Its subject is gone.
         """
         parts: list[bytes] = []
         while part := os.pread(self._descriptor, _CHUNK, sum(map(len, parts))):

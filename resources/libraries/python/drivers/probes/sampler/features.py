@@ -140,7 +140,7 @@ class LinuxFeatureSampler:
             accounts.append(VcpuAccount(vcpus))
         accounts.append(NeverThrottled() if group is None else GroupAccount(group))
         if indexes := self._indexes(port.interface for port in self._plan.ports(owner)):
-            with suppress(CsitError):  # its namespace is gone; whoever uses it says so
+            with suppress(CsitError):  # its namespace is gone, which its user reports
                 accounts.append(self._ports(owner, indexes))
                 accounts += self._queues(owner, tasks)
         return accounts
@@ -157,12 +157,12 @@ class LinuxFeatureSampler:
                 return
             if sockets.closes and has_copies(self._plan):
                 sockets.close()
-                self._without.append(f"queues of {owner}: it sends copies, and its rings do not tell which ones are")
+                self._without.append(f"queues of {owner}: it sends copies, which its rings do not distinguish")
                 return
             yield sockets
             if not sockets.closes:
                 self._without.append(
-                    f"queued_packets of {owner}: it loses some that nobody counts; queued_kib is there"
+                    f"queued_packets of {owner}: some of its losses are not counted; queued_kib is available"
                 )
                 return
         if indexes := self._indexes(forwarding(self._plan, owner)):

@@ -62,7 +62,7 @@ class PortAccount:
         """Prepare.
 
         Args:
-            netlink: Opened in the owner's namespace, and used by nobody else: it is asked from another thread.
+            netlink: Opened in the owner's namespace, and used only here: it is queried from another thread.
             indexes: Of its ports.
         """
         self._netlink = netlink

@@ -14,7 +14,7 @@ _LATE_S = 0.5
 def series_of(readings: Sequence[Reading]) -> tuple[Series, ...]:
     """A value for each whole second: what a counter gained since the reading before, per second; a level as it is.
 
-    Where a reading is missing, because nobody got to it in time, the second has None, and what was counted meanwhile is
+    If a reading is missing because it was too late, the second has None, and what was counted meanwhile is
     part of the next second's mean.
 
     Args:

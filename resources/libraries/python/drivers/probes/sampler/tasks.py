@@ -1,4 +1,4 @@
-"""Who works for a network function: its processes, and the threads of the kernel that are charged to it."""
+"""Tasks of a network function: its processes, and the kernel threads charged to it."""
 
 import os
 import re

@@ -163,7 +163,7 @@ class KernelTracer:
         with self._held:
             if worker is None:
                 return ()
-            # Nobody else is measured any more, so that it need not wait for a CPU that is idle.
+            # No measurement is running any more, so it need not wait for an idle CPU.
             with suppress(ProcessLookupError):
                 os.sched_setscheduler(worker.pid, os.SCHED_OTHER, os.sched_param(0))
             worker.tell({"do": "end"})

@@ -5,7 +5,7 @@ A vertex is an event with what matters of its data, joined by colons, reasons in
 the six core points of Probius (Nam et al., SOSR 2018, section 4.1), which are the scheduler's in and out, VMCS load
 and store, VM entry, VM exit and exit to user space, and the points of its table 2. Linux has no trace point at VMCS
 load and store themselves: a vCPU's context is loaded when it is switched in and stored when it is switched out, and
-`kvm_fpu` tells when the loop that runs the guest begins and ends.
+`kvm_fpu` marks the start and end of the loop that runs the guest.
 """
 
 from collections.abc import Collection, Mapping

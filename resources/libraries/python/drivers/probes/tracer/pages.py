@@ -2,8 +2,8 @@
 
 A page is what one read of `per_cpu/cpuN/trace_pipe_raw` gives: a header (time stamp, bytes in use, flags) and events,
 each with a head of 5 bits for type or length and 27 bits of time since the event before (events/header_event and
-events/header_page tell this; kernel/trace/ring_buffer.c defines it). Where an event begins is known only when the one
-before was read. So pages are walked side by side: step k takes the k-th event of every page at once.
+events/header_page describe this; kernel/trace/ring_buffer.c defines it). Where an event begins is known only when the
+one before was read. So pages are walked side by side: step k takes the k-th event of every page at once.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The reader: a process that takes what the kernel recorded and makes graphs of it, when nobody else needs the CPU.
+"""The reader: a low-priority process that reads recorded events and builds graphs of them.
 
 `python -m resources.libraries.python.drivers.probes.tracer.reader`. In comes a specification as a line of JSON, out
 goes `ready`; in comes any line, recording begins, out goes `begun`; in comes another, it ends, and out go the graphs.

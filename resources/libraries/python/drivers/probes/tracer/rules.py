@@ -24,7 +24,7 @@ _LOWEST = np.array([(state & -state).bit_length() for state in range(_STATES + 1
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What of an event tells its vertices apart."""
+    """Fields of an event that distinguish its vertices."""
 
     code: Callable[[Get], Ints]
     """A number for each event."""

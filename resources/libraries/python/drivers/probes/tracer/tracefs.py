@@ -18,7 +18,7 @@ CLOCK = "mono"
 
 @contextmanager
 def opened(usual: Path = _USUAL) -> Iterator[Path]:
-    """The root of tracefs: where it is mounted, else a mount of our own that nobody else sees and that ends with us.
+    """The root of tracefs: where it is mounted, else a private mount that ends with this process.
 
     Raises:
         Unsupported: There is none, or we may not use it; one sentence.
@@ -68,7 +68,7 @@ def remove(name: str) -> bool:
     """Remove an instance of this machine; return whether there was one.
 
     Raises:
-        CsitError: Somebody keeps it in use.
+        CsitError: It is in use.
     """
     try:
         with opened() as root:
@@ -124,7 +124,7 @@ class TraceInstance:
             os.close(descriptor)
 
     def enable(self, events: Iterable[str], on: bool) -> None:
-        """Have events recorded, or no more. An event that nobody records costs nothing."""
+        """Switch the recording of events. An event that is not recorded costs nothing."""
         for event in events:
             self.write(f"events/{event}/enable", "1" if on else "0")
 
@@ -160,7 +160,7 @@ class TraceInstance:
         """Remove it with all that it recorded. Safe when it was never made.
 
         Raises:
-            CsitError: Somebody keeps it in use.
+            CsitError: It is in use.
         """
 
         def busy() -> str:

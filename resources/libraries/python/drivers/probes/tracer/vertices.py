@@ -45,7 +45,7 @@ class Vertices:
 
     def index(self, thread_ids: Ints) -> Ints:
         """Indexes of threads; -1 for one that is not followed."""
-        return self._thread.take(thread_ids, mode="clip")  # the last place is nobody's
+        return self._thread.take(thread_ids, mode="clip")  # the last place has no owner
 
     def rows(self, pages: Words, events: Events) -> Rows:
         """What happened to the threads that are followed.

@@ -24,9 +24,9 @@ SPAN = struct.Struct("=qq")
 _SAFE = b"!"
 """Comes first: from now on the process ends when its parent does, also if it was stopped."""
 _STEP_S = 0.1
-"""Windows longer than this are told piece by piece, so that what was recorded can be read meanwhile."""
+"""Windows longer than this are reported piece by piece, so that recorded events can be read meanwhile."""
 _PRIORITY = 2
-"""Before the data threads, which are at 1: a window that ends late is a cost that nobody counted on."""
+"""Above the data threads, which have 1: a window that ends late costs more than planned."""
 
 
 class Windows:
@@ -117,5 +117,5 @@ class _Pacer:
         return end_ns
 
     def _stopped_by(self, moment_s: float) -> bool:
-        """Sleep until a moment; return at once and true when told to stop."""
+        """Sleep until a moment; return True at once when stopped."""
         return bool(select.select([self._stop], [], [], max(0.0, moment_s - time.monotonic()))[0])

@@ -129,7 +129,7 @@ def _waits(each: Evidence) -> Iterator[WeightedReason]:
     if share >= NOTABLE:
         yield WeightedReason(
             share,
-            f"{each.name} waits for a CPU that others have: {each.here['waiting_percent']:.0f} % of the time, "
+            f"{each.name} waits for a CPU used by others: {each.here['waiting_percent']:.0f} % of the time, "
             f"{each.alone['waiting_percent']:.0f} % alone",
         )
 
@@ -138,7 +138,7 @@ def _reads(each: Evidence) -> Iterator[WeightedReason]:
     if each.gain("read_bytes_per_s") > notable("read_bytes_per_s"):
         here, alone = (amount(row["read_bytes_per_s"], "B/s") for row in (each.here, each.alone))
         yield WeightedReason(
-            NOTABLE, f"{each.name} reads {here} from storage, {alone} alone: memory does not hold what it works with"
+            NOTABLE, f"{each.name} reads {here} from storage, {alone} alone: memory is smaller than its working set"
         )
 
 

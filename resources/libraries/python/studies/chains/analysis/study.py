@@ -263,8 +263,8 @@ def _notes(
             notes.append(f"chains cannot be judged: {why}, and their VNFs were not measured alone")
     unjudged = [chain.name for chain in measured - {each.chain for each in judged}] if judged else []
     if unjudged:
-        notes.append(f"not judged, with nothing to compare them with: {', '.join(sorted(unjudged))}")
+        notes.append(f"not judged, for lack of comparable chains: {', '.join(sorted(unjudged))}")
     alone = {run.chain.order[0] for run in runs if len(run.chain.members) == 1 and run.failed is None}
     if measured and (missing := [vnf.name for vnf in spec.vnfs if vnf.name not in alone]):
-        notes.append(f"not measured alone, so that chains with them have no ground truth: {', '.join(missing)}")
+        notes.append(f"without a baseline, which chains with them need: {', '.join(missing)}")
     return tuple(notes)

@@ -94,12 +94,12 @@ class ChainFile(Frozen):
         seen: set[str] = set()
         for index, vnf in enumerate(self.vnfs):
             if vnf.name in seen:
-                raise Misfit(("vnfs", index, "name"), f"{vnf.name} is there twice")
+                raise Misfit(("vnfs", index, "name"), f"{vnf.name} is defined twice")
             seen.add(vnf.name)
             _built(("vnfs", index), lambda vnf=vnf: self._vnf(vnf))
         for index, fault in enumerate(self.faults):
             if unknown := {*fault.chain, fault.vnf} - seen:
-                raise Misfit(("faults", index), f"there is no VNF {', '.join(sorted(unknown))}")
+                raise Misfit(("faults", index), f"no VNF {', '.join(sorted(unknown))}")
             if fault.vnf not in fault.chain:
                 raise Misfit(("faults", index, "vnf"), f"{fault.vnf} is not in the chain of the fault")
         _built((), self.spec)

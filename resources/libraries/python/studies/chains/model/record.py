@@ -108,7 +108,7 @@ class ChainRun(Frozen):
     @model_validator(mode="after")
     def _rates_are_known(self) -> Self:
         if self.failed is None and (self.offered_bps is None or self.throughput_bps is None):
-            raise ValueError("a run without throughput says why it failed")
+            raise ValueError("a run without throughput needs a reason")
         return self
 
     @property

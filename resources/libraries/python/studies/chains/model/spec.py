@@ -90,12 +90,10 @@ class ChainStudySpec(Frozen):
         if doubled := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"VNFs named {', '.join(sorted(doubled))} more than once")
         if reserved := RESERVED_NAMES.intersection(names):
-            raise ValueError(
-                f"no VNF may be named {', '.join(sorted(reserved))}: results use the word for another thing"
-            )
+            raise ValueError(f"no VNF may be named {', '.join(sorted(reserved))}: the name is reserved in results")
         for fault in self.faults:
             if unknown := {*fault.chain, fault.vnf} - set(names):
-                raise ValueError(f"a fault names {', '.join(sorted(unknown))}, which is no VNF here")
+                raise ValueError(f"a fault names the unknown VNF {', '.join(sorted(unknown))}")
             if fault.vnf not in fault.chain:
                 raise ValueError(
                     f"a fault is planted in {fault.vnf}, which is not in its chain {'-'.join(fault.chain)}"

@@ -109,11 +109,11 @@ def _refuse_absent(where: str, order: Sequence[str], lengths: Sequence[int], pol
     """A fault in a chain that is not measured would be planted nowhere."""
     name = " > ".join(order)
     if len(set(order)) < len(order):
-        raise ConfigError(f"{where}: no chain {name}: it has a VNF twice")
+        raise ConfigError(f"{where}: chain {name} has a VNF twice")
     if len(order) not in lengths:
-        raise ConfigError(f"{where}: no chain {name}: asked for are chains of {_or(lengths)} VNFs")
+        raise ConfigError(f"{where}: chain {name} does not have {_or(lengths)} VNFs, as in lengths")
     if forbidding := _forbidding(policies, order):
-        raise ConfigError(f"{where}: no chain {name}: '{forbidding[0]}' forbids it")
+        raise ConfigError(f"{where}: chain {name} is forbidden by '{forbidding[0]}'")
 
 
 def _or(lengths: Sequence[int]) -> str:

@@ -138,13 +138,13 @@ def _one_of(word: str, choices: Iterable[str], what: str) -> str:
     for name in names:
         if name.lower() == word.lower():
             return name
-    raise ConfigError(f"no {what} '{quoted(word)}'; there are {', '.join(names)}")
+    raise ConfigError(f"no {what} '{quoted(word)}'; choose from {', '.join(names)}")
 
 
 def _vswitch_cores(word: str) -> int:
     match = re.fullmatch(r"([124])c?", word.lower())
     if match is None:
-        raise ConfigError(f"no vSwitch size '{quoted(word)}'; there are 1c, 2c, 4c")
+        raise ConfigError(f"no vSwitch size '{quoted(word)}'; choose from 1c, 2c, 4c")
     return int(match[1])
 
 
@@ -155,13 +155,11 @@ def _points(text: str) -> tuple[tuple[int, int], ...]:
     while rest:
         match = re.match(rf"{side}x{side}(?:,|$)", rest, re.IGNORECASE)
         if match is None:
-            raise ConfigError(
-                f"cannot read the cells at '{quoted(rest)}'; write rows x columns: 1x1,2x1 or {DRAFT_GRID}"
-            )
+            raise ConfigError(f"invalid cells at '{quoted(rest)}'; expected rows x columns: 1x1,2x1 or {DRAFT_GRID}")
         try:
             rows, columns = (expand(group.strip("{}")) for group in match.groups())
         except ValueError as error:
-            raise ConfigError(f"cannot read the cells at '{quoted(rest)}': {error}") from error
+            raise ConfigError(f"invalid cells at '{quoted(rest)}': {error}") from error
         refuse_endless(f"'{quoted(text)}'", len(points) + len(rows) * len(columns), "cells")  # before they are listed
         if max(rows) * max(columns) > MOST_NFS:
             raise ConfigError(

@@ -42,7 +42,7 @@ def advise(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], 
         ValueError: There is no server, or nothing to put there.
     """
     if not servers or not more:
-        raise ValueError("a placement needs a server and a network function to put there")
+        raise ValueError("a placement needs a server and a network function")
     begun: Servers = tuple(tuple(server) for server in servers)
     if len(begun) ** len(more) <= MOST_TRIED:
         found = list(_all(begun, tuple(more)))
@@ -126,7 +126,7 @@ def _one(throughputs: ColocatedThroughputs, ranked: Sequence[Placement], begun: 
     best = ranked[0]
     said = f"put {name} on server {_server_of(best, begun)}: total capacity {best.capacity:.2f}"
     if len(ranked) == 1:
-        return f"{said}; all servers are alike" if len(begun) > 1 else said
+        return f"{said}; all servers are equal" if len(begun) > 1 else said
     rest = " and ".join(f"{each.capacity:.2f} on server {_server_of(each, begun)}" for each in ranked[1 : 1 + OTHERS])
     return f"{said} against {rest}{_doubt(throughputs, ranked)}"
 

@@ -43,7 +43,7 @@ def summary_in_words(found: Interference) -> tuple[str, ...]:
     if (name := lowest(found.aggressiveness)) is not None and found.aggressiveness[name] < 1:
         lines.append(f"most aggressive is {name}: others lose {_percent(found.aggressiveness, name)} beside it")
     if found.network_share is not None:
-        more = [f"{100 * share:.0f} % with {size} together" for size, share in found.network_shares.items() if size > 2]
+        more = [f"{100 * share:.0f} % with {size} NFs" for size, share in found.network_shares.items() if size > 2]
         beyond = f" ({', '.join(more)})" if more else ""
         lines.append(f"{100 * found.network_share:.0f} % of the degradation comes from network I/O{beyond}")
     return (*lines, *found.notes)

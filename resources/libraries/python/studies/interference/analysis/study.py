@@ -40,8 +40,8 @@ def analyse(spec: InterferenceSpec, meetings: Sequence[Meeting], notes: Sequence
         for wanted in (False, True)
     )
     capped = _capped(reference)
-    told = [row for row in guaranteed if (row.target, row.against) not in capped]
-    shares = {size: network_share(matrix, told, size) for size in range(2, spec.together + 1)}
+    uncapped = [row for row in guaranteed if (row.target, row.against) not in capped]
+    shares = {size: network_share(matrix, uncapped, size) for size in range(2, spec.together + 1)}
     found = Interference(
         spec=spec,
         meetings=tuple(meetings),
@@ -75,12 +75,12 @@ def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequenc
     names = [contender.name for contender in found.spec.contenders]
     there = [name for server in servers for name in server]
     if unknown := sorted({*there, *more} - set(names)):
-        raise ConfigError(f"{', '.join(unknown)}: no network function of this study; it has {', '.join(names)}")
+        raise ConfigError(f"{', '.join(unknown)}: not a network function of this study; choose from {', '.join(names)}")
     left = tuple(more) or tuple(name for name in _measured(found) if name not in there)
     if not left:
-        raise ConfigError("all network functions of the study are on servers already; say which one is to be put there")
+        raise ConfigError("all network functions of the study are on servers; choose one to add")
     if not servers:
-        raise ConfigError(f"there is no server to put {', '.join(left)} on")
+        raise ConfigError(f"no server for {', '.join(left)}")
     return found.model_copy(update={"advice": (advise(ColocatedThroughputs(found.matrix), servers, left),)})
 
 
@@ -120,8 +120,8 @@ def _capped(meetings: Iterable[Meeting]) -> dict[Group, tuple[float, float]]:
 def _of_capped(capped: Mapping[Group, tuple[float, float]]) -> list[str]:
     by_size = {(target, 1 + len(against)): rates for (target, against), rates in sorted(capped.items())}
     return [
-        f"{target} does not count for the share of network I/O with {size} together: it carries {carried_pps:.0f} pps "
-        f"alone, and {limit_pps:.0f} pps are guaranteed to each"
+        f"{target} is excluded from the share of network I/O of {size} co-located NFs: it has {carried_pps:.0f} pps "
+        f"alone, and each is guaranteed {limit_pps:.0f} pps"
         for (target, size), (limit_pps, carried_pps) in by_size.items()
     ]
 
@@ -130,4 +130,4 @@ def _of_prediction(throughputs: ColocatedThroughputs) -> list[str]:
     error = throughputs.prediction_error()
     if error is None:
         return []
-    return [f"the prediction from pairs is off by {error:.3f} on average for three and more together"]
+    return [f"mean error of the prediction from pairs for three and more co-located NFs: {error:.3f}"]

@@ -219,7 +219,7 @@ class Interference(Frozen):
     aggressiveness: dict[str, float] = Field(default_factory=dict)
     """Column mean by competitor: low is aggressive."""
     network_share: float | None = None
-    """Share of the degradation in pairs that comes from network I/O; None where it was not asked or cannot be told."""
+    """Share of the degradation in pairs that comes from network I/O; None if not requested or unknown."""
     network_shares: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
     """The same by how many share the server; with pairs only `network_share` says it all."""
     advice: tuple[Advice, ...] = ()

@@ -80,7 +80,7 @@ def _choose(file: Path, options: Mapping[str, Option], chosen: Mapping[str, str]
     for name in options.keys() & chosen.keys():
         value, values = chosen[name], options[name].values
         if value not in values:
-            raise ConfigError(f"{file}: options.{name}: '{value}' is none of {', '.join(values)}")
+            raise ConfigError(f"{file}: options.{name}: '{value}' is not one of {', '.join(values)}")
         found[name] = options[name].model_copy(update={"value": value})
     return found
 
@@ -90,9 +90,9 @@ def _script(file: Path, key: str, name: str) -> Path:
     try:
         mode = path.stat().st_mode if path.is_file() else None
     except OSError as error:
-        raise ConfigError(f"{file}: {key}: {path} cannot be looked at: {error.strerror}") from error
+        raise ConfigError(f"{file}: {key}: {path} is not accessible: {error.strerror}") from error
     if mode is None:
-        raise ConfigError(f"{file}: {key}: there is no script {path}")
+        raise ConfigError(f"{file}: {key}: no script {path}")
     if not mode & _EXECUTABLE:
-        raise ConfigError(f"{file}: {key}: {path} is not executable; chmod +x mends that")
+        raise ConfigError(f"{file}: {key}: {path} is not executable; fix it by chmod +x")
     return path

@@ -32,7 +32,7 @@ class Option(Frozen):
     def _known(self) -> Self:
         for place, value in (("value", self.chosen), *(("needs", each) for each in self.needs)):
             if value not in self.values:
-                raise Misfit((place,), f"'{value}' is none of {', '.join(self.values)}")
+                raise Misfit((place,), f"'{value}' is not one of {', '.join(self.values)}")
         return self
 
 

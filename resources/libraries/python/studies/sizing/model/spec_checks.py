@@ -48,7 +48,7 @@ def _check_component(spec: DeploymentSpec, component: Component, place: Location
         ):
             if there is not None and needed > there:
                 fixed = f" and {spec.fixed_vcpus:g} for what is not sized" if spec.fixed_vcpus else ""
-                raise Misfit(here, f"{spec.words(name)}{fixed} cannot fit: {there:g} {what} are there for everything")
+                raise Misfit(here, f"{spec.words(name)}{fixed} does not fit into the total of {there:g} {what}")
     if "most_instances" in component.model_fields_set and component.most_instances < component.instances:
         raise Misfit(
             (*place, "most_instances"), f"{component.most_instances} is less than the {component.instances} at first"
@@ -57,7 +57,7 @@ def _check_component(spec: DeploymentSpec, component: Component, place: Location
 
 def _known_flavor(spec: DeploymentSpec, name: str, place: Location) -> None:
     if name not in spec.flavors:
-        raise Misfit(place, f"no flavor '{name}'; there are {', '.join(spec.flavors) or 'none'}")
+        raise Misfit(place, f"no flavor '{name}'; choose from {', '.join(spec.flavors) or 'none'}")
 
 
 def _above(spec: DeploymentSpec, low: str, high: str) -> bool:
@@ -92,13 +92,13 @@ def _faults(spec: DeploymentSpec, size: Size) -> Iterator[tuple[Location, str]]:
     names = [row.name for row in spec.components]
     for name, share in size.components.items():
         if name not in names:
-            yield ("components", name), f"no component '{name}'; there are {', '.join(names)}"
+            yield ("components", name), f"no component '{name}'; choose from {', '.join(names)}"
         elif share.flavor not in (flavors := spec.component(name).flavors):
             place = ("components", name, "flavor")
-            yield place, f"'{share.flavor}' is no flavor of {name}; it has {', '.join(flavors)}"
+            yield place, f"'{share.flavor}' is not a flavor of {name}; choose from {', '.join(flavors)}"
     missing = [name for name in names if name not in size.components]
     if missing:
-        yield ("components",), f"says nothing of {', '.join(missing)}"
+        yield ("components",), f"has no value for {', '.join(missing)}"
     elif lacking := spec.lacking(size):
         yield (), lacking
 
@@ -136,5 +136,5 @@ def check_workload(spec: WorkloadSpec) -> None:
     if spec.stop is not None and spec.stop.below > spec.threshold:
         raise Misfit(
             ("stop", "below"),
-            f"{spec.stop.below:g} is above the threshold {spec.threshold:g}: sizes would end while they carry the load",
+            f"{spec.stop.below:g} is above the threshold {spec.threshold:g}: sizes would stop while carrying the load",
         )

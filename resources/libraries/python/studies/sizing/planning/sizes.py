@@ -88,7 +88,7 @@ def exhaustive(spec: DeploymentSpec) -> tuple[Size, ...]:
     found = possible(spec)
     if found is None:
         raise PlanError(
-            f"more than {MOST_SIZES} sizes of {spec.vnf_name} fit into the resources; give less of them, or take "
+            f"more than {MOST_SIZES} sizes of {spec.vnf_name} fit into the resources; reduce the resources, or use "
             "directed search"
         )
     return found

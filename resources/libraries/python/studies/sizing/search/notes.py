@@ -67,4 +67,4 @@ def _carried_again(workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[s
         again = carried_again(size.offered, workload.threshold)
         if again:
             loads = ", ".join(f"{load:g}" for load in again)
-            yield f"{size.name} carries {loads} {workload.unit} above a load that it does not carry; they do not count."
+            yield f"{size.name} carries {loads} {workload.unit} above one that it does not carry; these do not count."

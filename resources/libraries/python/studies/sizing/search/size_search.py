@@ -165,7 +165,7 @@ class SizingSearch:
         if sized.capacity is None:
             return None
         if workload is not None and sized.capacity >= workload:
-            return f"{sized.name} carries {sized.capacity:g} {unit}, and {workload:g} are asked for"
+            return f"{sized.name} carries {sized.capacity:g} {unit}, {workload:g} are required"
         if sized.at_top:
             return f"{sized.name} carries {sized.capacity:g} {unit}, the highest load of the range"
         return None
@@ -205,7 +205,7 @@ class SizingSearch:
         try:
             return self._measured(size, name)
         except SystemBroken as error:
-            self._report(f"{name}: {error}; trying again")
+            self._report(f"{name}: {error}; retry")
         return self._measured(size, name, last=True)
 
     def _measured(self, size: Size, name: str, *, last: bool = False) -> Sized:

@@ -116,7 +116,7 @@ def _prediction(
     rows = tuple(_point(members, each, path) for each in observed)
     guessed = sum(any(_beyond(member, each.rate) for member in members) for each in observed)
     if guessed:
-        what = "a VNF was not measured alone at what it gets there: its functions are a guess"
+        what = "a VNF was not measured alone at the rate that it gets there: its functions are extrapolated"
         unknown.append(f"at {guessed} of {len(rows)} rates {what}")
     unknown += [WITHOUT_PATH] if path is None else path.remarks([each.rate for each in observed])
     return Prediction(
@@ -167,13 +167,13 @@ def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_Membe
         ]
         alone, together = _capacity(part), _together(group)
         if alone is None or together is None:
-            what = "CPUs that it shares count as its own" if len(group) > 1 else "it counts as never the hungriest"
+            what = "shared CPUs count as its own" if len(group) > 1 else "it is assumed never to saturate first"
             notes.append(f"{part.profile.name}: where it or a VNF on its CPUs saturates is not known; {what}")
             members.append(_Member(part, part.share, alone))
         else:
             members.append(_Member(part, part.share * alone / together, together))
     if not any(member.capacity for member in members):
-        notes.append("no VNF is known to saturate: throughput and loss are those of the one that lets least through")
+        notes.append("no VNF is known to saturate: throughput and loss are those of the one with the lowest throughput")
     return members, notes
 
 

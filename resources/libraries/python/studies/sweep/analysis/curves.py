@@ -127,7 +127,7 @@ CURVES: tuple[Curve, ...] = (
         columns=lambda r, _: (r, np.ones_like(r)),
         coefficients=_named("a", "b"),
     ),
-    # Troia et al. write a*exp(b*(r-c)). Only a*exp(-b*c) can be told from points, never a and c: so c is 0, as in
+    # Troia et al. write a*exp(b*(r-c)). Only a*exp(-b*c) can be identified from points, never a and c: so c is 0, as in
     # their tables.
     Curve(
         "exponential", "a*exp(b*r)", 2,

@@ -196,13 +196,13 @@ def _criterion(curve: Curve, coefficients: Coefficients, r: Array, y: Array, wei
 def describe(curve: Curve, coefficients: Coefficients, r: Array, y: Array) -> Fit:
     """A curve that was laid through points, with its errors."""
     off = curve.value(coefficients, r) - y
-    told = y != 0
+    nonzero = y != 0
     return Fit(
         function=curve.name,
         formula=curve.formula,
         coefficients=dict(coefficients),
         standard_error=float(np.sqrt(np.sum(off**2) / (len(y) - curve.parameters))),
-        relative_error=float(np.mean(np.abs(off[told] / y[told]))) if told.any() else None,
+        relative_error=float(np.mean(np.abs(off[nonzero] / y[nonzero]))) if nonzero.any() else None,
         points=len(y),
         first_rate=float(r.min()),
         last_rate=float(r.max()),

@@ -45,7 +45,7 @@ def observe(points: Sequence[SweepPoint]) -> tuple[tuple[Observed, ...], tuple[s
     notes = (
         _told(len(points) - len(usable), "in which nothing was sent: left out"),
         _told(len(usable) - len(known), "at which the sender's interface counted another rate: left out"),
-        _told(flagged, "flagged: counted at the rate that was really sent"),
+        _told(flagged, "flagged: counted at the rate actually sent"),
     )
     return tuple(sorted(map(_observed, known), key=lambda each: each.rate)), tuple(filter(None, notes))
 

@@ -12,7 +12,7 @@ from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPo
 CONSISTENT = 1.0
 """Percentage points by which loss may differ from what throughput leaves over."""
 _ENOUGH = 2 * FEWEST
-"""Points that can tell that another one is none of theirs."""
+"""Fewest points that permit to detect an outlier among them."""
 
 
 def profile_of_sweep(sweep: Sweep) -> Profile:
@@ -53,7 +53,7 @@ def _metric(
         kept = part if edge is None else _without_edge(metric, part, edge)
         fit = best_fit(metric, [rate for rate, _ in kept], [value for _, value in kept])
         if edge is not None and len(kept) < len(part):
-            notes.append(f"{metric} at {part[edge][0]:.4g} Gbit/s is unlike all other points {region}: left out there")
+            notes.append(f"{metric} at {part[edge][0]:.4g} Gbit/s is an outlier {region}: left out there")
         if fit is None:
             there = len({rate for rate, _ in part})
             notes.append(f"{metric} has no function {region}: {there} loads there, {FEWEST} are needed")

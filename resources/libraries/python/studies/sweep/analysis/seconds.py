@@ -91,7 +91,7 @@ def work(plan: Plan, before: Sample, after: Sample, sending_s: float) -> CpuCost
                 [threads[port.interface] for port in ports if port.data_thread == index] for index in range(vnf.vcpus)
             ]
             cpu[vnf.name] = tuple(
-                # Of a data thread without a port, to which others may hand packets, its CPU tells.
+                # Of a data thread without a port, to which others may hand packets, use its CPU.
                 min(1.0, sum(load.running for load in row)) if row or own is None else own[index]
                 for index, row in enumerate(rows)
             )
@@ -249,9 +249,9 @@ def sender_pps(
     sending_s = sum(result.offered_duration_s for result in results)
     if not sending_s:
         return None
-    told = [result.interface_sent for result in results]
-    if all(count is not None for count in told):
-        return sum(count for count in told if count is not None) / sending_s / _WAYS
+    counts = [result.interface_sent for result in results]
+    if all(count is not None for count in counts):
+        return sum(count for count in counts if count is not None) / sending_s / _WAYS
     ports = {flow.tx_interface for flow in plan.flows}
     if not ports <= before.keys() & after.keys():
         return None

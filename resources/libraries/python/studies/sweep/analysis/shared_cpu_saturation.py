@@ -1,8 +1,8 @@
-"""Where a VNF saturates that shares its CPUs: it never runs all of the time, so what it uses of them does not tell.
+"""Saturation of a VNF that shares its CPUs: it never runs all of the time, so its CPU usage is no indicator.
 
-What tells is for how long it has work: running, or waiting while others have the CPU. At all of the time it cannot do
-more. Data threads that take the more packets at once the longer they waited use the CPU the better the more loaded they
-are; so neither a busy CPU nor a level of its use is a sign, and no break-point is looked for.
+The indicator is the time in which it has work: running, or waiting while others have the CPU. At all of the time it
+cannot do more. Data threads that take the more packets at once the longer they waited use the CPU the better the more
+loaded they are; so neither a busy CPU nor a level of its use is a sign, and no break-point is looked for.
 """
 
 from collections.abc import Sequence

@@ -32,7 +32,7 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
     try:
         rows = list(lines)
     except csv.Error as error:
-        raise ConfigError(f"{source}, line {lines.line_num}: no CSV: {error}") from error
+        raise ConfigError(f"{source}, line {lines.line_num}: not CSV: {error}") from error
     heads = [head.strip() for head in (rows[0] if rows else [])]
     missing = [column for column in NEEDED if column not in heads]
     if missing:
@@ -41,7 +41,7 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
         )
     twice = sorted({head for head in heads if heads.count(head) > 1})
     if twice:
-        raise ConfigError(f"{source}: there are two columns named {twice[0]}")
+        raise ConfigError(f"{source}: two columns are named {twice[0]}")
     points = []
     for number, fields in enumerate(rows[1:], 2):
         if any(field.strip() for field in fields):
@@ -50,7 +50,7 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
                 raise ConfigError(f"{where}: has {len(fields)} fields, but there are {len(heads)} columns")
             points.append(_point(_Fields(dict(zip(heads, fields, strict=True)), where)))
     if not points:
-        raise ConfigError(f"{source}: there is no point in it")
+        raise ConfigError(f"{source}: no points")
     return tuple(points)
 
 
@@ -71,10 +71,10 @@ class _Fields:
         try:
             value = float(text)
         except ValueError:
-            raise ConfigError(f"{self.where}: {column} is '{text}', which is no number") from None
+            raise ConfigError(f"{self.where}: {column} is '{text}', not a number") from None
         if not 0 <= value <= most or value == float("inf"):
             limit = f"from 0 to {most:g}" if most < float("inf") else "of 0 or more"
-            raise ConfigError(f"{self.where}: {column} is {text}; it is a number {limit}")
+            raise ConfigError(f"{self.where}: {column} is {text}; expected a number {limit}")
         return value
 
     def needed(self, column: str) -> float:

@@ -86,7 +86,7 @@ vCPU, as `top` shows it."""
 
 
 def _is_empty(value: object) -> bool:
-    """Left out of the JSON where nobody knows."""
+    """Omitted in JSON if unknown."""
     return not value
 
 
@@ -109,7 +109,7 @@ class SweepSample(Frozen):
     """See CpuUse."""
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
     """As `cpu`, with the time in which a data thread had work and another owner's thread had the CPU. At 1.0 it cannot
-    do more, however little it runs. Empty where the world does not tell."""
+    do more, however little it runs. Empty if unknown."""
 
 
 class SweepPoint(Frozen):
@@ -135,7 +135,7 @@ class SweepPoint(Frozen):
     """Why this point is not what was asked for; None where it is."""
 
     def used(self, vnf: str) -> float | None:
-        """CPUs that a VNF used, 1.0 for one; None where nobody knows."""
+        """Return the CPUs that a VNF used, 1.0 for one; None if unknown."""
         return sum(self.cpu[vnf]) if vnf in self.cpu else None
 
 

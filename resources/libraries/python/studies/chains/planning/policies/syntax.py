@@ -87,7 +87,7 @@ class _Reader:
         found = self._group(0, 0)
         rest = self._peek()
         if rest.text == ")":
-            self._fail(rest.place, "this bracket closes none")
+            self._fail(rest.place, "unmatched closing bracket")
         if rest.text != _END:
             self._fail(rest.place, f"an operator (> & |) is missing before '{rest.text}'")
         return found
@@ -121,18 +121,18 @@ class _Reader:
         token = self._take()
         if token.text == "(":
             if depth == MOST_BRACKETS:
-                self._fail(token.place, f"more than {MOST_BRACKETS} brackets inside each other")
+                self._fail(token.place, f"more than {MOST_BRACKETS} nested brackets")
             inside = self._group(0, depth + 1)
             if self._peek().text != ")":
-                self._fail(token.place, "this bracket is not closed")
+                self._fail(token.place, "unmatched opening bracket")
             self._take()
             return inside
         if token.text == _END or token.text in {*_BINDING, ")"}:
-            self._fail(token.place, f"a name or '(' is expected here, not {_quoted(token.text)}")
+            self._fail(token.place, f"expected a name or '(', not {_quoted(token.text)}")
         if token.text not in self._names:
             close = get_close_matches(token.text, self._names, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(self._names)}"
-            self._fail(token.place, f"there is no VNF '{token.text}'; {hint}")
+            hint = f"did you mean '{close[0]}'?" if close else f"choose from {', '.join(self._names)}"
+            self._fail(token.place, f"no VNF '{token.text}'; {hint}")
         return Name(token.text)
 
     def _refuse_both_sides(self, operator: Operator, operands: Sequence[Expression], place: int) -> None:
