@@ -44,26 +44,28 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
     run = Run.model_validate(data)
     tests = 0
     for chain, benchmark in run.benchmarks.network.service_chain.items():
-        for size, told in benchmark.result.result.items():
+        for size, of_size in benchmark.result.result.items():
             if size == "warning":
                 continue
             tests += 1
-            yield _test(run, chain.upper(), benchmark.result, size, OfSize.model_validate(told), source, (data, size))
+            yield _test(
+                run, chain.upper(), benchmark.result, size, OfSize.model_validate(of_size), source, (data, size)
+            )
     if not tests:
         raise ReadError("the run of NFVbench has no result, it was started without traffic")
 
 
 def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
-    run: Run, chain: str, chains: Chains, size: str, told: OfSize, source: str, whole: object
+    run: Run, chain: str, chains: Chains, size: str, of_size: OfSize, source: str, whole: object
 ) -> Foreign:
     frame = _frame(size)
     nodes = _NODES.get(chain)
     name = f"{size}{'' if size.upper() == 'IMIX' else 'B'}-{chains.service_chain_count}x{chain}"
     anchor = anchor_of("nfvbench", whole)
-    columns, goals = _searched(run, told, frame, bidirectional=chains.bidirectional)
-    evidence = "\n".join(_unsent(told))
-    if told.run_config is not None:
-        mrr, said = _fixed(told.run_config.total, frame, bidirectional=chains.bidirectional)
+    columns, goals = _searched(run, of_size, frame, bidirectional=chains.bidirectional)
+    evidence = "\n".join(_unsent(of_size))
+    if of_size.run_config is not None:
+        mrr, said = _fixed(of_size.run_config.total, frame, bidirectional=chains.bidirectional)
         evidence += said
         columns |= mrr
         goals += [mrr_words(1, run.config.duration_sec)] if mrr else []
@@ -87,7 +89,7 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         version=run.openstack_spec.vswitch if run.openstack_spec else None,
         revision=f"NFVbench {run.nfvbench_version}",
         goals="; ".join([*goals, *([] if chains.bidirectional else [ONE_WAY])]),
-        test_type="NDRPDR" if told.ndr or told.pdr else "MRR" if "mrr_pps" in columns else None,
+        test_type="NDRPDR" if of_size.ndr or of_size.pdr else "MRR" if "mrr_pps" in columns else None,
         service_type=ServiceType.VSC.value if nodes else None,
         nf_chains=chains.service_chain_count if nodes else None,
         nf_nodes=nodes,
@@ -96,10 +98,12 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         evidence=evidence,
         **columns,
     )
-    return Foreign(row, tuple(_latency(anchor, name, told)))
+    return Foreign(row, tuple(_latency(anchor, name, of_size)))
 
 
-def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], list[str]]:
+def _searched(
+    run: Run, of_size: OfSize, frame: Frame | None, *, bidirectional: bool
+) -> tuple[dict[str, Any], list[str]]:
     """Columns and definitions of the results of a search.
 
     Raises:
@@ -107,7 +111,7 @@ def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: boo
     """
     columns: dict[str, Any] = {}
     goals: list[str] = []
-    for name, found in (("NDR", told.ndr), ("PDR", told.pdr)):
+    for name, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)):
         if found is None:
             continue
         wanted = run.config.measurement
@@ -121,7 +125,7 @@ def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: boo
         lower = found.rate_pps or None
         over = [
             tried.tx_pps
-            for tried in told.iteration_stats.ndr_pdr
+            for tried in of_size.iteration_stats.ndr_pdr
             if tried.drop_percentage > percent and tried.tx_pps > found.rate_pps
         ]
         upper = min(over, default=None)
@@ -136,9 +140,9 @@ def _searched(run: Run, told: OfSize, frame: Frame | None, *, bidirectional: boo
     return columns, goals
 
 
-def _unsent(told: OfSize) -> Iterator[str]:
+def _unsent(of_size: OfSize) -> Iterator[str]:
     """Notes on loads of which the generator sent less: NFVbench warns, and reports the load nevertheless."""
-    for name, found in (("NDR", told.ndr), ("PDR", told.pdr)):
+    for name, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)):
         if found is not None and found.stats.warning:
             sent = found.stats.total_tx_rate
             much = f", {sent:,.0f} pps" if sent is not None else ""
@@ -190,9 +194,9 @@ def _drivers(run: Run, chains: Chains, chain: str) -> Iterator[str]:
         yield f"{chains.flow_count} flows"
 
 
-def _latency(anchor: str, name: str, told: OfSize) -> Iterator[LatencyRow]:
+def _latency(anchor: str, name: str, of_size: OfSize) -> Iterator[LatencyRow]:
     """Latency at the found loads over all chains and directions; at a fixed load by chain and direction."""
-    for label, found in (("NDR", told.ndr), ("PDR", told.pdr)):
+    for label, found in (("NDR", of_size.ndr), ("PDR", of_size.pdr)):
         if found is not None and found.rate_pps:
             overall = found.stats.overall
             yield latency_row(
@@ -206,11 +210,11 @@ def _latency(anchor: str, name: str, told: OfSize) -> Iterator[LatencyRow]:
                 max_us=overall.max_delay_usec,
                 histogram_us=overall.hdrh,
             )
-    if told.run_config is None or told.packet_path_stats is None:
+    if of_size.run_config is None or of_size.packet_path_stats is None:
         return
     paths: Sequence[tuple[str, Mapping[str, ChainLatency]]] = (
-        ("forward", told.packet_path_stats.forward.chains),
-        ("reverse", told.packet_path_stats.reverse.chains),
+        ("forward", of_size.packet_path_stats.forward.chains),
+        ("reverse", of_size.packet_path_stats.reverse.chains),
     )
     for direction, chains in paths:
         for index, of_chain in chains.items():
@@ -220,7 +224,7 @@ def _latency(anchor: str, name: str, told: OfSize) -> Iterator[LatencyRow]:
                 anchor=anchor,
                 test_name=name,
                 load="fixed",
-                load_pps=told.run_config.total.tx.rate_pps,
+                load_pps=of_size.run_config.total.tx.rate_pps,
                 direction=direction,
                 instance=int(index) + 1,
                 min_us=of_chain.lat_min_usec,

@@ -72,8 +72,8 @@ def _step(group: GroupView) -> Changed:
 
 
 def _environment(before: Run, after: Run, environments: Mapping[str, Environment]) -> Changed:
-    told = causes(before.rows[-1], after.rows[-1], environments)
-    text = f"another environment than in {before.name}" + (f": {', '.join(told)}" if told else "")
+    found = causes(before.rows[-1], after.rows[-1], environments)
+    text = f"another environment than in {before.name}" + (f": {', '.join(found)}" if found else "")
     return Changed(after.testbed.name, after.simulated, text, "#environment", better=True)
 
 

@@ -12,7 +12,7 @@ need() { # PACKAGE CHECK...: the package is missing when the check fails
     "$@" >/dev/null 2>&1 || missing="$missing $package"
 }
 services=
-need_service() { # PACKAGE CHECK...: one with a service of the same name, which nobody has asked for
+need_service() { # PACKAGE CHECK...: one with a service of the same name, which must not run
     before=$missing && need "$@"
     [ "$missing" = "$before" ] || services="$services $1"
 }

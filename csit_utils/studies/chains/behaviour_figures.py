@@ -10,7 +10,7 @@ from resources.libraries.python.studies.chains.model.record import ChainRun, Cha
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 
 MOST_SHOWN = 6
-"""Suspects with pictures."""
+"""Suspects with plots."""
 _MOST_CHAINS = 40
 """Of a plot; all are in the table."""
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
@@ -22,9 +22,9 @@ _PX_PER_BAR = 62
 
 
 def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """What became of each volume in each chain, a choice for each quantity; suspects on top, the first one highest.
+    """Return throughput, loss and latency of each volume in each chain; suspects on top, the first one highest.
 
-    Of very many chains those are shown that stand out, and those that lose most.
+    Of many chains, the suspects and those with the highest loss are shown.
     """
     runs = [run for run in study.runs if run.failed is None]
     measured = list(dict.fromkeys(run.chain for run in runs))
@@ -51,7 +51,7 @@ def chains_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
 
 
 def furthest(study: ChainStudy) -> list[Chain]:
-    """At most 40 measured chains: those that stand out, the first one last, before them those that lose most."""
+    """Return at most 40 measured chains: those with the highest loss, then suspects, the first one last."""
     runs = [run for run in study.runs if run.failed is None]
     measured = list(dict.fromkeys(run.chain for run in runs))
     first = [suspect.chain for suspect in study.suspects if suspect.chain in measured][:_MOST_CHAINS]

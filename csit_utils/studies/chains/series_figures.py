@@ -16,7 +16,7 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """A choice for each chain and each feature, chains that stand out first; lines are owners and workloads."""
+    """A choice for each chain and each feature, suspects first; lines are owners and workloads."""
     runs: dict[Chain, list[ChainRun]] = {}
     for run in study.runs:
         if run.series and run.failed is None:

@@ -1,4 +1,4 @@
-"""Chain studies in reports: chains of a policy, which of them stand out, and their records."""
+"""Declaration of chain studies in reports."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ def _title(record: ChainsRecord) -> str:
 
 
 def headline(item: Characterized) -> str:
-    """Return how many chains were measured, and which one stands out most and why."""
+    """Return the number of measured chains, and the first suspect with its reason."""
     study = item.record.chain_study
     if study is None:
         return f"no measurement: {item.message}"
@@ -29,7 +29,8 @@ def headline(item: Characterized) -> str:
     first = study.suspects[0]
     planted = " (a fault was planted in it)" if first.planted else ""
     reason = f": {first.reasons[0]}" if first.reasons else ""
-    return f"{begin}{failures}; {len(study.suspects)} suspects, first {first.chain.name}{planted}{reason}"
+    suspects = f"{len(study.suspects)} suspect{'s' * (len(study.suspects) != 1)}"
+    return f"{begin}{failures}; {suspects}, first {first.chain.name}{planted}{reason}"
 
 
 def _identity(record: ChainsRecord) -> object:

@@ -43,7 +43,7 @@ def throughput_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Fig
 
 
 def distances_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """Cook's distances of chains of one length against the volume, with the threshold above which they stand out."""
+    """Cook's distances of chains of one length against the volume, with the threshold of suspects."""
     found = [each for each in distances(study.statistics) if each.owner == CHAIN and each.feature in PERFORMANCE]
     chosen = furthest(study)[::-1]
     lengths = sorted({len(each.chain.members) for each in found})

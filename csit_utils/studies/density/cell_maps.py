@@ -1,4 +1,4 @@
-"""Heat maps of the density matrix whose quantity the reader chooses: tables, so that they print and can be walked."""
+"""Heat maps of the density matrix with selectable quantities, as tables for print and keyboard."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Tables of a block: what density costs per core, service types side by side, and answers to two questions."""
+"""Tables of a block: throughput per core, service types side by side, and answers to two questions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ def _name(place: tuple[int, int]) -> str:
 def _questions(chosen: Iterable[Matrix], seen: Evidence | None) -> list[Question]:
     """Two questions that suit the numbers: a quarter of the best rate of an instance, and a tenth with low latency.
 
-    Rounded down to 1, 2 or 5, so that a person might have asked them.
+    Rounded down to 1, 2 or 5 times a power of ten.
     """
     metrics = {matrix.metric: matrix for matrix in chosen}
     matrices = list(chosen)

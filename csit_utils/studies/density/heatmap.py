@@ -1,4 +1,4 @@
-"""The density matrix as an HTML table with a colour per cell: it prints, and it needs no script."""
+"""The density matrix as an HTML table with a colour per cell, which needs no script and can be printed."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
 _SCALE = "Cividis"
-"""Reads the same with and without the common colour vision deficiencies, and in grey."""
+"""Legible with common colour vision deficiencies, and in grey."""
 
 _TIP_EVIDENCE = 2
 """Lines of evidence on hovering; the test's own entry has all of them."""
@@ -196,7 +196,7 @@ def _cell(matrix: Matrix, place: tuple[int, int], *, definition: str, top_pps: f
 
 
 def _steps(matrix: Matrix, place: tuple[int, int]) -> Iterator[str]:
-    """What adding the last service, or the last NF, changed: how to read along a row and a column."""
+    """Changes against the neighbours with one service or one NF less."""
     services, nfs = place
     for word, axis, before in (
         ("services", 0, max((each for each in matrix.chains if each < services), default=None)),

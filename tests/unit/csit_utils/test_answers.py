@@ -203,7 +203,7 @@ def test_a_hole_below_the_answer_is_told() -> None:
     found = ask(seen, 400)
     assert found.services == 4
     assert [each.services for each in found.doubts] == [2]
-    assert "but 2x1 is too slow" in view(found).cells[6]
+    assert "but 2x1: rate too low" in view(found).cells[6]
 
 
 def test_ndr_is_asked_for_by_name() -> None:

@@ -207,7 +207,7 @@ def test_a_headline_names_no_harm_where_there_is_none() -> None:
 def test_the_overview_and_the_environment_stand_with_such_records_only(study: ChainStudy) -> None:
     records = (chain_studied(study, simulated=True, testbed="sim", world="sim"), interfered())
     text = words(made(overview.PAGE, *records))
-    assert "Chain study" in text and "Interference" in text and "most of all nat &gt; firewall" in text
+    assert "Chain study" in text and "Interference" in text and "suspects, first nat &gt; firewall" in text
     assert render(environment.PAGE, shown(*records)) is not None
 
 

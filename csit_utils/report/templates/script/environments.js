@@ -21,9 +21,9 @@ document.querySelectorAll("[data-pair]").forEach((part) => {
   function show() {
     const [a, b] = [rows[chosen.a], rows[chosen.b]];
     const at = names.map((_, index) => index).filter((index) => Math.max(a[index], b[index]) >= 0);
-    const told = at.filter((index) => equal.checked || a[index] !== b[index]);
-    body.replaceChildren(...told.map((index) => line(index, a, b)));
-    if (!told.length) body.append(csit.make("tr", {}, csit.make("td", { colspan: "3" }, "Nothing that is recorded.")));
+    const listed = at.filter((index) => equal.checked || a[index] !== b[index]);
+    body.replaceChildren(...listed.map((index) => line(index, a, b)));
+    if (!listed.length) body.append(csit.make("tr", {}, csit.make("td", { colspan: "3" }, "Nothing that is recorded.")));
     part.querySelector("th.a").textContent = labels[chosen.a];
     part.querySelector("th.b").textContent = labels[chosen.b];
   }

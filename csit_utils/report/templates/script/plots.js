@@ -1,6 +1,6 @@
 // Plots. A figure (`figures.Figure`) says colours as numbers of the palette; here they become those of the scheme.
 {
-  // Okabe and Ito's colours, told apart with any common colour vision; a shade lighter on dark ground.
+  // Okabe and Ito's colours, distinguishable with common colour vision deficiencies; lighter on a dark background.
   const palettes = {
     light: ["#0072b2", "#d55e00", "#009e73", "#b8558f", "#b57a00", "#2f9bd6", "#4d4d4d", "#7a5195"],
     dark: ["#4aa8e0", "#ff8a3d", "#2fc79a", "#e29ac4", "#f0b429", "#8ad0f7", "#c3c8d0", "#b794d6"],
@@ -65,9 +65,9 @@
       ...(mark.font && { font: { ...mark.font, color: tint(scheme, mark.font.color ?? "dim") } }),
     }));
     // The legend is below the plot, with room for its lines, where it would take the width from the plot.
-    const told = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
-    const below = told > 0 && (narrow || told > 14);
-    const lines = below ? Math.ceil((told * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
+    const named = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
+    const below = named > 0 && (narrow || named > 14);
+    const lines = below ? Math.ceil((named * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
     const inner = (variant.layout.height ?? 380) - 100;
     const layout = {
       ...variant.layout,
@@ -77,7 +77,7 @@
       margin: { l: 60, r: 12, t: 32, b: below ? 56 + lines * 19 : 48 },
       height: below ? 88 + inner + lines * 19 : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
-      showlegend: told > 0,
+      showlegend: named > 0,
       legend: below ? { orientation: "h", yref: "container", yanchor: "bottom", y: 0, font: { size: 11 } } : {},
       hoverlabel: { align: "left" },
       ...axes,
@@ -148,7 +148,7 @@
     return box;
   };
 
-  // What readers may narrow by, and at first so much of it that lines can be told apart.
+  // Filters, and their initial values, so that lines can be distinguished.
   const MOST_LINES = 18;
   function facets(figure, key) {
     const narrowed = {}, values = {};

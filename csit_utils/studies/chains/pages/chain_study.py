@@ -1,4 +1,4 @@
-"""Chain studies: the chains of a policy, which of them stand out, and why."""
+"""Page of chain studies: chains, suspects and reasons."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class ChangedFeature:
 
 @dataclass(frozen=True)
 class Suspected:
-    """A chain that stands out, on the page."""
+    """A suspect on the page."""
 
     id: str
     """Of its reasons and evidence, for links."""
@@ -49,7 +49,7 @@ class Suspected:
 
     @property
     def told(self) -> bool:
-        """Whether it has reasons and evidence on the page."""
+        """Whether its reasons and evidence are on the page."""
         return self.rank <= MOST_TOLD and bool(self.suspect.reasons or self.changed)
 
 

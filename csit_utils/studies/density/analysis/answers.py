@@ -1,10 +1,10 @@
-"""How many service instances fit at a given rate and latency? From what was measured, and from nothing else.
+"""Number of service instances that fit at a given rate and latency, from measurements only.
 
-A cell of S services keeps the rate X when its worst instance and direction does: at the load of the lower bound of the
-chosen goal every instance gets the same share, and what comes back of it is counted by instance and direction. An
-instance's rate is both of its directions together, half each way. It keeps the latency bound Y when at a measured load
-of at least X S no instance and direction has a 99th percentile of Y or more; a lost probe counts as one that is too
-late. So a looser bound can only add cells: the answer never gets smaller. Nothing is interpolated or extrapolated.
+A cell of S services meets the rate X if its worst instance and direction does: at the load of the lower bound of the
+chosen goal every instance gets the same share, and received packets are counted by instance and direction. The rate of
+an instance is the sum of both directions, half each. The cell meets the latency bound Y if at a measured load of at
+least X S no instance and direction has a 99th percentile of Y or more; a lost probe counts as too late. So a looser
+bound can only add cells: the answer never gets smaller. Nothing is interpolated or extrapolated.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,27 +21,27 @@ PERCENTILE = 0.99
 
 @dataclass(frozen=True)
 class Question:
-    """How many instances at this rate each, with p99 below this?"""
+    """Number of instances at a rate each, with p99 below a bound."""
 
     rate_pps: float
     """Of one instance, both directions together."""
     p99_ns: float | None = None
-    """None asks for no latency."""
+    """None: no latency bound."""
     metric: Metric = Metric.PDR
     """The goal whose loss ratio is allowed: NDR or PDR."""
 
 
 class Verdict(StrEnum):
-    """What a measured or planned cell says to a question."""
+    """Result of a measured or planned cell for a question."""
 
     KEPT = "kept"
     RATE = "rate"
-    """The worst instance gets less than it needs."""
+    """The worst instance gets less than the rate."""
     LATENCY = "latency"
-    """Every measured load that is high enough has a p99 of the bound or more."""
+    """Every sufficiently high measured load has a p99 of the bound or more."""
     LATENCY_UNKNOWN = "latency not measured at that load"
     NO_RESULT = "no result"
-    """There are tests, but none with a figure to trust."""
+    """There are tests, but none with a reliable figure."""
     DOES_NOT_FIT = "does not fit"
     NOT_MEASURED = "not measured"
 
@@ -53,12 +53,12 @@ class LatencyPoint:
     label: str
     load_pps: float
     p99_ns: float | None
-    """The worst of all instances and directions; None where one has no sample, or lost a hundredth of its probes."""
+    """The worst over instances and directions; None if one has no sample, or lost 1 % of its probes."""
 
 
 @dataclass(frozen=True)
 class CellRun:
-    """What one test says about a cell."""
+    """Result of one test of a cell."""
 
     row: TestRow
     worst_pps: float
@@ -66,49 +66,49 @@ class CellRun:
     worst_of: str
     """The worst instance: `instance 3 reverse`; `mean of all instances` without counts by instance."""
     load_pps: float
-    """At which this was seen."""
+    """Load at which it was measured."""
     points: tuple[LatencyPoint, ...]
 
 
 @dataclass(frozen=True)
 class Looked:
-    """One number of services and what it says to a question."""
+    """One number of services and its result for a question."""
 
     services: int
     verdict: Verdict
     run: CellRun | None = None
-    """The test that the rate is of: of several the one that keeps least."""
+    """The test of the rate, of several the one with the lowest rate."""
     point: LatencyPoint | None = None
-    """Kept: the load at which latency was below the bound. Otherwise the best load that was high enough."""
+    """If met, the load at which latency was below the bound, otherwise the best sufficiently high load."""
     timed: TestRow | None = None
-    """The test that `point` is of, which may be another one."""
+    """The test of `point`, which may be another one."""
     reason: str = ""
-    """Of a cell that does not fit or has no result."""
+    """Reason of a cell that does not fit or has no result."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """To one question, for one series and length of service."""
+    """Answer to one question, for one series and length of service."""
 
     question: Question
     series: Series
     nfs: int
     best: Looked | None
-    """The most services that are kept; None where none are."""
+    """The largest number of services that qualifies; None without one."""
     next: Looked
-    """The next number of services that there is anything to say about, and why it is not the answer."""
+    """The next larger number of services with any data, and why it does not qualify."""
     doubts: tuple[Looked, ...]
-    """Smaller numbers of services that were measured and are not kept."""
+    """Smaller measured numbers of services that do not qualify."""
 
     @property
     def services(self) -> int:
-        """Instances that fit; 0 where not even the smallest measured number does."""
+        """Instances that fit; 0 if not even the smallest measured number does."""
         return self.best.services if self.best else 0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was measured, ready for questions."""
+    """Measurements, sorted for questions."""
 
     rows: Sequence[TestRow]
     instances: dict[str, list[InstanceRow]]
@@ -123,7 +123,7 @@ def evidence(
     latencies: Iterable[LatencyRow],
     refused: Sequence[Refusal] = (),
 ) -> Evidence:
-    """Sort what was measured by test."""
+    """Return measurements sorted by test."""
     by_instance: dict[str, list[InstanceRow]] = {}
     for instance in instances:
         by_instance.setdefault(instance.anchor, []).append(instance)
@@ -134,7 +134,7 @@ def evidence(
 
 
 def answers(question: Question, seen: Evidence) -> list[Answer]:
-    """An answer for every series and length of service that has any test."""
+    """Return an answer for every series and length of service with a test."""
     sources = systems_by_source(seen.rows)
     found = []
     for series in all_series(seen.rows):
@@ -165,7 +165,7 @@ def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looke
 
 
 def _look(question: Question, seen: Evidence, services: int, tests: Sequence[TestRow]) -> Looked:
-    """What the tests of one cell say together: each of them has to keep the bounds."""
+    """Combined result of the tests of one cell: each must meet the bounds."""
     # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
     asked = [row for row in tests if question.metric.value in (row.test_type or "")]
     runs = _runs(asked, question.metric, seen) or _runs(tests, question.metric, seen)
@@ -201,13 +201,13 @@ def _with_latency(question: Question, services: int, run: CellRun) -> Looked:
 
 
 def _runs(tests: Sequence[TestRow], metric: Metric, seen: Evidence) -> list[CellRun]:
-    """Those that have a figure, the lowest rate first."""
+    """Results of tests with a figure, lowest rate first."""
     found = [run for row in tests if (run := _run(row, metric, seen)) is not None]
     return sorted(found, key=lambda run: run.worst_pps)
 
 
 def _run(row: TestRow, metric: Metric, seen: Evidence) -> CellRun | None:
-    """A test's rates and latency; None where it has no lower bound to trust."""
+    """Rates and latency of a test; None without a reliable lower bound."""
     found = bounds(row, metric)
     if found is None or found.lower is None or not row.nf_chains:
         return None
@@ -220,7 +220,7 @@ def _run(row: TestRow, metric: Metric, seen: Evidence) -> CellRun | None:
 
 
 def latency_points(rows: Iterable[LatencyRow]) -> list[LatencyPoint]:
-    """The worst p99 of each load, light loads first."""
+    """Return the worst p99 of each load, lowest load first."""
     loads: dict[tuple[float, str], list[LatencyRow]] = {}
     for row in rows:
         loads.setdefault((row.load_pps, row.load), []).append(row)

@@ -1,4 +1,4 @@
-"""What density costs: throughput per core, efficiency against one service of one NF, ratios of service types."""
+"""Cost of density: throughput per core, efficiency against one service of one NF, ratios of service types."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Efficiency:
 
 
 def efficiencies(matrix: Matrix) -> list[Efficiency]:
-    """All cells of a matrix with a figure; limits (at least, below) have no quotients."""
+    """Return the efficiency of all cells with a figure; limits (at least, below) have no quotients."""
     base = matrix.cells.get((1, 1))
     alone = base.value_pps if base is not None and base.state is CellState.VALUE else None
     found = []
@@ -69,7 +69,7 @@ class Ratio:
     rates_pps: dict[str, float]
     """By service type; those with a figure."""
     base: str
-    """The type that is 1: CSC, or the first that is there."""
+    """The reference type: CSC, or the first available one."""
     oversubscribed: bool
 
     def share(self, kind: str) -> float | None:
@@ -79,7 +79,7 @@ class Ratio:
 
 
 def ratios(found: Iterable[Matrix]) -> list[Ratio]:
-    """Cells that at least two service types have figures of, from matrices that may be compared."""
+    """Return cells with figures of at least two service types, from comparable matrices."""
     groups: dict[tuple[str, str], list[Matrix]] = {}
     for matrix in found:
         series = matrix.series

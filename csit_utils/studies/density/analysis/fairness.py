@@ -1,4 +1,4 @@
-"""Whether service instances get equal shares. Rates offered are equal for all instances by construction of a trial."""
+"""Fairness among service instances, all of which are offered the same load."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ def itemized(result: DensityRecord) -> tuple[Itemized, ...]:
 
 @dataclass(frozen=True)
 class Fairness:
-    """How equally the instances of a test are served at one of its loads. Rates are of both directions together."""
+    """Fairness among the instances of a test at one load. Rates are sums of both directions."""
 
     number: str
     """NDR, PDR, SOAK, MRR, ORR, or overload."""
@@ -28,23 +28,23 @@ class Fairness:
     index: float | None
     """Jain's index; None for a single instance."""
     rates_pps: tuple[tuple[int, float], ...]
-    """Instance and what was forwarded of it, by instance."""
+    """Instances with their forwarded rates."""
     worst_loss_ratio: float
-    """Of the instance and direction that lost most of what it was offered."""
+    """The highest loss ratio of an instance and direction."""
 
     @property
     def lowest(self) -> tuple[int, float]:
-        """The instance that gets least, and what; of equals the first."""
+        """The first instance with the lowest rate, and its rate."""
         return min(self.rates_pps, key=lambda each: each[1])
 
     @property
     def highest(self) -> tuple[int, float]:
-        """The instance that gets most, and what; of equals the first."""
+        """The first instance with the highest rate, and its rate."""
         return max(self.rates_pps, key=lambda each: each[1])
 
     @property
     def ratio(self) -> float | None:
-        """Least over most; None where nothing is forwarded."""
+        """Lowest over highest rate; None if nothing is forwarded."""
         return self.lowest[1] / self.highest[1] if self.highest[1] > 0 else None
 
 

@@ -1,4 +1,4 @@
-"""The answer of a matrix in a line: one service alone, the most that were measured together, and what limits them."""
+"""Summary of a matrix in a line: the smallest and the largest measured cell, and what limits them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -35,12 +35,12 @@ class Headline:
 
     @property
     def metric(self) -> Metric:
-        """The one that says most: PDR, else NDR, soak rate, MRR, ORR."""
+        """The most informative metric: PDR, else NDR, soak rate, MRR, ORR."""
         return next(metric for metric in _BEST_FIRST if metric in self.matrices)
 
     @property
     def kept(self) -> float | None:
-        """Throughput of `most` over that of `alone`; None where one of them is a limit only."""
+        """Throughput of `most` over that of `alone`; None if one of them is a limit."""
         one, many = self.cell(self.metric, self.alone), self.cell(self.metric, self.most)
         if one is None or many is None or one.state is not CellState.VALUE or many.state is not CellState.VALUE:
             return None

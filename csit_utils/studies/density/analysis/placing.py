@@ -1,4 +1,4 @@
-"""Tests in their places of the density matrix: of each cell the newest that has what is asked for, or why none."""
+"""Layout of tests in the density matrix: of each cell the newest with the requested data, or why there is none."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

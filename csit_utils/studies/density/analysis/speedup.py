@@ -1,4 +1,4 @@
-"""How throughput grows with cores: the same cell with a vSwitch, or with NFs, of several sizes."""
+"""Speedup: throughput of the same cell with several sizes of the vSwitch or the NFs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Speedup:
     points: tuple[SizePoint, ...]
 
     def perfect_pps(self, cores: float) -> float:
-        """Throughput that grows with cores from the first point on."""
+        """Return the throughput of linear speedup from the first point on."""
         return self.points[0].rate_pps * cores / self.points[0].cores
 
     def factor(self, point: SizePoint) -> float:

@@ -1,4 +1,4 @@
-"""How throughput changes as services or NFs are added, as facts."""
+"""Changes of throughput with the number of services or NFs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class AxisChange:
     start_pps: float
     end_pps: float
     resolved: bool
-    """Whether the two are apart by more than their bounds and noise: only then is it a change at all."""
+    """Whether the difference exceeds bounds and noise."""
 
     @property
     def ratio(self) -> float | None:

@@ -7,7 +7,7 @@
   const byKey = new Map(buttons.map((button) => [button.dataset.k, button]));
   const TONES = { system: "system", generator: "generator", vswitch: "vswitch" };
   const ROLES = { s: "", m: " main", d: " data" };
-  const MANY = 8; // threads of one kind on one CPU that are told one by one
+  const MANY = 8; // threads of one kind on one CPU that are listed one by one
   let chosen = null;
 
   function make(tag, className, ...children) {

@@ -39,7 +39,7 @@ class Record(Frozen):
     """A test of any study. `simulated` is true for everything that did not come from real packets."""
 
     study: str
-    """Tells the study, and so the payload."""
+    """Name of the study, which decides the payload."""
     schema_version: SchemaVersion = SCHEMA_VERSION
     test_id: str
     """Robot's long name of the test."""

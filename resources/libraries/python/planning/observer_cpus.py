@@ -8,7 +8,7 @@ from resources.libraries.python.model.core_map import Thread, ThreadRole
 def cpu_without_data(threads: Iterable[Thread]) -> int | None:
     """The CPU of the system's own threads, when no data thread has its place there.
 
-    None on a machine too small for that. Whoever watches is then better on no CPU in particular: a generator that
+    None on a machine too small for that. Probes then should not be pinned: a generator that
     shares the system's CPU spins, and keeps others waiting; a data thread gives way at once.
 
     Args:

@@ -155,7 +155,7 @@ def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[bool, float,
     2. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,
        which are there for other goals, end at the first lost packet and cannot shake it.
     3. Rungs on the brink, where good and bad trials differ least.
-    4. Higher rungs: their trials end earlier, and from above an accident is told from a bound by fewer of them.
+    4. Higher rungs: their trials end earlier, and from above fewer of them distinguish an accident from a bound.
     """
     margins = [standing.margin(rung) for standing in standings]
     tried = [margin for margin in margins if margin is not None]

@@ -6,7 +6,7 @@ They are converted in `_Measurer.measure` and `_goal_result`, by `DIRECTIONS`, a
 Decisions where the library leaves a choice:
 
 - A trial counts towards a duration sum with its overhead, as in CSIT (see `bounds.effective_s`).
-- The library tells long trials from short ones by the *intended* duration, so that is what it is given, whatever the
+- The library distinguishes long from short trials by the *intended* duration, so it gets that, whatever the
   generator made of it.
 - The library derives its grid of loads from the lowest and highest load. Both stay fixed within a search.
 - Bounds are the library's; the conditional throughput at the lower bound is our own (see `bounds.LoadEvidence`).

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.functions.monitor.patterns import patter
 from resources.libraries.python.drivers.functions.monitor.programs import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.nginx.configuration import configuration
-from resources.libraries.python.drivers.functions.process.protocol import names, processed, told
+from resources.libraries.python.drivers.functions.process.protocol import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -92,7 +92,7 @@ def test_nginx_spreads_both_ways_and_only_a_balancer_keeps_the_source(kind: NfKi
 
 @given(st.lists(st.text(alphabet="ab{}left right", max_size=8)))
 def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str]) -> None:
-    row = told(argv, names(function_of_process))
+    row = filled(argv, names(function_of_process))
     assert row == [each.replace("{left}", "csn1x1i1").replace("{right}", "csn1x1i2") for each in argv]
 
 
@@ -104,7 +104,7 @@ def test_a_program_tells_what_it_has_processed() -> None:
     assert processed("packets 12\n", "it") == Processed(12, None)
     with pytest.raises(CsitError, match="it printed no counter `packets <number>`; last output: packets many"):
         processed("packets many", "it")
-    with pytest.raises(CsitError, match="said last: nothing"):
+    with pytest.raises(CsitError, match="last output: nothing"):
         processed("", "it")
 
 

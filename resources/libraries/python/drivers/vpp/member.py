@@ -112,7 +112,7 @@ class VppMember:
         """Wait until its shared memory has its other ends, and until it can be sent to where it is the slave.
 
         A slave gives the master buffers when it first looks at its queue. One that waits for interrupts may miss the
-        one that tells it to, and then nobody ever sends it another: so it polls until it has looked.
+        one that makes it, and then no other one follows: so it polls until it has read it.
 
         Raises:
             NotReady: Some has not; the text says which and, where VPP knows, why.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.process.protocol import names, processed, told
+from resources.libraries.python.drivers.functions.process.protocol import filled, names, processed
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.installed import path_of
@@ -55,7 +55,7 @@ class UserPrograms:
             self._companions.start(name, self._argv(name, program.start))
 
     def _argv(self, name: str, argv: Sequence[str]) -> list[str]:
-        row = told(argv, names(self._functions[name]))
+        row = filled(argv, names(self._functions[name]))
         return [path_of(row[0]) or row[0], *row[1:]]
 
     def affinity(self) -> Mapping[str, frozenset[int]]:

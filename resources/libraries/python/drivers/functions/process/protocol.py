@@ -16,7 +16,7 @@ def names(function: NfPlan | TapPlan) -> dict[str, str]:
     return {"{left}": function.interface, "{right}": function.interface}
 
 
-def told(argv: Sequence[str], words: Mapping[str, str]) -> list[str]:
+def filled(argv: Sequence[str], words: Mapping[str, str]) -> list[str]:
     """An argument vector with its words replaced, also within an argument."""
     row = list(argv)
     for word, name in words.items():

@@ -149,7 +149,7 @@ class Testpmds:
     def _foreign_macs(self, function: NfPlan) -> Iterator[Request]:
         """Give the ports MACs that no frame is sent to; testpmd has read and keeps the planned ones.
 
-        The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
+        The kernel gets every frame too. For a host it would look for a route and count an error; one for another host
         (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
         """
         for side in (each for each in (function.left, function.right) if each.name not in self._vhost):

@@ -103,7 +103,7 @@ class VppRouters:
     def _hide_from_kernel(self, member: VppMember) -> None:
         """Give the kernel's ports MACs that no frame is sent to; VPP has the planned ones.
 
-        The kernel gets every frame too. For a host it would look for a route and count an error; one for somebody else
+        The kernel gets every frame too. For a host it would look for a route and count an error; one for another host
         (PACKET_OTHERHOST) it drops as the first thing that IPv4 does.
         """
         fabric = self._site.fabric
