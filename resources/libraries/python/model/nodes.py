@@ -1,7 +1,7 @@
 """Nodes of a testbed: processors, memory, interfaces, and what generates traffic or is under test there."""
 
 from collections import Counter
-from typing import Annotated, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -144,6 +144,33 @@ class _Node(Frozen):
         """Return settings of drivers, those of the topology or else the defaults."""
         found = (self.__pydantic_extra__ or {}).get(driver_registry.key_of(model))
         return found if isinstance(found, model) else model()
+
+    def in_full(self) -> dict[str, Any]:
+        """Return the JSON of the node with the settings of all drivers, where earlier versions had them as fields.
+
+        So the digest of a testbed is the one of the runs that these versions began.
+        """
+        fields = self.model_dump(mode="json")
+        drivers: dict[str, list[str]] = (
+            {"generator": sorted(key for each in generators().values() for key in each.options)}
+            if self.ROLE == "TG"
+            else {
+                "vswitch": sorted(key for each in vswitches().values() for key in each.options),
+                "vms": sorted(key for each in functions().values() if "vms" in each.listed for key in each.options),
+                "": sorted(key for each in functions().values() for key in each.options),
+            }
+        )
+        models = driver_registry.settings_of(self.ROLE).model_fields
+        full: dict[str, Any] = {}
+        for name in type(self).model_fields:
+            if name in fields:
+                full[name] = fields[name]
+            for key in (*drivers.get(name, ()), *(drivers.get("", ()) if name == "vms" else ())):
+                if key not in full:
+                    full[key] = fields.get(key) or models[key].get_default(call_default_factory=True).model_dump(
+                        mode="json"
+                    )
+        return full
 
 
 class TgNode(_Node):

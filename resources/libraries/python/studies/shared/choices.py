@@ -146,7 +146,10 @@ def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -
 
 
 def _digest(topology: Topology) -> str:
-    return hashlib.sha256(topology.model_dump_json().encode()).hexdigest()
+    said = topology.model_dump(mode="json")
+    said["nodes"] = {name: node.in_full() for name, node in topology.nodes.items()}
+    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _variables(lookup: Lookup) -> dict[str, str]:
