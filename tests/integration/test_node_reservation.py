@@ -153,7 +153,7 @@ def test_a_run_joins_a_reservation_and_leaves_it(tmp_path: Path, monkeypatch: py
 
 def test_a_record_that_is_none_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "reservation.json").write_text("{half", encoding="utf-8")
-    with pytest.raises(CsitError, match="is no record of this program; look at it, then break the reservation"):
+    with pytest.raises(CsitError, match="is no record of this program; look at it, then"):
         acquire({"DUT1": here(tmp_path)}, claim())
     assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == "{half"
 

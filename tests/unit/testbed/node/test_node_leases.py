@@ -229,7 +229,7 @@ def test_a_record_without_a_key_is_named_and_can_be_broken(tmp_path: Path, where
             for do in ("acquire", "renew", "release", "status"):
                 failed = leases.answer({**asked, "do": do})["failed"]
                 assert f"reservation.json is damaged ({where}: " in failed
-                assert "break the reservation" in failed
+                assert "./csit release TOPOLOGY --force" in failed
             broken = leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
             assert broken["broken"] is None and "is damaged" in broken["damaged"]
             assert leases.answer(asked)["won"]
@@ -239,6 +239,6 @@ def test_a_record_without_a_key_is_named_and_can_be_broken(tmp_path: Path, where
 def test_a_file_that_is_no_record_can_be_broken(tmp_path: Path, text: str) -> None:
     (tmp_path / "reservation.json").write_text(text, encoding="utf-8")
     asked = claim("eve", directory=str(tmp_path))
-    assert "break the reservation" in leases.answer(asked)["failed"]
+    assert "./csit release TOPOLOGY --force" in leases.answer(asked)["failed"]
     assert "damaged" in leases.answer({"do": "break", "owner": "eve@here", "directory": str(tmp_path)})
     assert leases.answer(asked)["won"]

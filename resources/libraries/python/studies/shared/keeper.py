@@ -303,8 +303,10 @@ class StudyKeeper:
             raise EndOfRun(str(error)) from error
 
     def _write(self, record: Record, tables: Tables) -> str:
+        path = write_record(
+            record, self._opened, self._name
+        )  # first: on a full disk it frees the reserve, which output.xml needs
         logger.info(f"{RESULT_MARKER}{pack(record)}")
-        path = write_record(record, self._opened, self._name)
         for line in record.verdict.evidence if record.verdict else ():
             logger.info(f"verdict: {line}")
         logger.info(f"record: {path}")

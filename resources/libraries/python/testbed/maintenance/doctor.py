@@ -137,7 +137,7 @@ def _reservation(place: MaintainedMachine) -> CheckFinding:
     try:
         holder, _ = holder_of(place.reservable)
     except CsitError as error:
-        return problem(where, "reservation", _sentence(error), "look at the file, and remove it")
+        return problem(where, "reservation", _sentence(error), "look at the file, then ./csit release TOPOLOGY --force")
     if holder is None or holder.left_s <= 0:
         return ok(where, "reservation", "free" if holder is None else f"free: {holder}")
     return ok(where, "reservation", f"{holder}")

@@ -228,13 +228,13 @@ def _read(directory: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):  # brackets can be nested too deep
         state = None
     if not isinstance(state, dict):
-        raise ValueError(f"{_FILE} is no record of this program; look at it, then break the reservation")
+        raise ValueError(f"{_FILE} is no record of this program; look at it, then ./csit release TOPOLOGY --force")
     for name, of in (("holder", _holder_problems), ("before", _past_problems)):
         record = state.get(name)
         problems = [] if record is None else of(record) if isinstance(record, dict) else ["no mapping"]
         if problems:
             text = f"{_FILE} is damaged ({name}: {', '.join(problems)})"
-            raise ValueError(f"{text}; look at it, then break the reservation")
+            raise ValueError(f"{text}; look at it, then ./csit release TOPOLOGY --force")
     return state
 
 
