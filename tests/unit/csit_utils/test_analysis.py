@@ -104,6 +104,8 @@ def test_a_rate_at_overload_is_of_the_tests_of_mrr() -> None:
     (failed,) = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1, orr=orr, passed=False, message="the card is gone")))
     assert asks_for(failed, Metric.ORR), "so its message says why there is none"
     assert not asks_for(rows[1], Metric.ORR)
+    (without,) = rows_of_tests(dataset_of(mrr_result(CSC, 1, 1)))
+    assert not asks_for(without, Metric.ORR), "its search begins at the load of MRR"
 
 
 def test_a_test_without_a_place_is_in_no_cell() -> None:

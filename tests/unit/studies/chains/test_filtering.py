@@ -21,6 +21,7 @@ def test_one_on_the_fence_stays() -> None:
 
 def test_of_three_values_none_is_known_to_be_off() -> None:
     assert ordinary([1, 1, 1000]) == ([1, 1, 1000], 0)
+    assert ordinary([1, 1, 1, 1000]) == ([1, 1, 1], 1)
 
 
 def test_unknown_values_are_no_outliers() -> None:

@@ -74,12 +74,12 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
     rows = [
         meeting("A", (), 100.0), meeting("A", (), 60.0, guaranteed=True, limit_pps=60.0),
         meeting("A", ("B",), 50.0), meeting("A", ("B",), 60.0, guaranteed=True, limit_pps=200.0),
-        meeting("A", ("B", "B"), 20.0), meeting("A", ("B", "B"), 60.0, guaranteed=True, limit_pps=150.0),
+        meeting("A", ("B", "B"), 20.0), meeting("A", ("B", "B"), 84.0, guaranteed=True, limit_pps=150.0),
     ]  # fmt: skip
     found = analyse(spec_of("A", "B", together=3), rows)
-    assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.6])
-    assert found.network_shares == pytest.approx({2: 0.2, 3: 0.5})
-    assert "20 % of the degradation comes from network I/O (50 % with 3 NFs)" in matrix_in_words(found)
+    assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.84])
+    assert found.network_shares == pytest.approx({2: 0.2, 3: 0.8})
+    assert "20 % of the degradation comes from network I/O (80 % with 3 NFs)" in matrix_in_words(found)
 
 
 def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:

@@ -38,6 +38,13 @@ def test_the_matrix_is_there_with_and_without_a_guarantee() -> None:
     assert found[0]["low"] is None
 
 
+def test_neighbours_are_joined_in_one_column() -> None:
+    rows = [meeting("A", (), 100.0), meeting("A", ("B", "C"), 40.0)]
+    found = tables(analyse(spec_of("A", "B", "C", together=3), rows))
+    assert found["interference_matrix"][1][:4] == ("A", "B+C", False, 0.4)
+    assert {row[3] for row in found["meetings"][1:]} == {"", "B+C"}
+
+
 def test_means_name_all_network_functions_also_those_that_were_not_measured() -> None:
     head, *rows = tables(study())["interference_means"]
     assert head == MEANS
