@@ -65,9 +65,9 @@
       ...(mark.font && { font: { ...mark.font, color: tint(scheme, mark.font.color ?? "dim") } }),
     }));
     // The legend is below the plot, with room for its lines, where it would take the width from the plot.
-    const named = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
-    const below = named > 0 && (narrow || named > 14);
-    const lines = below ? Math.ceil((named * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
+    const legends = data.filter((trace) => trace.showlegend !== false && trace.type !== "heatmap").length;
+    const below = legends > 0 && (narrow || legends > 14);
+    const lines = below ? Math.ceil((legends * (narrow ? 165 : 190)) / Math.max(300, wide - 110)) : 0;
     const inner = (variant.layout.height ?? 380) - 100;
     const layout = {
       ...variant.layout,
@@ -77,7 +77,7 @@
       margin: { l: 60, r: 12, t: 32, b: below ? 56 + lines * 19 : 48 },
       height: below ? 88 + inner + lines * 19 : inner + 100,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
-      showlegend: named > 0,
+      showlegend: legends > 0,
       legend: below ? { orientation: "h", yref: "container", yanchor: "bottom", y: 0, font: { size: 11 } } : {},
       hoverlabel: { align: "left" },
       ...axes,
