@@ -17,9 +17,8 @@ OUTPUT = ROOT / "docs" / "libdoc"
 
 def libraries() -> Iterator[str]:
     """Every Robot library as Robot imports it (class and module of one name) and every resource file."""
-    for file in sorted((LIBRARIES / "python" / "keywords").glob("*.py")):
-        if f"class {file.stem}" in file.read_text(encoding="utf-8"):
-            yield ".".join(file.relative_to(ROOT).with_suffix("").parts)
+    for file in sorted((LIBRARIES / "python" / "studies").glob("*/*Library.py")):
+        yield ".".join(file.relative_to(ROOT).with_suffix("").parts)
     yield from (str(file) for file in sorted((LIBRARIES / "robot").glob("*.resource")))
 
 

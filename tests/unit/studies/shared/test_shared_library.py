@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.keywords import libraries
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.studies.shared import keeper
 from resources.libraries.python.studies.shared import library as measuring
@@ -70,3 +72,9 @@ def test_an_inner_suite_neither_opens_nor_closes_what_an_outer_one_has_open(open
         OfTheFile().open_testbed()  # the journal is still held
     library.close_testbed()
     OfTheFile().open_testbed()
+
+
+def test_every_library_is_among_those_whose_keywords_are_checked() -> None:
+    sources = (PROJECT / "resources" / "libraries" / "python").rglob("*.py")
+    declared = {source.stem for source in sources if "\n@library(" in source.read_text(encoding="utf-8")}
+    assert {name.rpartition(".")[2] for name in libraries() if not name.endswith(".resource")} == declared != set()
