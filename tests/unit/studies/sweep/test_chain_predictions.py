@@ -17,6 +17,7 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     sharing,
 )
 from resources.libraries.python.studies.sweep.analysis.path_baseline import WITHOUT_PATH, MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words
 from resources.libraries.python.studies.sweep.model.profile import Metric, PredictedPoint
 from resources.libraries.python.studies.sweep.model.record import Vnf
@@ -84,6 +85,17 @@ def test_a_path_without_any_delay_is_none() -> None:
     assert MeasuredPath.of("path", points) is None
 
 
+def test_a_path_has_the_loads_of_its_sweep_that_have_a_delay() -> None:
+    delays = {Metric.DELAY: lambda r: 0.1 * r}
+    first, second, third = sweep_of(np.linspace(1, 2, 3), {**plain_router(3.0), **delays}, {})
+    path = MeasuredPath.of("path", [third, second.model_copy(update={"delay_s": None}), first])
+    assert path is not None
+    assert (path.rates, path.delays) == (pytest.approx((1.0, 2.0)), pytest.approx((0.1, 0.2)))
+    assert path.delay_ms(1.5) == pytest.approx(0.15)
+    ((unknown,), _) = observe([first.model_copy(update={"loss_ratio": None})])
+    assert unknown.values[Metric.LOSS] is None
+
+
 def test_both_errors_of_the_delay_are_told() -> None:
     delays = {Metric.DELAY: lambda r: 0.95 + 0.0 * r}
     points = sweep_of(np.linspace(0.5, 1.4, 10), {**plain_router(1.5), **delays}, {"firewall": (growing_to(1, 1.5),)})
@@ -92,6 +104,8 @@ def test_both_errors_of_the_delay_are_told() -> None:
     assert found.errors[Metric.DELAY] == pytest.approx(0.05 / 0.95, abs=1e-6)
     assert found.summed_delay_error == pytest.approx(0.15 / 0.95, abs=1e-6)
     (line,) = errors_in_words(found)
+    other = found.model_copy(update={"chain": "other"})
+    assert errors_in_words([found, other]) == (line, line.replace("chain from", "other from", 1))
     assert "delay by 5.3 %" in line
     assert "the sum of delays alone, without path taken off, by 15.8 %; to be trusted: " in line
     assert line.endswith("delay within 25 % at all rates, loss within 5 points at all rates")

@@ -20,7 +20,7 @@ from resources.libraries.python.studies.sweep.analysis.tables import (
     statistics,
     tables_of,
 )
-from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepRecord, SweepSample
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample
 from tests.unit.studies.sweep.known_profiles import known_profile
 from tests.unit.studies.sweep.synthetic_sweeps import ADVA, printed_sweep
 
@@ -136,6 +136,10 @@ def test_a_record_has_the_tables_that_it_has_something_for() -> None:
     assert tables_of(SweepRecord.model_construct(**nothing)) == ()
     names = [name for name, _ in tables_of(SweepRecord.model_construct(**something))]
     assert names == ["coefficients", "predictions"]
+    points = printed_sweep(ADVA, 0.002, 0)
+    swept = {**nothing, "sweep": Sweep.model_construct(samples=(), points=points)}
+    ((name, rows),) = tables_of(SweepRecord.model_construct(**swept))
+    assert (name, rows) == ("S_statistics", statistics(points))
 
 
 def test_every_prediction_has_a_row_per_rate() -> None:
