@@ -96,10 +96,10 @@ def test_a_damaged_file_of_a_dataset_is_named(output: Path, tmp_path: Path) -> N
     column = table.schema.get_field_index("record")
     torn = pa.array([text[:-9] for text in table.column("record").to_pylist()])
     pq.write_table(table.set_column(column, "record", torn), path)
-    with pytest.raises(ReadError, match=r"characterizations.*test 'Firewall': the record is no valid JSON"):
+    with pytest.raises(ReadError, match=r"characterizations.*test 'Firewall': the record is not valid JSON"):
         _ = Stored(Layout(tmp_path / "d")).characterizations
     path.write_bytes(b"PAR1")
-    with pytest.raises(ReadError, match="damaged; import its files anew"):
+    with pytest.raises(ReadError, match="damaged; import its files again"):
         _ = Stored(Layout(tmp_path / "d")).characterizations
 
 
