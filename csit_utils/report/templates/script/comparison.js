@@ -99,8 +99,8 @@
       const judged = judge(a, b, student);
       const [differences, remarks] = unlike.get([a.cell.k, b.cell.k, data.metrics[a.cell.m]].join()) ?? [[], []];
       const said = [...differences, ...remarks];
-      if (a.limit) said.push("A is a lower limit: nothing above could be offered");
-      if (b.limit) said.push("B is a lower limit: nothing above could be offered");
+      if (a.limit) said.push("A is a lower bound, limited by the offered load");
+      if (b.limit) said.push("B is a lower bound, limited by the offered load");
       let outcome = "no change seen";
       if (differences.length && !insist) { outcome = "unlike"; judged.probability = null; }
       else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(judged.change) : "cannot tell";
@@ -112,7 +112,7 @@
       open[k].adjusted = adjusted;
       open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].change) : "no change seen";
       if (adjusted > FALSE_CALLS && open[k].probability <= 1 - CONFIDENCE) {
-        open[k].remarks.push("alone it would be called changed; among as many cells it may be chance");
+        open[k].remarks.push("significant by itself, but not among this many cells");
       }
     });
     const pairedA = new Set(both.map(([a]) => a)), pairedB = new Set(both.map(([, b]) => b));
