@@ -115,7 +115,7 @@ def test_one_option_is_enough(torn: Path, small: Path) -> None:
     done = csit("robot", "--resume", str(torn))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Csc-Mrr: 2 of 2 tests are carried over" in done.stdout
-    assert "line 7 is torn" in done.stdout + done.stderr
+    assert "line 7 is incomplete" in done.stdout + done.stderr
     assert dataset(torn) == dataset(small)
     assert (torn / "output-1.xml").read_text(encoding="utf-8") == "<robot><suite"
     measured = [each["test"] for each in events(torn) if each["event"] == "started"]
@@ -178,7 +178,7 @@ def test_other_choices_are_refused_in_one_sentence(
         (["robot", "--resume", "{tmp}"], 2, "no run to resume, journal.jsonl is missing"),
         (["local", "--resume", "{tmp}"], 2, "no run to resume, journal.jsonl is missing"),
         (["local", "--resume", "{torn}"], 2, "not a run of ./csit local; use ./csit robot --resume"),
-        (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "leave out --cells"),
+        (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "remove --cells"),
     ],
 )
 def test_what_cannot_be_resumed_is_told(
@@ -232,7 +232,7 @@ def test_another_kernel_is_told_and_another_machine_too_for_simulated_results(to
     rewritten(torn, {"kernel": "5.4.0-old", "cpu_model": "another"})
     done = csit("robot", "--resume", str(torn))
     assert done.returncode == 0, done.stdout
-    assert "kernel was 5.4.0-old when the run began" in done.stderr
+    assert "kernel was 5.4.0-old at the start of the run" in done.stderr
 
 
 def test_the_laptops_command_resumes_and_writes_its_report(tmp_path: Path) -> None:
