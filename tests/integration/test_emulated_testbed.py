@@ -113,7 +113,7 @@ def test_a_testbed_is_reserved_and_prepared_and_all_put_back(emulated: Emulated)
     try:
         said = prepared.stderr
         assert "DUT1: kernel.randomize_va_space: 2 -> 0" in said
-        assert "needs a restart" not in said, "its CPUs are isolated from its start on"
+        assert "needs a reboot" not in said, "its CPUs are isolated from its start on"
         assert "watchdog_cpumask" not in said
         now = emulated.shell("DUT1", READ)
         assert "kernel/randomize_va_space:0" in now

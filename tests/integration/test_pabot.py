@@ -97,7 +97,7 @@ def test_a_run_that_was_killed_is_resumed_and_reported_with_the_other(workspace:
     runs = [run.parent for run in sorted((workspace / "night" / "pabot_results").glob("[12]/*/journal.jsonl"))]
     said = csit(workspace, "outcome", *map(str, runs))
     assert said.returncode == 3
-    assert {line.split(":")[0] for line in said.stdout.splitlines() if "cut short" in line} == {str(journal.parent)}
+    assert {line.split(":")[0] for line in said.stdout.splitlines() if "interrupted" in line} == {str(journal.parent)}
 
     assert csit(workspace, "robot", "--resume", str(journal.parent)).returncode == 0
     assert csit(workspace, "outcome", *map(str, runs)).returncode == 0
