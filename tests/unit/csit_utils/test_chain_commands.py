@@ -111,7 +111,7 @@ def test_a_wrong_policy_is_marked(capsys: pytest.CaptureFixture[str], spec: str)
     with pytest.raises(ConfigError) as caught:
         printed(capsys, "chains", spec)
     assert str(caught.value) == (
-        "three: policies.1: there is no VNF 'ruter'; did you mean 'router'? (column 7):\n  nat | ruter\n        ^"
+        "three: policies.1: no VNF 'ruter'; did you mean 'router'? (column 7):\n  nat | ruter\n        ^"
     )
 
 
@@ -149,7 +149,7 @@ def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixt
     ("words", "message"),
     [
         (("--server", "a+x"), "x: not a network function of this study; choose from a, b, c"),
-        (("--server", "a+b+c"), "all network functions of the study are on servers already"),
+        (("--server", "a+b+c"), "all network functions of the study are on servers"),
         (("--study", "other"), "--study other: no such study; choose from pairs"),
     ],
 )

@@ -113,9 +113,9 @@ def _record(**changes: object) -> str:
         (_record(schema_version="9.0"), "schema version 9.0 of the record is not supported, only up to 3.0"),
         (_record(passed="perhaps"), "not valid: passed"),
         (_record(surprise=1), "not valid: surprise"),
-        ("{", "no valid JSON"),
-        ("[1, 2]", "no schema_version"),
-        ("[" * 100_000, "no valid JSON"),
+        ("{", "not valid JSON"),
+        ("[1, 2]", "schema_version is missing"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_bad_record_is_named_with_file_and_test(good: Path, tmp_path: Path, text: str, reason: str) -> None:
