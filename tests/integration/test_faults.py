@@ -115,7 +115,7 @@ def test_a_cell_that_breaks_once_is_measured_once_more_and_the_next_is_clean(tmp
         assert word in reason
     assert rows["3R2C"].broken == ()
     assert all(row.mrr and row.mrr.mean_pps > 1000 for row in rows.values())
-    assert stdout.count("; retry") == len(FAULTS)
+    assert stdout.count("; trying again") == len(FAULTS)
 
 
 @realtime(LOSS)

@@ -205,7 +205,7 @@ class SizingSearch:
         try:
             return self._measured(size, name)
         except SystemBroken as error:
-            self._report(f"{name}: {error}; retry")
+            self._report(f"{name}: {error}; trying again")
         return self._measured(size, name, last=True)
 
     def _measured(self, size: Size, name: str, *, last: bool = False) -> Sized:
