@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from blake3 import blake3
 
-from csit_utils.dataset.importing import digest_of_source, import_source, json_rows, known_records
+from csit_utils.dataset.importing import digest_of_source, import_source, is_whole, json_rows, known_records
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Problem, ReadError
 from csit_utils.dataset.layout import Import, Layout
@@ -94,7 +94,8 @@ def _stage_path(folder: Path, label: str | None, path: Path) -> _Staged:
 def _stage(layout: Layout, source: Source, label: str | None) -> _Staged:
     try:
         digest = digest_of_source(source)
-        if layout.find(digest) is None and layout.claim(digest):
+        known = layout.find(digest)
+        if (known is None or not is_whole(layout, known)) and layout.claim(digest):
             return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
         return Outcome(source.name, 0, False, (f"{source.name}: {error}",))
@@ -142,7 +143,7 @@ def _import_records(layout: Layout, files: Iterator[Source], label: str | None) 
     first = next(files, None)
     if first is None:
         return
-    imports = layout.imports()
+    imports = [each for each in layout.imports(damaged=[]) if is_whole(layout, each)]
     known = known_records(layout, imports) | {digest for each in imports for digest in each.files}
     folders: dict[str, _Folder] = defaultdict(_Folder)
     for source in chain((first,), files):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.items import Characterized, ReadError, Status
+from csit_utils.dataset.columns import UNREADABLE, check_columns
+from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis import tables as chains
@@ -89,24 +90,24 @@ def _tables(record: Record) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def read(path: Path) -> Iterator[Characterized]:
-    """Yield the records of a file.
+def read(path: Path) -> Iterator[Characterized | Problem]:
+    """Yield the records of a file; a problem where one is damaged.
 
     Raises:
-        ReadError: The file or a record in it is damaged.
+        ReadError: The file is damaged.
     """
     wanted = {"name", "status", "message", "source", "record", "label"}
     try:
         with pq.ParquetFile(path) as file:
             there = wanted.intersection(file.schema_arrow.names)  # earlier versions wrote no label
+            check_columns(file.schema_arrow, _SCHEMA, wanted - {"label"})
             rows = file.read(columns=sorted(there)).to_pylist()
-    except (OSError, pa.ArrowException) as error:
+    except (*UNREADABLE, ReadError) as error:
         raise ReadError(f"{path}: damaged; import its files again: {error}") from error
     for row in rows:
-        record, _ = parse_record(row["record"], f"{path}: test '{row['name']}'")
+        try:
+            record, _ = parse_record(row["record"], f"{path}: test '{row['name']}'")
+        except ReadError as error:
+            yield Problem(row["source"], str(error))
+            continue
         yield Characterized(record, row["source"], Status(row["status"]), row["message"], row.get("label"))
-
-
-def digests(path: Path) -> set[str]:
-    """Return the digests of its records."""
-    return set(pq.read_table(path, columns=["digest"], partitioning=None).column("digest").to_pylist())

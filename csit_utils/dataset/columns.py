@@ -1,11 +1,12 @@
 """Rows of tests as columns of Arrow, and back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 
+from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import TestRow
 
 
@@ -20,6 +21,10 @@ TESTS = pa.schema(list(TEST_TYPES.items()))
 DEFAULTS: dict[str, Any] = {
     field.name: None if field.default is MISSING else field.default for field in fields(TestRow)
 }
+UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
+"""Errors of reading a damaged file."""
+NEEDED = tuple(field.name for field in fields(TestRow) if field.default is MISSING)
+"""Columns that rows cannot do without."""
 DETAILS = pa.schema({"anchor": pa.string(), "digest": pa.string(), "kind": pa.string(), "record": pa.string()})
 RECORD, ROWS = "record", "rows"
 """Kinds of details: a packed record; JSON of rows, for results without a record."""
@@ -38,6 +43,26 @@ def table_of_tests(rows: Sequence[tuple[Any, ...]], constants: dict[str, str]) -
         for (name, kind), column in zip(TEST_TYPES.items(), values, strict=True)
     ]
     return pa.table(arrays, schema=TESTS)
+
+
+def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:
+    """Check that a file has a table.
+
+    Raises:
+        ReadError: It lacks a needed column, or has one of another type.
+    """
+    if lacking := sorted(set(needed) - set(schema.names)):
+        raise ReadError(f"it has no column '{lacking[0]}'")
+    for name in schema.names:
+        if name in wanted.names and _form(schema.field(name).type) is not _form(wanted.field(name).type):
+            raise ReadError(f"its column '{name}' has the type {schema.field(name).type}")
+
+
+def _form(kind: pa.DataType) -> type:
+    """Text, truth or number: earlier versions had integers where there are fractions now."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return float
+    return bool if pa.types.is_boolean(kind) else str if pa.types.is_string(kind) else object
 
 
 def rows_of_table(table: pa.Table) -> Iterator[TestRow]:

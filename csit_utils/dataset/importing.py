@@ -3,12 +3,14 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from csit_utils.dataset import characterized, columns
+from csit_utils.dataset import columns
 from csit_utils.dataset.blocks import BLOCK_BYTES
 from csit_utils.dataset.heads import PackedHead, packed_head, raw_asked
 from csit_utils.dataset.inputs import Source
@@ -22,7 +24,7 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.layout import DETAILS, Import, Layout
+from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.load import read_json
 from csit_utils.dataset.output_xml import NO_RECORD, recorded_test, unrecorded
 from csit_utils.dataset.scan import Scanned, ScannedTest, scan
@@ -183,9 +185,31 @@ def known_records(layout: Layout, imports: Collection[Import]) -> set[str]:
     """Return the digests of all records of a dataset."""
     found: set[str] = set()
     for part in (part for each in imports for part in each.parts):
-        table = pq.read_table(layout.path(DETAILS, part), columns=["digest"], partitioning=None)
-        found.update(value for value in table.column("digest").to_pylist())
+        found |= _digests(layout.path(DETAILS, part))
     for each in imports:
         if each.characterizations:
-            found |= characterized.digests(layout.characterizations(each))
+            found |= _digests(layout.characterizations(each))
     return found
+
+
+def is_whole(layout: Layout, made: Import) -> bool:
+    """Whether the files of an import can be read; where not, it is imported again."""
+    files = [(layout.path(TESTS, part), columns.TESTS, columns.NEEDED) for part in made.parts]
+    files += [(layout.path(DETAILS, part), columns.DETAILS, tuple(columns.DETAILS.names)) for part in made.parts]
+    if made.characterizations:
+        files.append((layout.characterizations(made), columns.DETAILS, ("digest", "record")))
+    return all(_has_columns(*each) for each in files)
+
+
+def _has_columns(path: Path, schema: pa.Schema, needed: tuple[str, ...]) -> bool:
+    try:
+        with pq.ParquetFile(path) as file:
+            columns.check_columns(file.schema_arrow, schema, needed)
+    except (*columns.UNREADABLE, ReadError):
+        return False
+    return True
+
+
+def _digests(path: Path) -> set[str]:
+    with pq.ParquetFile(path) as file:
+        return set(file.read(columns=["digest"]).column("digest").to_pylist())

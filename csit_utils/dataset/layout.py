@@ -37,6 +37,7 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _FORMAT = "csit-density dataset"
+_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -108,7 +109,7 @@ class Layout:
         head = folder / _HEAD
         try:
             header = msgspec.json.decode(head.read_bytes(), type=_Header)
-        except (OSError, msgspec.DecodeError) as error:
+        except _UNREADABLE as error:
             raise ConfigError(f"{head}: not a dataset: {error}") from error
         if header.format != _FORMAT:
             raise ConfigError(f"{head}: not a dataset, but '{header.format}'")
@@ -135,26 +136,32 @@ class Layout:
             raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
         return cls(folder)
 
-    def imports(self) -> list[Import]:
+    def imports(self, damaged: list[str] | None = None) -> list[Import]:
         """Return all imports in the order of their digests.
 
+        Args:
+            damaged: Gets a sentence for each import that cannot be read; without it that is an error.
+
         Raises:
-            ConfigError: A file is damaged.
+            ConfigError: An import cannot be read.
         """
         decoder = msgspec.json.Decoder(Import)
         found = []
         for path in sorted((self.folder / _IMPORTS).glob("*.json")):
             try:
                 found.append(decoder.decode(path.read_bytes()))
-            except (OSError, msgspec.DecodeError) as error:
-                raise ConfigError(f"{path}: damaged; remove it and import {_IMPORTS} again: {error}") from error
+            except _UNREADABLE as error:
+                text = f"{path}: damaged; remove it and import its file again: {error}"
+                if damaged is None:
+                    raise ConfigError(text) from error
+                damaged.append(text)
         return found
 
     def find(self, digest: str) -> Import | None:
         """Return the import of a digest."""
         try:
             return msgspec.json.decode((self.folder / _IMPORTS / f"{digest}.json").read_bytes(), type=Import)
-        except (FileNotFoundError, msgspec.DecodeError):
+        except _UNREADABLE:
             return None
 
     def path(self, table: str, part: Part) -> Path:

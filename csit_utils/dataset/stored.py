@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout, Part, envi
 from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.refused import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
@@ -62,10 +64,15 @@ class Stored:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._damaged: list[Problem] = []
+        """Files of the dataset that were found damaged, and are left out."""
 
     @cached_property
     def _imports(self) -> Sequence[Import]:
-        return self._layout.imports()
+        damaged: list[str] = []
+        found = self._layout.imports(damaged)
+        self._damaged += [Problem(str(self._layout.folder), text) for text in damaged]
+        return found
 
     @cached_property
     def _found(self) -> tuple[Sequence[TestRow], Mapping[str, Part]]:
@@ -74,13 +81,34 @@ class Stored:
         parts: dict[str, Part] = {}
         for each in self._imports:
             for part in each.parts:
-                table = pq.read_table(self._layout.path(TESTS, part), partitioning=None, use_threads=False)
-                for row in columns.rows_of_table(table):
+                for row in self._rows_of(each, part):
                     if row.anchor not in rows:
                         rows[row.anchor], parts[row.anchor] = row, part
         # Stable sort: tests of a file without times keep their order.
         ordered = sorted(rows.values(), key=lambda row: (not row.recorded, row.started_at or "", row.run))
         return ordered, parts
+
+    def _rows_of(self, each: Import, part: Part) -> Sequence[TestRow]:
+        """Rows of a part whose details can be read too; none of a damaged one."""
+        rows: list[TestRow] = []
+        for table, schema, needed in (
+            (DETAILS, columns.DETAILS, columns.DETAILS.names),
+            (TESTS, columns.TESTS, columns.NEEDED),
+        ):
+            path = self._layout.path(table, part)
+            try:
+                with pq.ParquetFile(path) as file:
+                    columns.check_columns(file.schema_arrow, schema, needed)
+                    if table == TESTS:
+                        rows = list(columns.rows_of_table(file.read(use_threads=False)))
+            except (*columns.UNREADABLE, ReadError) as error:
+                self._leave_out(each, path, f"{part.tests} tests", error)
+                return ()
+        return rows
+
+    def _leave_out(self, each: Import, what: str | Path, lost: str, error: Exception) -> None:
+        text = f"{what}: damaged, {lost} left out; import {each.source} again: {quoted(str(error))}"
+        self._damaged.append(Problem(each.source, text))
 
     @property
     def tests(self) -> Sequence[TestRow]:
@@ -90,28 +118,49 @@ class Stored:
     @cached_property
     def refused(self) -> Sequence[Refusal]:
         """Cells that do not fit on their testbed."""
-        return [one for each in self._imports for one in from_dataset(each.source, each.refused)]
+        found: list[Refusal] = []
+        for each in self._imports:
+            try:
+                found += from_dataset(each.source, each.refused)
+            except (ValueError, KeyError, msgspec.DecodeError) as error:
+                self._leave_out(each, self._layout.folder, "cells that do not fit are", error)
+        return found
 
-    @cached_property
+    @property
     def problems(self) -> Sequence[Problem]:
-        """Inputs that could not be read in full when they were imported."""
-        return [Problem(each.source, text) for each in self._imports for text in each.problems]
+        """Inputs that could not be read in full when they were imported, and files of the dataset that are damaged."""
+        _ = self._found
+        imported = [Problem(each.source, text) for each in self._imports for text in each.problems]
+        return [*imported, *self._damaged]
 
     @cached_property
     def environments(self) -> Mapping[str, Environment]:
         """Environments by digest."""
-        every = {digest: raw for each in self._imports for digest, raw in each.environments.items()}
-        return {digest: environment(raw) for digest, raw in every.items()}
+        every = {digest: (each, raw) for each in self._imports for digest, raw in each.environments.items()}
+        found = {}
+        for digest, (each, raw) in every.items():
+            try:
+                found[digest] = environment(raw)
+            except ValidationError as error:
+                self._leave_out(each, self._layout.folder, "an environment is", error)
+        return found
 
     @cached_property
     def characterizations(self) -> Sequence[Characterized]:
-        """Records of other studies by time.
-
-        Raises:
-            ReadError: A record is damaged.
-        """
-        files = (self._layout.characterizations(each) for each in self._imports if each.characterizations)
-        found = {item.anchor: item for path in files for item in characterized.read(path)}
+        """Records of other studies by time."""
+        found: dict[str, Characterized] = {}
+        for each in self._imports:
+            if not each.characterizations:
+                continue
+            path = self._layout.characterizations(each)
+            try:
+                for item in characterized.read(path):
+                    if isinstance(item, Characterized):
+                        found[item.anchor] = item
+                    else:
+                        self._damaged.append(item)
+            except ReadError as error:
+                self._damaged.append(Problem(each.source, str(error)))
         return sorted(found.values(), key=lambda item: item.record.started_at)
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
@@ -184,21 +233,31 @@ class Stored:
             if anchor in parts:
                 wanted.setdefault(parts[anchor], set()).add(anchor)
         for part, names in wanted.items():
-            file = pq.ParquetFile(self._layout.path(DETAILS, part))
-            for group in range(file.num_row_groups):
-                here = file.read_row_group(group, columns=["anchor"]).column("anchor").to_pylist()
-                if names.isdisjoint(here):
-                    continue
-                table = file.read_row_group(group, columns=["kind", "record"])
-                kinds, records = table.column("kind"), table.column("record")
-                for at, anchor in enumerate(here):
-                    if anchor in names:
-                        names.discard(anchor)
-                        yield part, self._by_anchor[anchor], kinds[at].as_py(), records[at].as_py()
+            path = self._layout.path(DETAILS, part)
+            try:
+                for anchor, kind, text in _read_details(path, names):
+                    yield part, self._by_anchor[anchor], kind, text
+            except columns.UNREADABLE as error:
+                raise ReadError(f"{path}: damaged; import its file again: {error}") from error
 
     @cached_property
     def _by_anchor(self) -> Mapping[str, TestRow]:
         return {row.anchor: row for row in self.tests}
+
+
+def _read_details(path: Path, names: set[str]) -> Iterator[tuple[str, str, str]]:
+    """Anchor, kind and text of the details of some tests of a part."""
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            here = file.read_row_group(group, columns=["anchor"]).column("anchor").to_pylist()
+            if names.isdisjoint(here):
+                continue
+            table = file.read_row_group(group, columns=["kind", "record"])
+            kinds, records = table.column("kind"), table.column("record")
+            for at, anchor in enumerate(here):
+                if anchor in names:
+                    names.discard(anchor)
+                    yield anchor, kinds[at].as_py(), records[at].as_py()
 
 
 class _Rows(msgspec.Struct):
@@ -231,6 +290,6 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
             renamed = with_renamed_rates({key: json.loads(part) for key, part in read.items()})
             read = {key: json.dumps(part).encode() for key, part in renamed.items()}
         found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
-    except (NotUnpacked, msgspec.DecodeError, ValidationError, KeyError) as error:
+    except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error}") from error
     return DensityRecord.model_construct(test_name=row.test_name, **found)

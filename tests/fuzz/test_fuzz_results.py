@@ -80,6 +80,29 @@ def test_archives_that_unpack_to_much_more(tmp_path: Path, name: str) -> None:
 
 
 @given(data=st.data())
+def test_stored_datasets(results: Path, tmp_path: Path, data: st.DataObject) -> None:
+    folder = tmp_path / "history"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(results / "history", folder)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    victim = data.draw(st.sampled_from(files))
+    match data.draw(st.sampled_from(["damage", "empty", "remove", "swap", "folder"])):
+        case "damage":
+            victim.write_bytes(data.draw(damaged_bytes(victim.read_bytes())))
+        case "empty":
+            victim.write_bytes(b"")
+        case "remove":
+            victim.unlink()
+        case "swap":
+            victim.write_bytes(data.draw(st.sampled_from(files)).read_bytes())
+        case "folder":
+            victim.unlink()
+            victim.mkdir()
+    command = data.draw(st.sampled_from([("show",), ("answer", "--rate", "100kpps")]))
+    run("dataset", *command, str(folder))
+
+
+@given(data=st.data())
 def test_results_of_other_tools(results: Path, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / "test.info.json"
     whole = (results / "csit.info.json").read_text(encoding="utf-8")

@@ -3,12 +3,14 @@
 import gzip
 import hashlib
 import json
+import re
 import resource
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -265,3 +267,44 @@ def test_what_an_import_keeps_of_itself_is_read_back(output: Path, tmp_path: Pat
     (made,) = Layout(tmp_path / "d").imports()
     assert msgspec.json.decode(msgspec.json.encode(made), type=Import) == made
     assert made.tests == 5
+
+
+@pytest.mark.parametrize("table", ["tests", "details"])
+@pytest.mark.parametrize("damage", ["removed", "truncated", "another file", "a folder"])
+def test_a_damaged_part_is_left_out_named_and_imported_again(
+    output: Path, tmp_path: Path, table: str, damage: str
+) -> None:
+    other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
+    _import(tmp_path / "d", output, other)
+    before = {row.test_id for row in Stored(Layout(tmp_path / "d")).tests}
+    path = next(path for path in sorted((tmp_path / "d" / table).rglob("*.parquet")) if path.stat().st_size)
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "truncated":
+        path.write_bytes(content[:-100])
+    elif damage == "another file":
+        pq.write_table(pa.table({"x": [1]}), path)
+    elif damage == "a folder":
+        path.mkdir()
+    done = CliRunner().invoke(make_app(["show"]), ["show", str(tmp_path / "d")])
+    stored = Stored(Layout(tmp_path / "d"))
+    assert 0 < len(stored.tests) < len(before)
+    (problem,) = stored.problems
+    assert re.match(rf"{re.escape(str(path))}: damaged, \d tests left out; import .*\.xml again: ", problem.text)
+    assert (done.exit_code, problem.text[:60] in done.stderr) == (1, True)
+    if damage == "a folder":
+        path.rmdir()
+    _import(tmp_path / "d", output, other)
+    assert {row.test_id for row in Stored(Layout(tmp_path / "d")).tests} == before
+
+
+def test_a_damaged_import_is_left_out_and_named(output: Path, tmp_path: Path) -> None:
+    other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
+    _import(tmp_path / "d", output, other)
+    (path, _) = sorted((tmp_path / "d" / "imports").glob("*.json"))
+    path.write_text("[" * 5000, encoding="utf-8")
+    stored = Stored(Layout(tmp_path / "d"))
+    assert 0 < len(stored.tests) < 6
+    assert stored.problems[0].text.startswith(f"{path}: damaged; remove it and import its file again: ")
+    _import(tmp_path / "d", output, other)
+    assert len(Stored(Layout(tmp_path / "d")).tests) == 6
