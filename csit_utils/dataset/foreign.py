@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from csit_utils.dataset.foreign_csit import read_csit
 from csit_utils.dataset.foreign_nfvbench import read_nfvbench
 from csit_utils.dataset.items import Item, Problem, ReadError
+from resources.libraries.python.model.bounds import dotted
 
 _CSIT_TEST = {"version", "test_id", "result"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}
@@ -61,6 +62,6 @@ def _named(items: Iterator[Item], tool: str, source: str) -> Iterator[Item]:
 
 def _first(error: ValidationError) -> str:
     every: list[Any] = error.errors(include_url=False, include_input=False)
-    path = ".".join(map(str, every[0]["loc"]))
+    path = dotted(every[0]["loc"])
     others = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
     return f"{path}: {every[0]['msg']}{others}"

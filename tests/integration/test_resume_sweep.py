@@ -94,7 +94,7 @@ def test_a_killed_sweep_goes_on_with_its_next_load(resumed: tuple[Path, list[flo
     assert [point.rate_pps for point in router.sweep.points] == EACH_ONCE
     kept = [row["samples"] for row in lines(folder, "Router_Alone") if row["line"] == "load"]
     assert [sample.model_dump(mode="json") for sample in router.sweep.samples] == [row for part in kept for row in part]
-    remark = f"{len(before)} loads were measured in a run that was cut short"
+    remark = f"{len(before)} loads were measured in an interrupted run"
     assert any(line.startswith(remark) for line in router.warnings)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import errors
-from resources.libraries.python.dialogue import JsonLines, JsonPipe, error_of, line_of, plain, shown
+from resources.libraries.python.dialogue import LONGEST_ERROR, JsonLines, JsonPipe, error_of, line_of, plain, shown
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 LEAVES = [
@@ -141,3 +141,14 @@ def test_a_defect_there_is_a_defect_here() -> None:
     back = carried(KeyError("vswitch"))
     assert type(back) is RuntimeError
     assert str(back) == "DUT1: KeyError: 'vswitch'"
+
+
+def test_a_text_that_no_driver_writes_is_cut() -> None:
+    words = ["x" * 5000, *map(str, range(200))]
+    for record in (
+        {"class": "NotReady", "what": "w" * 10_000, "after_s": 1.0, "last_seen": "s" * 10_000},
+        {"class": "CommandFailed", "argv": words, "status": 1, "stderr": "e" * 100_000},
+        {"class": "OSError", "number": 2, "text": "t" * 100_000, "file": "f" * 100_000},
+        {"class": "c" * 100_000, "text": "t" * 100_000},
+    ):
+        assert len(str(error_of(record, "DUT1"))) < 3 * LONGEST_ERROR

@@ -23,6 +23,12 @@ def line_of(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
+LONGEST_ERROR = 4000
+"""Characters of an error's text, and of each word of its command."""
+MOST_WORDS = 100
+"""Words of a command in an error."""
+
+
 class JsonLines:
     """Assembles records from the pieces that are read from a pipe. Time and memory grow with the bytes read."""
 
@@ -123,6 +129,11 @@ def plain(error: BaseException) -> dict[str, Any]:
             return {"class": name, "text": str(error), "defect": True}
 
 
+def short(text: str) -> str:
+    """Return a text of an error, cut where it is far longer than any that a driver writes."""
+    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}… ({len(text):,} characters)"
+
+
 def error_of(record: object, where: str = "") -> Exception:
     """Return the error of a record, with the place where it happened in front of its text.
 
@@ -133,16 +144,16 @@ def error_of(record: object, where: str = "") -> Exception:
     error: Exception
     match record:
         case {"class": "CommandFailed", "argv": [*argv], "status": int() | None as status, "stderr": str(stderr)}:
-            error = CommandFailed(tuple(map(str, argv)), status, stderr)
+            error = CommandFailed(tuple(short(str(word)) for word in argv[:MOST_WORDS]), status, short(stderr))
             error.args = (f"{at}{error}",)
         case {"class": "NotReady", "what": str(what), "after_s": int() | float() as after_s, "last_seen": str(seen)}:
-            error = NotReady(f"{at}{what}", float(min(after_s, 1e9)), seen)
+            error = NotReady(f"{at}{short(what)}", float(min(after_s, 1e9)), short(seen))
         case {"class": "OSError", "number": int() | None as number, "text": str(text), "file": str() | None as file}:
-            error = OSError(number, f"{at}{text}", *([file] if file else []))
+            error = OSError(number, f"{at}{short(text)}", *([short(file)] if file else []))
         case {"class": str(name), "text": str(text), **rest} if "defect" not in rest and _has_text_only(name):
-            error = _LEAVES[name](f"{at}{text}")
+            error = _LEAVES[name](f"{at}{short(text)}")
         case {"class": str(name), "text": str(text)}:
-            error = RuntimeError(f"{at}{name}: {text}")
+            error = RuntimeError(f"{at}{short(name)}: {short(text)}")
         case _:
             error = RuntimeError(f"{at}an error of unknown form: {shown(record)}")
     return error

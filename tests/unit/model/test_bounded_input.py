@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_ITEMS, quoted
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_ITEMS, dotted, quoted
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.studies.sizing.model.load import load_specifications
@@ -126,3 +126,5 @@ def test_lists_of_numbers_are_bounded(text: str, expected: str) -> None:
 def test_control_characters_are_made_visible() -> None:
     assert quoted("a\x1b[31mb\n") == "a\\x1b[31mb\\n"
     assert quoted("x" * 300) == f"{'x' * 200}… (300 characters)"
+    assert quoted("\x8d" * 90) == r"\x8d" * 50 + "… (90 characters)", "as it is shown, not as it was"
+    assert dotted(("a", 0, "b" * 300)) == f"a.0.{'b' * 196}… (304 characters)"

@@ -1,6 +1,6 @@
 """Upper bounds of everything that is read: files, lists, numbers, specifications, selections and runs."""
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from typing import TypeVar
 
 from pydantic import AfterValidator, ValidationInfo
@@ -63,8 +63,20 @@ _Items = TypeVar("_Items", bound=Sized)
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
     """Bad input as a message repeats it: on one line, control characters made visible, at most so many characters."""
-    short = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in short)
+    shown: list[str] = []
+    left = most
+    for letter in text[: most + 1]:
+        visible = letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        left -= len(visible)
+        if left < 0:
+            return f"{''.join(shown)}… ({len(text):,} characters)"
+        shown.append(visible)
+    return "".join(shown)
+
+
+def dotted(path: Iterable[object]) -> str:
+    """Path of a key in a file as a message repeats it: `nodes.DUT1.cpus.0`; keys are input too."""
+    return quoted(".".join(map(str, path)))
 
 
 def is_asked(info: ValidationInfo) -> bool:

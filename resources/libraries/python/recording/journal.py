@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import dotted
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines
@@ -259,5 +260,5 @@ def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
         return EVENTS.validate_json(raw)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = dotted(first["loc"])
         raise ConfigError(f"{path}: line {number} is not supported by this version: {where}: {first['msg']}") from error

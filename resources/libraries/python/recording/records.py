@@ -11,6 +11,7 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from resources.libraries.python.model.bounds import dotted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
@@ -122,6 +123,6 @@ def _reason(text: str | bytes, error: ValidationError) -> str:
     if isinstance(data, dict) and data.get("study") and data.get("schema_version") != SCHEMA_VERSION:
         return _unknown(data)
     errors = error.errors(include_url=False)
-    path = ".".join(map(str, errors[0]["loc"]))
+    path = dotted(errors[0]["loc"])
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     return f"the record is not valid: {path}: {errors[0]['msg']}{others}"

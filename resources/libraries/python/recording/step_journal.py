@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import dotted
 from resources.libraries.python.recording.lines import Lines
 
 Row = TypeVar("Row", bound=Frozen)
@@ -100,7 +101,7 @@ class StepJournal(Generic[Row]):
                     self.rows.append(self.ROWS.validate_json(raw))
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
-                where = ".".join(map(str, first["loc"]))
+                where = dotted(first["loc"])
                 raise ConfigError(
                     f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: {where}: "
                     f"{first['msg']}"

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from resources.libraries.python.drivers.sim.impairment import Impairment
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import dotted
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.topology import Topology
 
@@ -101,7 +102,7 @@ def parse_simulation(parameters: Mapping[str, Any]) -> Simulation:
     except ValidationError as error:
         errors = error.errors(include_url=False)
         first = errors[0]
-        path = ".".join(map(str, ("simulation", *first["loc"])))
+        path = dotted(("simulation", *first["loc"]))
         reason = first["msg"]
         if first["type"] == "extra_forbidden":
             close = get_close_matches(str(first["loc"][-1]), Simulation.model_fields, n=1)

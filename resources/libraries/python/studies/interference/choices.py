@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import ASKED
+from resources.libraries.python.model.bounds import ASKED, dotted
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology
@@ -55,7 +55,7 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
         return InterferenceSpec.model_validate({**dict(spec), **changes}, context=ASKED)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = dotted(first["loc"])
         raise ConfigError(f"{specification}: {where} '{first['input']}': {first['msg']}") from error
 
 

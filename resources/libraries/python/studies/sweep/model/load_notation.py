@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import ASKED, MOST_SWEEP_LOADS
+from resources.libraries.python.model.bounds import ASKED, MOST_SWEEP_LOADS, dotted
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 
 _Kind = TypeVar("_Kind", Rates, Bursts)
@@ -69,6 +69,6 @@ def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
         return kind.model_validate(values, context=ASKED)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = dotted(first["loc"])
         reason = first["msg"].removeprefix("Value error, ")
         raise ConfigError(f"{what}: {f'{where}: ' if where else ''}{reason}") from error
