@@ -1,7 +1,5 @@
 """Tables on a terminal, tab-separated in a pipe, and as CSV, Markdown or JSON."""
 
-import csv
-import io
 import json
 import os
 import shutil
@@ -14,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 
 
@@ -96,15 +95,11 @@ def _finite(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _csv(lines: Sequence[TableLine]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if lines:
-        writer.writerow(lines[0].raw)
-    writer.writerows(
+    rows = (
         ["; ".join(map(str, value)) if isinstance(value, list | tuple) else value for value in line.raw.values()]
         for line in lines
     )
-    return text.getvalue()
+    return csv_text([[*lines[0].raw], *rows]) if lines else ""
 
 
 def _markdown(heads: Sequence[str], lines: Sequence[TableLine], left: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from csit_utils.dataset.flatten import (
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.trialrows import FlowRow, TrialRow
+from resources.libraries.python.csv_tables import harmless
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -91,5 +92,7 @@ def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
     }
     options: dict[str, Any] = {"index": False, "lineterminator": "\n"}
     for name, frame in frames.items():
-        frame.to_csv(directory / f"{name}.csv", **options)
+        texts = frame.select_dtypes(exclude=["number", "bool"])
+        safe: dict[str, Any] = {str(column): texts[column].map(harmless) for column in texts}
+        frame.assign(**safe).to_csv(directory / f"{name}.csv", **options)
     return tuple(directory / f"{name}.csv" for name in frames)

@@ -2,13 +2,33 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 
+_FORMULA = re.compile(r"[=+\-@\t\n]")
 
-def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Format a table."""
+
+def harmless(cell: object) -> object:
+    """Put an apostrophe before a text that a spreadsheet would take for a formula; numbers stay as they are.
+
+    Lines within a text end in a line feed: Python's CSV writer does not quote a carriage return alone.
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    if not _FORMULA.match(text):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Format a table; texts that look like formulas are quoted."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(map(harmless, row) for row in rows)
     return text.getvalue()
 
 

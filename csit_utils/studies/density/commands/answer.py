@@ -1,7 +1,5 @@
 """`answer`: number of service instances that fit at a rate and a latency."""
 
-import csv
-import io
 import json
 from typing import Annotated, Any
 
@@ -14,6 +12,7 @@ from csit_utils.commands.tables import Form, TableLine, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.studies.density.analysis.answers import Answer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 
 
@@ -118,11 +117,8 @@ def _print_json(found: list[Answer]) -> None:
 
 
 def _print_csv(found: list[Answer]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     rows = [as_object(each) for each in found]
-    writer.writerows([list(rows[0]), *(row.values() for row in rows)] if rows else [])
-    typer.echo(text.getvalue(), nl=False)
+    typer.echo(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else []), nl=False)
 
 
 _FORMATS = {"table": _print_table, "json": _print_json, "csv": _print_csv}

@@ -1,0 +1,44 @@
+"""Tables as CSV: what a spreadsheet would take for a formula is text, in every exporter."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.commands.tables import Form, TableLine, print_table
+from csit_utils.dataset.frames import write_csv
+from csit_utils.dataset.items import Dataset, Status, Unrecorded
+from resources.libraries.python.csv_tables import csv_text, harmless
+
+FORMULA = '=HYPERLINK("http://203.0.113.1", "1")'
+
+
+@pytest.mark.parametrize("text", [FORMULA, "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\n=1"])
+def test_a_text_that_looks_like_a_formula_gets_an_apostrophe(text: str) -> None:
+    assert harmless(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("cell", ["-1.5", "+3", "-inf", "a=b", "", None, -2, -0.5, True])
+def test_numbers_and_other_cells_stay(cell: object) -> None:
+    assert harmless(cell) == cell
+
+
+@given(st.lists(st.lists(st.text(max_size=8), min_size=2, max_size=3), max_size=4))
+def test_no_field_is_a_formula(rows: list[list[str]]) -> None:
+    for row in csv.reader(io.StringIO(csv_text(rows), newline="")):
+        for field in row:
+            assert harmless(field) == field
+
+
+def test_every_exporter_quotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["a"], [TableLine(("x",), {"a": FORMULA, "b": -1.5})], Form.CSV)
+    _, line = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert line == [f"'{FORMULA}", "-1.5"]
+    lost = Unrecorded("S.t", FORMULA, (), "output.xml", Status.FAIL, f"@{json.dumps(FORMULA)}", None)
+    (path, *_) = write_csv(Dataset(unrecorded=[lost]), tmp_path)
+    (row,) = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+    assert (row["test_name"], row["message"][:2]) == (f"'{FORMULA}", "'@")
