@@ -60,7 +60,7 @@ def running(
     )
     with deployed(TOPOLOGY, asked) as deployment:
         yield deployment
-        assert deployment.problems() == ()
+        assert not (problems := deployment.problems()), "; ".join(problems)
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
