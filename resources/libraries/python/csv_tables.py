@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
-_FORMULA = re.compile(r"[=+\-@\t\n]")
+_FORMULA = re.compile(r"'*[=+\-@\t\n]")
 
 
 def harmless(cell: object) -> object:
@@ -23,6 +23,11 @@ def harmless(cell: object) -> object:
     except ValueError:
         return f"'{text}"
     return text
+
+
+def original(text: str) -> str:
+    """Return the text that `harmless` put an apostrophe before."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Mapping
 
+from resources.libraries.python.csv_tables import original
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
@@ -33,7 +34,7 @@ def read_statistics(text: str, source: str) -> tuple[SweepPoint, ...]:
         rows = list(lines)
     except csv.Error as error:
         raise ConfigError(f"{source}, line {lines.line_num}: not CSV: {error}") from error
-    heads = [head.strip() for head in (rows[0] if rows else [])]
+    heads = [original(head.strip()) for head in (rows[0] if rows else [])]
     missing = [column for column in NEEDED if column not in heads]
     if missing:
         raise ConfigError(
