@@ -30,7 +30,7 @@ def test_a_password_is_refused_with_its_place_and_the_way_out(tmp_path: Path) ->
         "./csit convert",
         "env:NAME",
         "keyring:SERVICE/USER",
-        "ssh-copy-id -p 6001 somebody@192.0.2.1",
+        "ssh-copy-id -p 6001 tester@192.0.2.1",
         "(the same at DUT1)",
     ):
         assert way in said
@@ -54,7 +54,7 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     access = topology.tg.access
     assert access is not None
     assert (access.host, access.port, access.user, access.password) == (
-        "192.0.2.1", 6001, "somebody", "env:LAB_PASSWORD",
+        "192.0.2.1", 6001, "tester", "env:LAB_PASSWORD",
     )  # fmt: skip
     assert (topology.tg.generator.driver, topology.tg.generator.cores) == ("trex", GENERATOR_CORES)
     assert (topology.dut.vswitch, topology.dut.containers, topology.dut.vms) == (

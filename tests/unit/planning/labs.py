@@ -77,7 +77,7 @@ nodes:
     host: 192.0.2.1
     arch: x86_64
     port: 6001
-    username: somebody
+    username: tester
     password: in the clear
     bus:
       device1: {pci_address: "0000:6a:01.0", driver: idxd, model: Intel-DSA}
@@ -100,7 +100,7 @@ nodes:
     host: 192.0.2.2
     arch: x86_64
     port: 22
-    username: somebody
+    username: tester
     password: in the clear
     uio_driver: vfio-pci
     interfaces:

@@ -71,7 +71,7 @@ GREETING = Greeting(PROTOCOL, "a" * 64, "3.11.2", "dut1", 7, None)
 
 
 class NotingPart:
-    """A part that fails where it is told to."""
+    """A part that fails at the step given to its machine."""
 
     def __init__(self, name: str, machine: "NotingMachine") -> None:
         self._name, self._machine = name, machine

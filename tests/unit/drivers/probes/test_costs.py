@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.probes.sampler.tasks import Tasks
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan
 
-IMPOSSIBLE = PerfEvent("wishes", 0, 1 << 20)
+IMPOSSIBLE = PerfEvent("unknown events", 0, 1 << 20)
 
 
 def can_count() -> bool:
@@ -66,7 +66,7 @@ def test_threads_that_have_ended_are_left_out() -> None:
 
 
 def test_what_a_machine_does_not_count_is_said() -> None:
-    with pytest.raises(Unsupported, match=r"^this machine does not count wishes: "):
+    with pytest.raises(Unsupported, match=r"^this machine does not count unknown events: "):
         PerfCounters({"a": [threading.get_native_id()]}, IMPOSSIBLE)
 
 
@@ -104,4 +104,4 @@ def test_without_counters_all_else_is_told(meter_of: Callable[[PerfEvent], Linux
     found = meter.stop()
     assert found["nf-1-1"].cpu_s is not None
     assert found["nf-1-1"].cache_misses is None
-    assert meter.facts()["cache misses"].startswith("this machine does not count wishes")
+    assert meter.facts()["cache misses"].startswith("this machine does not count unknown events")

@@ -161,7 +161,7 @@ def test_a_search_that_was_killed_goes_on_and_finds_the_same(tmp_path: Path) -> 
 
 @dataclass
 class Faulty:
-    """A service and its orchestrator in one, which fails where it is told to."""
+    """A service and its orchestrator in one that fails at the step given."""
 
     where: str
     time: VirtualTime = field(default_factory=VirtualTime)
