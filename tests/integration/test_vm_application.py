@@ -24,8 +24,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount
-from resources.libraries.python.drivers.probes.sampler.guest_accounts import VcpuAccount
+from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount, VcpuAccount
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap

@@ -10,8 +10,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.probes.sampler import costs
-from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
-from resources.libraries.python.drivers.probes.sampler.perf import TASK_CLOCK, PerfCounters, PerfEvent
+from resources.libraries.python.drivers.probes.sampler.costs import TASK_CLOCK, LinuxCostMeter, PerfCounters, PerfEvent
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan

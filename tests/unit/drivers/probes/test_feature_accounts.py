@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers
-from resources.libraries.python.drivers.probes.sampler.accounts import LEVELS, Amounts, TaskAccount
-from resources.libraries.python.drivers.probes.sampler.features import group_of
-from resources.libraries.python.drivers.probes.sampler.guest_accounts import NeverThrottled, VcpuAccount
-from resources.libraries.python.drivers.probes.sampler.machine_account import MachineAccount
-from resources.libraries.python.drivers.probes.sampler.seconds import series_of
+from resources.libraries.python.drivers.probes.sampler.accounts import (
+    LEVELS,
+    Amounts,
+    MachineAccount,
+    NeverThrottled,
+    TaskAccount,
+    VcpuAccount,
+)
+from resources.libraries.python.drivers.probes.sampler.features import group_of, series_of
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_of, threads_of
 from resources.libraries.python.studies.chains.analysis.features import FEATURES
 

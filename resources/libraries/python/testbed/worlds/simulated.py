@@ -6,9 +6,7 @@ from typing import Any
 
 from resources.libraries.python.drivers.functions.sim.driver import SimFunctions
 from resources.libraries.python.drivers.generators.sim.driver import SimGenerator
-from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
-from resources.libraries.python.drivers.probes.sampler.sim_costs import SimCostMeter
-from resources.libraries.python.drivers.probes.sampler.sim_features import SimFeatureSampler
+from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, SimFeatureSampler, SimSampler
 from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of

@@ -1,6 +1,6 @@
-"""Accounts that the kernel keeps, read again and again from files that stay open. See proc(5), cgroups(7).
+"""Accounts of the kernel, read repeatedly from files that stay open: of tasks, guests, ports and the machine.
 
-Each reading gives counters and levels by the name of their feature. What cannot be read is left out.
+Each reading returns counters and levels by feature. What cannot be read is left out. See proc(5), cgroups(7).
 """
 
 import os
@@ -10,8 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from pyroute2.netlink.rtnl import RTM_GETSTATS
+
+from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import is_held_back
+from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks
+from resources.libraries.python.errors import CsitError
 
 Amounts = dict[str, float]
 """By feature. Counters are in the unit of the feature times seconds, so that what they gain in a second is the
@@ -182,3 +188,140 @@ _PARSERS: Mapping[str, Callable[[str], Iterator[tuple[str, float]]]] = {
     "helping": _helping,
     "held": _held,
 }
+
+
+class VcpuAccount:
+    """The vCPUs of a virtual machine: what the guest has had of its CPUs."""
+
+    def __init__(self, threads: Iterable[int], root: Path = PROC) -> None:
+        self._files = OpenFiles(("vcpu", root / str(thread) / "schedstat") for thread in threads)
+
+    def read(self) -> Amounts:
+        return {"guest_cpu_percent": sum(int(text.split()[0]) * PERCENT_OF_NS for _, text in self._files.texts())}
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class GroupAccount:
+    """The control group of an owner."""
+
+    def __init__(self, group: ControlGroup) -> None:
+        self._group = group
+
+    def read(self) -> Amounts:
+        used, memory, stood = self._group.cpu_s(), self._group.memory_bytes(), self._group.throttling()
+        rows = {
+            "guest_cpu_percent": None if used is None else 100 * used,
+            "guest_memory_bytes": memory,
+            "throttled_percent": None if stood is None else 100 * stood.still_s,
+        }
+        return {name: float(amount) for name, amount in rows.items() if amount is not None}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class NeverThrottled:
+    """An owner without a quota: nothing makes it stand still."""
+
+    def read(self) -> Amounts:
+        return {"throttled_percent": 0.0}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class PortAccount:
+    """The ports of an owner, all together, as the kernel counts them."""
+
+    def __init__(self, netlink: Netlink, indexes: Iterable[int]) -> None:
+        """Prepare.
+
+        Args:
+            netlink: Opened in the owner's namespace, and used only here: it is queried from another thread.
+            indexes: Of its ports.
+        """
+        self._netlink = netlink
+        self._indexes = frozenset(indexes)
+
+    def read(self) -> Amounts:
+        sums = [0, 0, 0, 0]
+        try:
+            for body in self._netlink.dump(RTM_GETSTATS, rtnetlink_messages.GET_COUNTERS, "read counters"):
+                index, found = rtnetlink_messages.read_counters(body)
+                if index in self._indexes:
+                    row = (found.rx_packets, found.tx_packets, found.rx_dropped, found.tx_dropped)
+                    sums = [before + more for before, more in zip(sums, row, strict=True)]
+        except (CsitError, OSError):
+            return {}
+        return dict(zip(("rx_pps", "tx_pps", "rx_dropped_pps", "tx_dropped_pps"), map(float, sums), strict=True))
+
+    def close(self) -> None:
+        self._netlink.close()
+
+
+_STATES = ("user", "user", "system", "idle", "idle", "interrupt", "softirq", "stolen")
+"""Of the columns of /proc/stat, the first eight: user, nice, system, idle, iowait, irq, softirq, steal."""
+_SOFTIRQS = {"NET_RX": "all_net_rx_softirqs", "NET_TX": "all_net_tx_softirqs"}
+_DROPPED, _SQUEEZED, _QUEUED = 1, 2, 11
+"""Columns of a CPU in /proc/net/softnet_stat, hexadecimal; the last is there from Linux 5.10."""
+
+
+class MachineAccount:
+    """The machine."""
+
+    def __init__(self, root: Path = PROC) -> None:
+        self._files = []
+        for name, parse in _FILES:
+            with suppress(OSError):
+                self._files.append((Kept(root / name), parse))
+
+    def read(self) -> Amounts:
+        found: Amounts = {}
+        for kept, parse in self._files:
+            with suppress(OSError, ValueError, IndexError, KeyError):
+                for name, amount in parse(kept.text()):
+                    found[name] = found.get(name, 0.0) + amount
+        return found
+
+    def close(self) -> None:
+        for kept, _ in self._files:
+            kept.close()
+
+
+def _cpu_times(text: str) -> Iterator[tuple[str, float]]:
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        if name == "cpu":
+            for state, ticks in zip(_STATES, rest.split(), strict=False):
+                yield f"all_{state}_percent", int(ticks) * PERCENT_OF_TICK
+        elif name == "intr":
+            yield "all_interrupts", int(rest.split(" ", 1)[0])
+        elif name == "ctxt":
+            yield "all_switches", int(rest)
+
+
+def _softirqs(text: str) -> Iterator[tuple[str, float]]:
+    for line in text.splitlines():
+        name, _, rest = line.strip().partition(":")
+        if name in _SOFTIRQS:
+            yield _SOFTIRQS[name], sum(map(int, rest.split()))
+
+
+def _queues(text: str) -> Iterator[tuple[str, float]]:
+    for line in text.splitlines():
+        row = line.split()
+        yield "backlog_drops", int(row[_DROPPED], 16)
+        yield "time_squeezes", int(row[_SQUEEZED], 16)
+        if len(row) > _QUEUED:
+            yield "backlog_packets", int(row[_QUEUED], 16)
+
+
+def _memory(text: str) -> Iterator[tuple[str, float]]:
+    rows = dict(line.split(":", 1) for line in text.splitlines())
+    total, available = (int(rows[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
+    yield "memory_used_bytes", 1024 * (total - available)
+
+
+_FILES = (("stat", _cpu_times), ("softirqs", _softirqs), ("net/softnet_stat", _queues), ("meminfo", _memory))

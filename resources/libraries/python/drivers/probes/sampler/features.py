@@ -1,4 +1,4 @@
-"""Features of network functions, vSwitch and machine, all read each second by one thread on this machine."""
+"""Features of network functions, vSwitch and machine, read once per second by one thread."""
 
 import logging
 import os
@@ -14,16 +14,18 @@ from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_o
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets
-from resources.libraries.python.drivers.probes.sampler.accounts import Account, Amounts, TaskAccount
-from resources.libraries.python.drivers.probes.sampler.guest_accounts import (
+from resources.libraries.python.drivers.probes.sampler.accounts import (
+    LEVELS,
+    Account,
+    Amounts,
     GroupAccount,
+    MachineAccount,
     NeverThrottled,
     PortAccount,
+    TaskAccount,
     VcpuAccount,
 )
-from resources.libraries.python.drivers.probes.sampler.machine_account import MachineAccount
 from resources.libraries.python.drivers.probes.sampler.queues import QueueAccount, SocketAccount, forwarding, has_copies
-from resources.libraries.python.drivers.probes.sampler.seconds import Reading, series_of
 from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks, tasks_on
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.plan import Plan
@@ -34,6 +36,48 @@ INTERVAL_S = 1.0
 _PRIORITY = 2
 """Above the data threads, which in overload leave ordinary threads no time for seconds. A reading takes about 1 ms."""
 _log = logging.getLogger(__name__)
+
+
+Reading = tuple[float, Mapping[str, Amounts]]
+"""When, in seconds since the beginning; what, by owner."""
+_LATE_S = 0.5
+"""A reading that comes later than this after a second's end is not that second's."""
+
+
+def series_of(readings: Sequence[Reading]) -> tuple[Series, ...]:
+    """A value for each whole second: what a counter gained since the reading before, per second; a level as it is.
+
+    If a reading is missing because it was too late, the second has None, and what was counted meanwhile is
+    part of the next second's mean.
+
+    Args:
+        readings: In order of time; the first one is the beginning.
+    """
+    if not readings:
+        return ()
+    seconds = int(readings[-1][0] + 1e-6)
+    names = dict.fromkeys((owner, name) for _, row in readings for owner, found in row.items() for name in found)
+    return tuple(
+        Series(owner=owner, feature=name, values=_values([_one(row, owner, name) for row in readings], name, seconds))
+        for owner, name in names
+    )
+
+
+def _one(reading: Reading, owner: str, name: str) -> tuple[float, float | None]:
+    return reading[0], reading[1].get(owner, {}).get(name)
+
+
+def _values(points: Sequence[tuple[float, float | None]], name: str, seconds: int) -> tuple[float | None, ...]:
+    values: list[float | None] = [None] * seconds
+    before: tuple[float, float] | None = None
+    for at_s, amount in points:
+        second = int(at_s + 1e-6)
+        if amount is None:
+            continue
+        if before is not None and 1 <= second <= seconds and at_s - second <= _LATE_S and at_s > before[0]:
+            values[second - 1] = amount if name in LEVELS else max(0.0, (amount - before[1]) / (at_s - before[0]))
+        before = (at_s, amount)
+    return tuple(values)
 
 
 class LinuxFeatureSampler:

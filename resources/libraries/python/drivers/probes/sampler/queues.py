@@ -12,8 +12,7 @@ bytes that wait in the sockets stand for the queues.
 """
 
 from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, Seen
-from resources.libraries.python.drivers.probes.sampler.accounts import Amounts
-from resources.libraries.python.drivers.probes.sampler.guest_accounts import PortAccount
+from resources.libraries.python.drivers.probes.sampler.accounts import Amounts, PortAccount
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Medium, Plan
 
