@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.model.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.maintenance.doctor import examine
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity
 from resources.libraries.python.testbed.node.fact_collection import gather
 from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, environment

@@ -18,7 +18,14 @@ from pydantic_core import PydanticCustomError
 from resources.libraries.python.model.base import Frozen
 
 if TYPE_CHECKING:
-    from resources.libraries.python.model.driver import Driver, FunctionDriver, GeneratorDriver, Leftover, VSwitchDriver
+    from resources.libraries.python.model.driver import (
+        Driver,
+        FunctionDriver,
+        GeneratorDriver,
+        Leftover,
+        NodeCheck,
+        VSwitchDriver,
+    )
     from resources.libraries.python.model.kinds import NfKind
 
 _FOLDERS = (".vswitches", ".generators", ".functions", ".probes")
@@ -71,13 +78,28 @@ def guests_of(vms: "NfKind") -> "tuple[NfKind, ...]":
 @cache
 def leftovers() -> "dict[str, Leftover]":
     """What packages of drivers make on a machine that outlives a killed run, by its key on the record of the lock."""
-    modules = (module for folder in ("", *_FOLDERS) for module in _registrations(folder))
-    return {each.key: each for module in modules for each in getattr(module, "LEFTOVERS", ())}
+    return {each.key: each for each in _declared("LEFTOVERS")}
+
+
+@cache
+def node_checks() -> "tuple[NodeCheck, ...]":
+    """What packages of drivers have the doctor look for on nodes, in the order of the packages."""
+    return tuple(_declared("CHECKS"))
 
 
 def forget() -> None:
     """Find drivers again when they are next looked up: tests add packages while they run."""
-    for known in (vswitches, generators, functions, guests_of, settings_of, key_of, earlier_keys, leftovers):
+    for known in (
+        vswitches,
+        generators,
+        functions,
+        guests_of,
+        settings_of,
+        key_of,
+        earlier_keys,
+        leftovers,
+        node_checks,
+    ):
         known.cache_clear()
 
 
@@ -147,6 +169,13 @@ def _registered(folder: str) -> Iterator[Any]:
     """The drivers that the packages of a folder declare, in the order of the packages' names."""
     for declared in _registrations(f".{folder}"):
         yield from declared.DRIVERS
+
+
+def _declared(name: str) -> Iterator[Any]:
+    """What all packages declare under a name, those without a role among them."""
+    for folder in ("", *_FOLDERS):
+        for module in _registrations(folder):
+            yield from getattr(module, name, ())
 
 
 def _registrations(folder: str) -> Iterator[ModuleType]:

@@ -9,8 +9,8 @@ import pytest
 from csit_utils.commands.doctor import print_findings
 from csit_utils.commands.reserve import seconds
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.check_finding import ok, problem, warning
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.testbed.node.checks.finding import ok, problem, warning
 
 FINDINGS = [
     ok("nodes.TG", "system", "Debian"),

@@ -28,6 +28,10 @@ def _nothing(_: object) -> int:
     return 0
 
 
+def _always(_: object) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class RequiredProgram:
     """A program that a driver runs."""
@@ -55,6 +59,61 @@ class RequiredProgram:
     def remedy(self) -> str:
         """What to do where it is missing."""
         return self.fix or f"apt-get install {self.package}"
+
+
+class InstalledProgram(Frozen):
+    """A program as a node reports it."""
+
+    there: bool
+    version: str | None
+    problem: str | None
+    """Why it does not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFeature:
+    """A feature of the kernel that a driver needs."""
+
+    label: str
+    """For people, such as `AF_XDP sockets`."""
+    config: str
+    """Option of the kernel's configuration that enables it, without `CONFIG_`."""
+    module: str = ""
+    """Kernel module that has it where it is not built in; empty where it cannot be a module."""
+    when: Callable[[Any], bool] = _always
+    """Whether a node's settings make the driver use it."""
+    instead: str = ""
+    """What the driver does without it; empty where it does not start."""
+
+
+VETH = KernelFeature("veth pairs", "VETH", "veth")
+BRIDGE = KernelFeature("bridges", "BRIDGE", "bridge")
+TUN = KernelFeature("tun and tap devices", "TUN", "tun")
+AF_XDP = KernelFeature("AF_XDP sockets", "XDP_SOCKETS")
+PACKET = KernelFeature("AF_PACKET sockets", "PACKET", "af_packet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCheck:
+    """Something other than a program that the doctor looks for on a node before an agent runs there.
+
+    Declared in `CHECKS` of a package's `registration`.
+    """
+
+    sent: str
+    """Module that is sent to the node and whose function `answer` is called there. It imports the standard library
+    only, as modules in `testbed/node/sent` do, and its own name, without the package, is unique among them."""
+    arguments: Callable[[TgNode | DutNode], Mapping[str, Any] | None]
+    """Arguments of that function for a node; None where the node does not need the check."""
+    check: str
+    """Function that yields a `CheckFinding` each; called with the node's place, the node, its answer."""
+    lab_only: bool = False
+    """Elsewhere the driver tries it."""
+
+    @property
+    def key(self) -> str:
+        """Key of the answer among those of a node."""
+        return self.sent.rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +175,7 @@ class Driver:
     reads_earlier: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     """Turns the keys that a node had in earlier versions into those of today."""
     programs: tuple[RequiredProgram, ...] = ()
+    kernel: tuple[KernelFeature, ...] = ()
     words: tuple[str, ...] = ()
     """Product words beside the label and the names of programs, which a test keeps in the drivers' packages."""
 

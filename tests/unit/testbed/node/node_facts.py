@@ -3,9 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.node.facts import Facts
 
+EVERY_DRIVER = (
+    *driver_registry.vswitches().values(),
+    *driver_registry.generators().values(),
+    *driver_registry.functions().values(),
+)
+KERNEL_FEATURES = {feature.label for driver in EVERY_DRIVER for feature in driver.kernel}
 PCI = ("0000:18:00.0", "0000:18:00.1")
 
 
@@ -95,19 +102,22 @@ def facts(**changes: Any) -> Facts:
             "vfio_without_iommu": False,
             "interfaces": ["eno1", "eth1", "eth2", "lo"],
         },
-        "programs": {
-            "kvm": {"there": True, "usable": True, "problem": None, "paravirtual": False},
-            "docker": {"there": True, "version": "27.1.1", "problem": None},
-            "podman": program,
-            "runc": program,
-            "trex": {
-                **program, "there": True, "version": "v3.06", "directory": "/opt/trex", "client": True,
-            },
-            "drivers": {
+        "driver_needs": {
+            "programs": {
                 "/usr/bin/vpp": {"there": True, "version": "25.06", "problem": None},
                 "qemu-system-x86_64": {"there": True, "version": "8.2.2", "problem": None},
                 "ovs-vswitchd": program,
                 "nft": {"there": True, "version": "1.0.6", "problem": None},
+            },
+            "kernel": dict.fromkeys(KERNEL_FEATURES, True),
+        },
+        "packages": {
+            "container_facts": {
+                "docker": {"there": True, "version": "27.1.1", "problem": None}, "podman": program, "runc": program,
+            },
+            "kvm_facts": {"there": True, "usable": True, "problem": None, "paravirtual": False},
+            "trex_facts": {
+                **program, "there": True, "version": "v3.06", "directory": "/opt/trex", "client": True,
             },
         },
         "leftovers": {

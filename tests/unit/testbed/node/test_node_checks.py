@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.model.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding, Severity
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus, ranges
 from tests.unit.testbed.node.node_facts import facts, port, two_nodes
 
@@ -97,26 +97,26 @@ CASES: list[tuple[dict[str, Any], str]] = [
         "warning nodes.DUT1: IOMMU: is off, and vfio works without",
     ),
     (
-        {"programs": {"drivers": {"/usr/bin/vpp": {"there": False}}}},
+        {"driver_needs": {"programs": {"/usr/bin/vpp": {"there": False}}}},
         "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp is not there",
     ),
     (
-        {"programs": {"drivers": {"/usr/bin/vpp": {"problem": "ended with 127: libvnet.so"}}}},
+        {"driver_needs": {"programs": {"/usr/bin/vpp": {"problem": "ended with 127: libvnet.so"}}}},
         "problem nodes.DUT1.vpp.prefix: VPP: /usr/bin/vpp do",
     ),
     (
-        {"programs": {"drivers": {"qemu-system-x86_64": {"there": False}}}},
+        {"driver_needs": {"programs": {"qemu-system-x86_64": {"there": False}}}},
         "problem nodes.DUT1: QEMU: qemu-system-x86_64 is not there",
     ),
     (
-        {"programs": {"kvm": {"there": False, "usable": False}}},
+        {"packages": {"kvm_facts": {"there": False, "usable": False}}},
         "warning nodes.DUT1: KVM: /dev/kvm is not there: virtual",
     ),
     (
-        {"programs": {"kvm": {"usable": False, "problem": "Permission denied"}}},
+        {"packages": {"kvm_facts": {"usable": False, "problem": "Permission denied"}}},
         "warning nodes.DUT1: KVM: Permission denied",
     ),
-    ({"programs": {"kvm": {"paravirtual": True}}}, "warning nodes.DUT1: KVM: is a paravirtual one"),
+    ({"packages": {"kvm_facts": {"paravirtual": True}}}, "warning nodes.DUT1: KVM: is a paravirtual one"),
     (
         {"leftovers": {"in_use": True, "owner": OWNER}},
         "warning nodes.DUT1: in use: a run holds the machine: pid 7 of ann",
@@ -143,7 +143,7 @@ def test_one_thing_is_wrong_and_one_line_says_so(changes: dict[str, Any], said: 
 @pytest.mark.parametrize(("kinds", "level"), [("linux_firewall", "problem"), ("vpp,linux_nat", "warning")])
 def test_nftables_are_a_problem_of_those_only_who_have_nothing_else(kinds: str, level: str) -> None:
     topology = two_nodes(dut={"containers": kinds.split(",")})
-    (line,) = of_dut(topology, programs={"drivers": {"nft": {"there": False}}})
+    (line,) = of_dut(topology, driver_needs={"programs": {"nft": {"there": False}}})
     assert line == f"{level} nodes.DUT1: nftables: nft is not there; apt-get install nftables"
     assert of_dut(topology) == []
 
@@ -178,15 +178,15 @@ def test_smt_that_is_off_costs_half_cores() -> None:
 
 
 def test_trex_is_looked_for_where_it_is_used() -> None:
-    (line,) = of_tg(programs={"trex": {"there": False}})
+    (line,) = of_tg(packages={"trex_facts": {"there": False}})
     assert line.startswith("problem nodes.TG.trex.directory: TRex: /opt/trex has no TRex that can be run")
-    (line,) = of_tg(programs={"trex": {"client": False}})
+    (line,) = of_tg(packages={"trex_facts": {"client": False}})
     assert "without its client library" in line
     (line,) = of_tg(**machine(memory={"nodes": NO_PAGES}))
     assert line.startswith("problem nodes.TG: huge pages: TRex with DPDK needs 1024 MB on NUMA 0, 0 MB are free there")
     assert "echo 521 > /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages" in line
     builtin = two_nodes(tg={"generator": {"driver": "auto"}})
-    assert of_tg(builtin, **machine(memory={"nodes": NO_PAGES}), programs={"trex": None}) == []
+    assert of_tg(builtin, **machine(memory={"nodes": NO_PAGES})) == []
 
 
 def test_a_port_that_a_user_space_driver_has_is_wrong_only_where_the_kernel_needs_it() -> None:
@@ -201,18 +201,18 @@ def test_an_engine_that_the_file_wants_has_to_answer() -> None:
     (line,) = of_dut(podman)
     assert line.startswith("problem nodes.DUT1.container.engine: containers: podman does not answer: it is not install")
     assert line.endswith("apt-get install --no-install-recommends podman runc, or say engine: auto")
-    (line,) = of_dut(podman, programs={"podman": {"there": True, "version": "5.4.2"}})
+    (line,) = of_dut(podman, packages={"container_facts": {"podman": {"there": True, "version": "5.4.2"}}})
     assert line.startswith("warning nodes.DUT1.container.engine: containers: podman without runc")
     there = {"podman": {"there": True, "version": "5.4.2"}, "runc": {"there": True}}
-    assert of_dut(podman, programs=there) == []
+    assert of_dut(podman, packages={"container_facts": there}) == []
 
 
 def test_any_engine_will_do_where_the_file_says_auto() -> None:
     auto = two_nodes(dut={"container": {"engine": "auto"}})
     assert of_dut(auto) == []
-    (line,) = of_dut(auto, programs={"docker": {"version": None}})
+    (line,) = of_dut(auto, packages={"container_facts": {"docker": {"version": None}}})
     assert line.startswith("warning nodes.DUT1.container.engine: containers: neither Podman nor Docker answers")
-    assert of_dut(two_nodes(), programs={"docker": {"version": None}}) == []
+    assert of_dut(two_nodes(), packages={"container_facts": {"docker": {"version": None}}}) == []
 
 
 @pytest.mark.parametrize(
@@ -268,3 +268,31 @@ def test_plans_use_the_node_of_the_ports_without_the_system_s_core() -> None:
 @pytest.mark.parametrize("text", ["0", "0-3", "0-3,8,10-11"])
 def test_lists_of_cpus_are_written_as_they_are_read(text: str) -> None:
     assert ranges(expand(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("changes", "dut", "said"),
+    [
+        ({"bridges": False}, {}, "problem nodes.DUT1: kernel: no bridges, for Linux bridge; boot a kern"),
+        ({"nftables": False}, {}, "warning nodes.DUT1: kernel: no nftables, for nftables; boot a kern"),
+        (
+            {"vhost-net": False},
+            {"vms": "qemu"},
+            "warning nodes.DUT1: kernel: no vhost-net, for QEMU: QEMU copies packets in a thread of its own",
+        ),
+    ],
+)  # fmt: skip
+def test_a_kernel_without_a_feature_that_drivers_need(changes: dict[str, bool], dut: dict[str, Any], said: str) -> None:
+    bridge = {"vswitch": "linux_bridge", "containers": ["linux_router", "linux_firewall"], **dut}
+    (line,) = of_dut(two_nodes(dut=bridge), driver_needs={"kernel": changes})
+    assert line.startswith(said)
+
+
+def test_a_feature_that_cannot_be_seen_or_is_not_used_is_not_missing() -> None:
+    bridge = {"vswitch": "linux_bridge", "containers": "linux_router"}
+    assert of_dut(two_nodes(dut=bridge), driver_needs={"kernel": {"bridges": None, "AF_XDP sockets": False}}) == []
+
+
+def test_an_answer_of_another_form_is_a_finding() -> None:
+    (line,) = of_tg(packages={"trex_facts": {"there": "perhaps"}})
+    assert line.startswith("problem nodes.TG: trex_facts: unexpected answer: 1 errors; look at what")

@@ -1,6 +1,7 @@
 """What is read from /proc and /sys of machines unlike this one: trees of files as their kernels show them."""
 
 import ast
+import gzip
 import json
 import os
 import socket
@@ -8,17 +9,27 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.containers import container_facts
+from resources.libraries.python.drivers.functions.vm import kvm_facts
+from resources.libraries.python.drivers.generators.trex import trex_facts
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.node import sent
 from resources.libraries.python.testbed.node.node_query import MARK, program
-from resources.libraries.python.testbed.node.sent import leftovers, machine, programs, runtimes
+from resources.libraries.python.testbed.node.sent import driver_needs, leftovers, machine, runtimes
 from tests.unit.testbed.node.machine_trees import link, tree
 
-SENT = sorted(path for path in Path(sent.__file__).parent.glob("*.py") if path.name != "__init__.py")
+SENT = sorted(
+    [
+        *(path for path in Path(sent.__file__).parent.glob("*.py") if path.name != "__init__.py"),
+        *(Path(str(import_module(each.sent).__file__)) for each in driver_registry.node_checks()),
+    ]
+)
 
 
 def _imported(path: Path) -> Iterator[str]:
@@ -133,12 +144,11 @@ def trex_at(folder: Path, *, client: bool) -> Path:
 def test_trex_by_its_folder(tmp_path: Path) -> None:
     whole, half = trex_at(tmp_path / "a", client=True), trex_at(tmp_path / "b", client=False)
     link(tmp_path / "trex", whole)
-    said = programs.answer({"trex": str(tmp_path / "trex")})["trex"]
+    said = trex_facts.answer({"directory": str(tmp_path / "trex")})
     assert (said["there"], said["client"], said["version"]) == (True, True, "v3.06")
-    assert programs.answer({"trex": str(half)})["trex"]["client"] is False
-    said = programs.answer({"trex": str(tmp_path / "nowhere")})["trex"]
+    assert trex_facts.answer({"directory": str(half)})["client"] is False
+    said = trex_facts.answer({"directory": str(tmp_path / "nowhere")})
     assert (said["there"], said["version"]) == (False, None)
-    assert programs.answer({})["trex"] is None
 
 
 @pytest.mark.parametrize(
@@ -153,7 +163,7 @@ def test_a_program_says_its_version_or_why_not(
 ) -> None:
     binary = tree(tmp_path, {"bin/vpp": f"#!/bin/sh\n{script}"}) / "bin/vpp"
     binary.chmod(0o755)
-    said = programs.answer({"drivers": {str(binary): r"vpp v?(\S+)"}})["drivers"]
+    said = driver_needs.answer({"programs": {str(binary): r"vpp v?(\S+)"}})["programs"]
     assert said == {str(binary): {"there": True, "version": version, "problem": problem}}
 
 
@@ -174,23 +184,23 @@ def _engine(path: Path, reply: bytes) -> threading.Thread:
 
 def test_docker_is_asked_and_not_only_found(tmp_path: Path) -> None:
     path = tmp_path / "docker.sock"
-    said = programs.answer({"docker": str(path)})["docker"]
+    said = container_facts.answer({"docker": str(path)})["docker"]
     assert said["version"] is None and said["problem"] == f"{path}: no engine runs"
     server = _engine(path, b'{"Version": "27.1.1"}')
-    assert programs.answer({"docker": str(path)})["docker"]["version"] == "27.1.1"
+    assert container_facts.answer({"docker": str(path)})["docker"]["version"] == "27.1.1"
     server.join(5)
     path.unlink()
     server = _engine(path, b"hello")
-    said = programs.answer({"docker": str(path)})["docker"]
+    said = container_facts.answer({"docker": str(path)})["docker"]
     assert said["version"] is None and "JSONDecodeError" in said["problem"]
     server.join(5)
 
 
 def test_kvm_that_is_no_kvm(tmp_path: Path) -> None:
     device = tree(tmp_path, {"kvm": ""}) / "kvm"
-    said = programs.answer({"kvm": str(device)})["kvm"]
+    said = kvm_facts.answer({"kvm": str(device)})
     assert (said["there"], said["usable"]) == (True, False) and said["problem"]
-    assert programs.answer({"kvm": str(tmp_path / "none")})["kvm"]["there"] is False
+    assert kvm_facts.answer({"kvm": str(tmp_path / "none")})["there"] is False
 
 
 def test_what_is_left_is_what_the_record_tells_of_and_is_there(tmp_path: Path) -> None:
@@ -246,3 +256,34 @@ def test_only_runtimes_are_removed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     assert "symbolic link" in runtimes.answer({"folder": str(tmp_path / "link"), "names": ["def"]})["failed"]
     assert (folder / "def/x").exists()
+
+
+_LISTING = "lib/modules/6.1.0/modules.dep"
+
+
+@pytest.mark.parametrize(
+    ("files", "has"),
+    [
+        ({"sys/module/vhost_net/x": ""}, True),
+        ({_LISTING: "kernel/drivers/vhost/vhost-net.ko.xz:"}, True),
+        ({_LISTING: "kernel/net/bridge/bridge.ko:"}, False),
+        ({"lib/modules/6.1.0/modules.builtin": "kernel/drivers/vhost/vhost_net.ko", _LISTING: ""}, True),
+        ({"boot/config-6.1.0": "CONFIG_VHOST_NET=y", _LISTING: ""}, True),
+        ({"boot/config-6.1.0": "CONFIG_VHOST_NET=m"}, True),
+        ({"boot/config-6.1.0": "CONFIG_VHOST_NET=m", _LISTING: ""}, False),
+        ({"boot/config-6.1.0": "# CONFIG_VHOST_NET is not set\nCONFIG_VHOST_NETX=y"}, False),
+        ({"boot/config-5.4.0": "CONFIG_VHOST_NET=y"}, None),
+        ({}, None),
+    ],
+)
+def test_features_of_the_kernel(files: dict[str, str], has: bool | None, tmp_path: Path) -> None:
+    root = tree(tmp_path, {"proc/sys/kernel/osrelease": "6.1.0\n", **files})
+    asked = {"root": str(root), "kernel": {"vhost-net": ("VHOST_NET", "vhost_net")}}
+    assert driver_needs.answer(asked)["kernel"] == {"vhost-net": has}
+
+
+def test_the_configuration_that_the_kernel_has_itself(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"proc/sys/kernel/osrelease": "6.1.0"})
+    (root / "proc/config.gz").write_bytes(gzip.compress(b"CONFIG_XDP_SOCKETS=y\n"))
+    asked = {"root": str(root), "kernel": {"AF_XDP": ("XDP_SOCKETS", ""), "BPF": ("BPF_SYSCALL", "")}}
+    assert driver_needs.answer(asked)["kernel"] == {"AF_XDP": True, "BPF": False}

@@ -5,10 +5,11 @@ import os
 import re
 import resource
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import call
@@ -16,6 +17,9 @@ from resources.libraries.python.drivers.containers.engine import Engine, configu
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.driver import InstalledProgram
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Container
 
 STORE = Path("/run/csit-density/engine")
@@ -26,6 +30,10 @@ _ANSWER_S = 30.0
 _VERSION = re.compile(r"version:?\s+v?(\d[^\s,]*)")
 _KEPT = frozenset({"proc", "sys", "dev", "run", "lost+found"})
 """Folders of the machine's root that a container has of its own."""
+_REMEDIES = {
+    "podman": "apt-get install --no-install-recommends podman runc",
+    "docker": "systemctl start docker",
+}
 _DISKS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs"})
 
 
@@ -202,3 +210,23 @@ def _empty_root() -> bytes:
                 continue
             archive.addfile(row)
     return made.getvalue()
+
+
+def check(place: str, node: DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
+    """Yield whether the engine that a node asks for answers there, or any for `auto`. A run tries whether it works."""
+    facts = {name: InstalledProgram.model_validate(each) for name, each in answer.items()}
+    engines = {name: facts[name] for name in _REMEDIES}
+    place, wanted = f"{place}.container.engine", node.container.engine
+    if wanted in engines and not engines[wanted].version:
+        each = engines[wanted]
+        why = each.problem if each.there and each.problem else "no answer" if each.there else "it is not installed"
+        remedy = f"{_REMEDIES[wanted]}, or say engine: auto"
+        yield problem(place, "containers", f"{wanted} does not answer: {why}", remedy)
+    elif wanted != "docker" and engines["podman"].version and not facts["runc"].there:
+        text = "podman without runc: its other runtime, crun, refuses control groups of versions 1 and 2 side by side"
+        yield warning(place, "containers", text, "apt-get install runc")
+    elif answering := [f"{name} {each.version}" for name, each in engines.items() if each.version]:
+        yield ok(place, "containers", ", ".join(answering))
+    else:
+        text = "neither Podman nor Docker answers: NFs are in network namespaces without containers"
+        yield warning(place, "containers", text, f"{_REMEDIES['podman']}, or say engine: none")

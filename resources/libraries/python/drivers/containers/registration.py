@@ -1,7 +1,22 @@
-"""Declaration of containers as leftovers of a killed run."""
+"""Declaration of containers: what a killed run leaves of them, and the check of their engines."""
 
-from resources.libraries.python.model.driver import Leftover
+from collections.abc import Mapping
+from typing import Any
+
+from resources.libraries.python.model.driver import Leftover, NodeCheck
+from resources.libraries.python.model.nodes import DutNode, TgNode
 
 CONTAINERS = "containers"
-_CLEANUP = "resources.libraries.python.drivers.containers.container_cleanup"
-LEFTOVERS = (Leftover(key=CONTAINERS, entry=f"{_CLEANUP}:Contained", remove=f"{_CLEANUP}:remove"),)
+_PACKAGE = "resources.libraries.python.drivers.containers"
+
+
+def _wanted(node: TgNode | DutNode) -> Mapping[str, Any] | None:
+    return {} if isinstance(node, DutNode) and node.container.engine != "none" else None
+
+
+LEFTOVERS = (
+    Leftover(
+        key=CONTAINERS, entry=f"{_PACKAGE}.container_cleanup:Contained", remove=f"{_PACKAGE}.container_cleanup:remove"
+    ),
+)
+CHECKS = (NodeCheck(sent=f"{_PACKAGE}.container_facts", arguments=_wanted, check=f"{_PACKAGE}.engine_choice:check"),)

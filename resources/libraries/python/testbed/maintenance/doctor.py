@@ -6,11 +6,11 @@ from concurrent.futures import TimeoutError as Late
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
+from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.planning.numa import located
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.reservation import holder_of

@@ -1,18 +1,18 @@
-"""Asks a node for its facts, in one round trip."""
+"""Collection of the facts of a node, in one round trip."""
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 from pydantic import ValidationError
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.driver import Driver, RequiredProgram
+from resources.libraries.python.model.driver import Driver, KernelFeature, RequiredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
-from resources.libraries.python.testbed.node.sent import leftovers, machine, ports, programs
+from resources.libraries.python.testbed.node.sent import driver_needs, leftovers, machine, ports
 from resources.libraries.python.testbed.roles.connection import Connection
 
 DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free space is of interest
@@ -26,12 +26,16 @@ def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
         for name, port in node.interfaces.items()
         if port.device or port.pci_address
     }
-    trex = node.settings(Trex).directory if isinstance(node, TgNode) and node.generator.driver == "trex" else None
+    checks = {import_module(each.sent): each.arguments(node) for each in driver_registry.node_checks()}
     return {
         ports: {"ports": wanted},
-        programs: {"trex": trex, "drivers": {each.on(node): each.version for each in programs_of(node)}},
+        driver_needs: {
+            "programs": {each.on(node): each.version for each in programs_of(node)},
+            "kernel": {each.label: (each.config, each.module) for each in kernel_features_of(node)},
+        },
         leftovers: {},
         machine: {"disks": DISKS},
+        **{module: dict(arguments) for module, arguments in checks.items() if arguments is not None},
     }
 
 
@@ -47,6 +51,16 @@ def programs_of(node: TgNode | DutNode) -> list[RequiredProgram]:
     """Their programs whose versions nodes are asked for, each once."""
     every = (each for driver in drivers_of(node) for each in driver.programs if each.version is not None)
     return list({each.name: each for each in every}.values())
+
+
+def kernel_features_of(node: TgNode | DutNode) -> dict[KernelFeature, list[Driver]]:
+    """Features of the kernel that they need with the node's settings, each with those that need it."""
+    found: dict[KernelFeature, list[Driver]] = {}
+    for driver in drivers_of(node):
+        for feature in driver.kernel:
+            if feature.when(node):
+                found.setdefault(feature, []).append(driver)
+    return found
 
 
 def gather(
@@ -67,12 +81,16 @@ def gather(
     for node in nodes:
         for module, arguments in questions(node).items():
             known = asked.setdefault(module, {})
-            known.update({key: value for key, value in arguments.items() if value or key not in known})
+            for key, value in arguments.items():
+                both = isinstance(value, dict) and isinstance(known.get(key), dict)
+                known[key] = {**known[key], **value} if both else value
+    keys = [each.key for each in driver_registry.node_checks()]
     said = ask_all(connection, asked, python=python, within_s=60.0, root=root)
     try:
         return Facts.model_validate(
             {
                 **said.by_program,
+                "packages": {key: said.by_program[key] for key in keys if key in said.by_program},
                 "clock_offset_s": said.clock_offset_s,
                 "clock_error_s": said.clock_error_s,
                 "round_trip_s": said.round_trip_s,

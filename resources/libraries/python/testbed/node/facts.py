@@ -1,6 +1,9 @@
 """What a node says about itself. Unknown is None."""
 
+from typing import Any
+
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import InstalledProgram
 
 
 class Cpu(Frozen):
@@ -131,43 +134,13 @@ class PortInventory(Frozen):
     interfaces: tuple[str, ...]
 
 
-class Kvm(Frozen):
-    """/dev/kvm."""
+class DriverFacts(Frozen):
+    """As `sent.driver_needs` says it."""
 
-    there: bool
-    usable: bool
-    problem: str | None
-    paravirtual: bool
-
-
-class ProgramFacts(Frozen):
-    """A program, or an engine behind it."""
-
-    there: bool
-    version: str | None
-    problem: str | None
-    """Why it does not run."""
-
-
-class TrexFacts(ProgramFacts):
-    """An installation of TRex."""
-
-    directory: str
-    client: bool
-    """Its own client library is there."""
-
-
-class InstalledPrograms(Frozen):
-    """As `sent.programs` says it."""
-
-    kvm: Kvm
-    docker: ProgramFacts
-    podman: ProgramFacts
-    runc: ProgramFacts
-    """Podman's runtime."""
-    trex: TrexFacts | None
-    drivers: dict[str, ProgramFacts]
+    programs: dict[str, InstalledProgram]
     """Programs of the node's drivers, by path or name."""
+    kernel: dict[str, bool | None]
+    """Whether the kernel has features that its drivers need, by label."""
 
 
 class Owner(Frozen):
@@ -255,7 +228,9 @@ class Facts(Frozen):
 
     machine: MachineFacts
     ports: PortInventory
-    programs: InstalledPrograms
+    driver_needs: DriverFacts
+    packages: dict[str, dict[str, Any]]
+    """Answers to `NodeCheck`s, by their keys."""
     leftovers: Leftovers
     clock_offset_s: float
     """Its clock minus ours, at most `clock_error_s` wrong."""

@@ -1,6 +1,6 @@
 """Declaration of Linux routers as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver
+from resources.libraries.python.model.driver import VETH, FunctionDriver
 from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
@@ -11,6 +11,7 @@ DRIVERS = (
         form=Form.NAMESPACE,
         simple=True,
         shareable=True,
+        kernel=(VETH,),
         factory="resources.libraries.python.drivers.functions.linux_router.driver:make",
     ),
 )

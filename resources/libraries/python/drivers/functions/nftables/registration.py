@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.driver import VETH, FunctionDriver, Guest, KernelFeature, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
 
@@ -34,6 +34,7 @@ _router = partial(
     missing=f"{_PACKAGE}.program:missing_on",
     programs=(PROGRAM,),
     words=("nft", "nftables"),
+    kernel=(VETH, KernelFeature("nftables", "NF_TABLES", "nf_tables")),
     on_request=True,
     shareable=True,
 )

@@ -1,6 +1,6 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
-from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import TUN, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
@@ -12,6 +12,7 @@ DRIVERS = (
         factory="resources.libraries.python.drivers.functions.openvpn.driver:make",
         missing="resources.libraries.python.drivers.functions.openvpn.requirements:missing_on",
         programs=(RequiredProgram("openvpn", "openvpn"), RequiredProgram("openssl", "openssl")),
+        kernel=(TUN,),
         on_request=True,
     ),
 )

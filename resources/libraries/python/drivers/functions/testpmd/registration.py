@@ -1,7 +1,7 @@
 """Declaration of DPDK's testpmd as an NF."""
 
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import PACKET, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
@@ -33,6 +33,7 @@ DRIVERS = (
         factory="resources.libraries.python.drivers.functions.testpmd.driver:make",
         missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
         programs=(RequiredProgram("dpdk-testpmd", "dpdk-dev"),),
+        kernel=(PACKET,),
         memory=_memory,
     ),
 )

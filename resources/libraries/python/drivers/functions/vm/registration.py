@@ -1,16 +1,24 @@
 """Declaration of Linux guests of QEMU as NFs, and memory of virtual machines."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.driver import (
+    TUN,
+    FunctionDriver,
+    Guest,
+    KernelFeature,
+    NodeCheck,
+    RequiredProgram,
+)
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.nodes import DutNode, TgNode
 
 
 class Vm(Frozen):
@@ -26,6 +34,11 @@ class Vm(Frozen):
 
 
 PROGRAM = RequiredProgram("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
+KERNEL = (
+    TUN,
+    KernelFeature("vhost-net", "VHOST_NET", "vhost_net", instead="QEMU copies packets in a thread of its own"),
+)
+"""Of all virtual machines."""
 HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}
 """Sizes of pages by what `vm.huge_pages` says."""
 _OVERHEAD_MB = 64
@@ -65,6 +78,14 @@ def _memory(dut: DutNode, kind: NfKind, _: ServiceType, limits: Limits) -> Need:
     return machine(dut, limits.memory_mib or guest_mb(dut, kind))
 
 
+def _wanted(node: TgNode | DutNode) -> Mapping[str, Any] | None:
+    return {} if isinstance(node, DutNode) and node.vms is not None else None
+
+
+_PACKAGE = "resources.libraries.python.drivers.functions.vm"
+CHECKS = (
+    NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.requirements:check", lab_only=True),
+)
 DRIVERS = (
     FunctionDriver(
         name="qemu",
@@ -78,6 +99,7 @@ DRIVERS = (
         factory="resources.libraries.python.drivers.functions.vm_application.guest_software:make",
         missing="resources.libraries.python.drivers.functions.vm_application.requirements:missing_on",
         programs=(PROGRAM,),
+        kernel=KERNEL,
         words=("qemu-system-x86_64",),
         memory=_memory,
         least_memory_mb=_least_mb,

@@ -1,6 +1,6 @@
 """Declaration of VPP in virtual machines as NFs."""
 
-from resources.libraries.python.drivers.functions.vm.registration import PROGRAM, Vm, machine
+from resources.libraries.python.drivers.functions.vm.registration import KERNEL, PROGRAM, Vm, machine
 from resources.libraries.python.drivers.vpp.registration import PROGRAM as VPP
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_mb
 from resources.libraries.python.model.cell import ServiceType
@@ -28,6 +28,7 @@ DRIVERS = (
         factory="resources.libraries.python.drivers.functions.vm_vpp.guest_software:make",
         missing="resources.libraries.python.drivers.functions.vm_vpp.requirements:missing_on",
         programs=(PROGRAM, VPP),
+        kernel=KERNEL,
         memory=_memory,
     ),
 )

@@ -2,7 +2,7 @@
 
 from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.driver import FunctionDriver
+from resources.libraries.python.model.driver import PACKET, FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
@@ -28,6 +28,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.vpp.requirements:missing_on",
         programs=(PROGRAM,),
         words=("vppctl",),
+        kernel=(PACKET,),
         memory=_memory,
         medium_between=Medium.MEMIF,
     ),

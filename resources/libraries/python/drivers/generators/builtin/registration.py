@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from resources.libraries.python.model.driver import GeneratorDriver
+from resources.libraries.python.model.driver import PACKET, GeneratorDriver, KernelFeature
 from resources.libraries.python.model.trial import Protocol
 
 _ours = partial(
@@ -12,12 +12,14 @@ _ours = partial(
     protocols=(Protocol.IP, Protocol.UDP),
     counts_by_port=True,
     suite_word="builtin",
+    kernel=(PACKET,),
 )
 DRIVERS = (
     _ours(name="auto"),
     _ours(
         name="xdp",
         missing="resources.libraries.python.drivers.generators.builtin.driver:missing_for_xdp",
+        kernel=(KernelFeature("XDP programs", "BPF_SYSCALL"),),
         vlan_problem="VLAN devices take no XDP frames",
     ),
     _ours(name="ring"),

@@ -1,11 +1,14 @@
 """Declaration of TRex as the generator. Its packets are made of the traffic profile of the built-in one."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import GeneratorDriver, Leftover, PortOption
+from resources.libraries.python.model.driver import PACKET, GeneratorDriver, Leftover, NodeCheck, PortOption
+from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.trial import Protocol
 
 
@@ -36,13 +39,23 @@ LEFTOVERS = (
         remove="resources.libraries.python.drivers.generators.trex.server:remove_left",
     ),
 )
+_PACKAGE = "resources.libraries.python.drivers.generators.trex"
+
+
+def _directory(node: TgNode | DutNode) -> Mapping[str, Any] | None:
+    wanted = isinstance(node, TgNode) and node.generator.driver == "trex"
+    return {"directory": node.settings(Trex).directory} if wanted else None
+
+
+CHECKS = (NodeCheck(sent=f"{_PACKAGE}.trex_facts", arguments=_directory, check=f"{_PACKAGE}.requirements:check"),)
 DRIVERS = (
     GeneratorDriver(
         name="trex",
         label="TRex",
         options={"trex": Trex},
-        factory="resources.libraries.python.drivers.generators.trex.driver:make",
-        missing="resources.libraries.python.drivers.generators.trex.requirements:missing_on",
+        factory=f"{_PACKAGE}.driver:make",
+        missing=f"{_PACKAGE}.requirements:missing_on",
+        kernel=(replace(PACKET, when=lambda node: node.settings(Trex).ports == "af_packet"),),
         words=("t-rex", "t-rex-64"),
         protocols=(Protocol.IP,),
         ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),

@@ -1,6 +1,6 @@
 """Declaration of Linux bridges as the vSwitch."""
 
-from resources.libraries.python.model.driver import VSwitchDriver
+from resources.libraries.python.model.driver import BRIDGE, VETH, VSwitchDriver
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 
 DRIVERS = (
@@ -10,6 +10,7 @@ DRIVERS = (
         factory="resources.libraries.python.drivers.vswitches.linux_bridge.driver:make",
         memory=lambda _: Need(NAMESPACE_MB),
         interface_words={"linux_bridge": "veth"},
+        kernel=(VETH, BRIDGE),
         learns_macs=False,
         in_kernel=True,
     ),

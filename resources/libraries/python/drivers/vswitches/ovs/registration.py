@@ -1,12 +1,14 @@
 """Declaration of Open vSwitch as the vSwitch."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import PortOption, RequiredProgram, VSwitchDriver
+from resources.libraries.python.model.driver import AF_XDP, KernelFeature, PortOption, RequiredProgram, VSwitchDriver
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
@@ -44,6 +46,10 @@ def _memory(dut: DutNode) -> Need:
     return Need(NAMESPACE_MB + (OVERHEAD_MB if dut.settings(Ovs).ports == "kernel" else USERSPACE_MB))
 
 
+def _takes(ports: str) -> Callable[[DutNode], bool]:
+    return lambda dut: dut.settings(Ovs).ports == ports
+
+
 def _vlan_problem(dut: DutNode) -> str | None:
     if dut.settings(Ovs).ports in ("system", "kernel"):
         return None
@@ -61,6 +67,11 @@ DRIVERS = (
             RequiredProgram("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),
         ),
         words=("openvswitch", "ovsdb", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovs-vswitchd"),
+        kernel=(
+            replace(AF_XDP, when=_takes("af_xdp")),
+            replace(AF_XDP, when=_takes("auto"), instead="auto takes packets through AF_PACKET sockets"),
+            KernelFeature("the module openvswitch", "OPENVSWITCH", "openvswitch", when=_takes("kernel")),
+        ),
         memory=_memory,
         variant=variant,
         media={WITH_DPDK: {NfKind("testpmd"): Medium.VHOST_USER}},

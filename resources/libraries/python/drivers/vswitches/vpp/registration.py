@@ -1,8 +1,10 @@
 """Declaration of VPP as the vSwitch."""
 
+from dataclasses import replace
+
 from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, Vpp, need, pool_mb, read_earlier
 from resources.libraries.python.model.attachment import attachment_of
-from resources.libraries.python.model.driver import PortOption, VSwitchDriver
+from resources.libraries.python.model.driver import AF_XDP, PortOption, VSwitchDriver
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
@@ -26,6 +28,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.vswitches.vpp.requirements:missing",
         programs=(PROGRAM,),
         words=("vppctl",),
+        kernel=(replace(AF_XDP, when=lambda node: node.settings(Vpp).ports == "af_xdp"),),
         memory=_memory,
         media={"vpp": {NfKind("vpp"): Medium.MEMIF, Form.VM: Medium.VHOST_USER}},
         ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
+from resources.libraries.python.model.check_finding import CheckFinding
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks import cables, memory, ports, processors, programs, system
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding
+from resources.libraries.python.testbed.node.checks import cables, drivers, memory, ports, processors, system
 from resources.libraries.python.testbed.node.facts import Facts
 
 _OF_A_LAB = (ports.check,)
 """Checks of what only nodes of a lab have."""
-_OF_ANY = (system.check, processors.check, memory.check, programs.check)
+_OF_ANY = (system.check, processors.check, memory.check, drivers.check)
 
 
 def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding]:

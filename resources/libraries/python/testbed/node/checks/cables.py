@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.model.cabling import Cable, Socket
+from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_of
+from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.port_attachment import how_driven
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts, PortInventory
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.testbed.node.checks.finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.testbed.node.facts import Facts
 
 OLDEST_PYTHON = (3, 11)
