@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -20,9 +21,12 @@ from resources.libraries.python.drivers.functions.vm import kvm_facts
 from resources.libraries.python.drivers.generators.trex import trex_facts
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.node import sent
+from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.node_query import MARK, program
 from resources.libraries.python.testbed.node.sent import driver_needs, leftovers, machine, runtimes
+from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.unit.testbed.node.machine_trees import link, tree
+from tests.unit.testbed.node.node_facts import two_nodes
 
 SENT = sorted(
     [
@@ -287,3 +291,23 @@ def test_the_configuration_that_the_kernel_has_itself(tmp_path: Path) -> None:
     (root / "proc/config.gz").write_bytes(gzip.compress(b"CONFIG_XDP_SOCKETS=y\n"))
     asked = {"root": str(root), "kernel": {"AF_XDP": ("XDP_SOCKETS", ""), "BPF": ("BPF_SYSCALL", "")}}
     assert driver_needs.answer(asked)["kernel"] == {"AF_XDP": True, "BPF": False}
+
+
+class _Here:
+    """A connection to this machine."""
+
+    name = "here"
+
+    def run(self, argv: list[str], *, stdin: bytes, within_s: float, root: bool) -> CompletedProgram:
+        assert root
+        done = subprocess.run(argv, input=stdin, capture_output=True, timeout=within_s, check=True)
+        return CompletedProgram(tuple(argv), done.returncode, done.stdout.decode(), "", 0.0)
+
+
+def test_all_facts_come_in_one_round_trip() -> None:
+    """The answers of drivers' own checks are beside those of the testbed's."""
+    topology = two_nodes(dut={"vms": "qemu", "container": {"engine": "auto"}})
+    found = gather(cast("Connection", _Here()), topology.nodes.values(), sys.executable)
+    assert set(found.packages) == {each.key for each in driver_registry.node_checks()}
+    assert found.packages["trex_facts"]["directory"] == "/opt/trex"
+    assert {"tun and tap devices", "vhost-net"} <= set(found.driver_needs.kernel)

@@ -84,13 +84,14 @@ def gather(
             for key, value in arguments.items():
                 both = isinstance(value, dict) and isinstance(known.get(key), dict)
                 known[key] = {**known[key], **value} if both else value
-    keys = [each.key for each in driver_registry.node_checks()]
     said = ask_all(connection, asked, python=python, within_s=60.0, root=root)
+    answers = dict(said.by_program)
+    keys = [each.key for each in driver_registry.node_checks() if each.key in answers]
     try:
         return Facts.model_validate(
             {
-                **said.by_program,
-                "packages": {key: said.by_program[key] for key in keys if key in said.by_program},
+                "packages": {key: answers.pop(key) for key in keys},
+                **answers,
                 "clock_offset_s": said.clock_offset_s,
                 "clock_error_s": said.clock_error_s,
                 "round_trip_s": said.round_trip_s,

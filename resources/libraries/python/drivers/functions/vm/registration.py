@@ -36,7 +36,13 @@ class Vm(Frozen):
 PROGRAM = RequiredProgram("qemu-system-x86_64", "qemu-system-x86", label="QEMU", version=r"version (\S+)")
 KERNEL = (
     TUN,
-    KernelFeature("vhost-net", "VHOST_NET", "vhost_net", instead="QEMU copies packets in a thread of its own"),
+    KernelFeature(
+        "vhost-net",
+        "VHOST_NET",
+        "vhost_net",
+        when=lambda dut: dut.settings(Vm).accelerator != "tcg",
+        instead="QEMU copies packets in a thread of its own",
+    ),
 )
 """Of all virtual machines."""
 HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}

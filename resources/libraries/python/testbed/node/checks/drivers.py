@@ -45,7 +45,7 @@ def _kernel(place: str, node: TgNode | DutNode, facts: Facts, *, lab: bool) -> I
         has = facts.driver_needs.kernel[feature.label]
         if has:
             there.append(feature.label)
-        elif has is False and (lab or feature.instead):
+        elif has is False and lab:
             users = " and ".join(dict.fromkeys(driver.label for driver in drivers))
             text = f"no {feature.label}, for {users}"
             fix = f"boot a kernel with CONFIG_{feature.config}"
