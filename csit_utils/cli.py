@@ -1,16 +1,21 @@
 """The command line: one module per command, in `csit_utils.commands` or in the folder of its study."""
 
+import logging
+import os
 import sys
-import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, TextIO
 
 import typer
 
 from csit_utils.studies import study_commands
+from resources.libraries.python.defects import report_defect
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
+from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
 
 _RUN = (
     "local", "doctor", "reserve", "prepare", "status", "release", "cleanup", "emulate", "convert", "robot", "outcome",
@@ -24,10 +29,6 @@ _OTHER_NAMES = {"import": ("csit_utils.commands.importing", "import_")}
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
-
-
-DEFECT = "internal error:"
-"""Begin of the sentence about an error that no command expects."""
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
@@ -57,13 +58,21 @@ def main() -> int:
         2 for invalid input, 1 for any other failure, 70 (EX_SOFTWARE) for a defect of this program, and otherwise the
         exit status of the command.
     """
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Visible())
+    keep_named_secrets(os.environ)
+    with _redacted_streams():
+        return _run()
+
+
+def _run() -> int:
     debug = sys.argv[1:2] == ["--debug"]
     arguments = sys.argv[2:] if debug else sys.argv[1:]
     try:
         make_app(arguments)(arguments, prog_name="./csit")
     except Exception as error:  # boundary: any error becomes one sentence and an exit status
         if debug:
-            traceback.print_exc()
+            sys.stderr.write(outgoing(traceback.format_exc()))
         sentence, status = _reported(error)
         sys.stderr.write(f"{sentence}\n")
         return status
@@ -77,14 +86,52 @@ def _reported(error: Exception) -> tuple[str, int]:
         case CsitError():
             return _visible(str(error)), 1
         case OSError(strerror=str(reason)):
-            where = f"{quoted(str(error.filename))}: " if error.filename is not None else ""
+            where = f"{quoted(redacted(str(error.filename)))}: " if error.filename is not None else ""
             return f"{where}{reason}", 1
-    with tempfile.NamedTemporaryFile("w", prefix="csit-", suffix=".log", delete=False, encoding="utf-8") as log:
-        log.write(f"{sys.argv}\n{''.join(traceback.format_exception(error))}")
-    what = quoted(f"{type(error).__name__}: {error}")
-    return f"{DEFECT} {what}; its traceback is in {log.name}", 70
+    return report_defect(error), 70
 
 
 def _visible(message: str) -> str:
     """Return a message as a terminal may show it: nodes, files and arguments can have put anything into it."""
-    return "\n".join(quoted(line, LONGEST_LINE) for line in message.splitlines())
+    return "\n".join(quoted(line, LONGEST_LINE) for line in redacted(message).splitlines())
+
+
+class _Redacting:
+    """Standard output or error without secrets, whichever part of the program writes there."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        self._stream.write(redacted(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the stream
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _redacted_streams() -> Iterator[None]:
+    names = ("stdout", "stderr", "__stdout__", "__stderr__")  # Robot's console is the last two
+    streams = {name: getattr(sys, name) for name in names}
+    for name, stream in streams.items():
+        setattr(sys, name, stream and _Redacting(stream))
+    try:
+        yield
+    finally:
+        for name, stream in streams.items():
+            setattr(sys, name, stream)
+
+
+class _Visible(logging.Formatter):
+    """Of warnings, which Python writes to the terminal while Robot does not run."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message as a terminal may show it."""
+        return _visible(super().format(record))

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.recording.journal import RunBegun
 from resources.libraries.python.recording.run_journal import header_of
+from resources.libraries.python.redaction import MASK, masked_words, redacted_words
 
 
 def remembered(name: str, arguments: Sequence[str]) -> str:
@@ -15,9 +17,10 @@ def remembered(name: str, arguments: Sequence[str]) -> str:
 
     Args:
         name: Of the command, `local` or `robot`.
-        arguments: Robot's command line.
+        arguments: Robot's command line, of which the journal gets no secrets.
     """
-    return "COMMAND:" + json.dumps({"name": name, "arguments": list(arguments), "folder": os.getcwd()})  # noqa: PTH109
+    known = redacted_words(arguments)
+    return "COMMAND:" + json.dumps({"name": name, "arguments": known, "folder": os.getcwd()})  # noqa: PTH109
 
 
 def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
@@ -29,15 +32,21 @@ def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
             the run.
 
     Raises:
-        ConfigError: No run in the folder, or its command line is not recorded.
+        ConfigError: No run in the folder, or its command line is not recorded, or had secrets.
     """
     folder = folder.absolute()
     header = header_of(folder)
     if not arguments:
         if header.command is None:
             raise ConfigError(
-                f"{folder}: this run was started by Robot itself; repeat its command with -d {folder} and "
-                f"-v RESUME:{folder}"
+                f"{folder}: this run was started by Robot itself; repeat its command with "
+                f"{shlex.join(['-d', str(folder), '-v', f'RESUME:{folder}'])}"
+            )
+        if missing := masked_words(header.arguments):
+            command = shlex.join(["./csit", "robot", "--resume", str(folder), *header.arguments])
+            raise ConfigError(
+                f"{folder}: the journal has no secrets; repeat the command with a value for "
+                f"{', '.join(word.removesuffix(MASK) for word in missing)} {command}"
             )
         _change_to(header)
         arguments = header.arguments

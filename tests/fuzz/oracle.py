@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from unittest.mock import patch
 
-from csit_utils.cli import DEFECT, main
+from csit_utils.cli import main
+from resources.libraries.python.defects import DEFECT
 from resources.libraries.python.errors import CsitError
 
 MOST_CPU_S = 2.0

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import errors
-from resources.libraries.python.dialogue import LONGEST_ERROR, JsonLines, JsonPipe, error_of, line_of, plain, shown
+from resources.libraries.python.dialogue import (
+    LONGEST_ERROR,
+    JsonLines,
+    JsonPipe,
+    RemoteDefect,
+    error_of,
+    line_of,
+    plain,
+    shown,
+)
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 LEAVES = [
@@ -139,8 +148,9 @@ def test_errors_of_the_system_keep_number_and_file() -> None:
 
 def test_a_defect_there_is_a_defect_here() -> None:
     back = carried(KeyError("vswitch"))
-    assert type(back) is RuntimeError
+    assert type(back) is RemoteDefect
     assert str(back) == "DUT1: KeyError: 'vswitch'"
+    assert back.__notes__[0].startswith("DUT1: ") and "KeyError: 'vswitch'" in back.__notes__[0]
 
 
 def test_a_text_that_no_driver_writes_is_cut() -> None:

@@ -10,6 +10,11 @@ from typing import Any
 from resources.libraries.python import errors
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
+
+class RemoteDefect(RuntimeError):
+    """An error in another process that this project did not raise on purpose. Its traceback is a note of this one."""
+
+
 _LEAVES = {
     kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, CsitError)
 }
@@ -25,6 +30,8 @@ def line_of(record: Mapping[str, object]) -> bytes:
 
 LONGEST_ERROR = 4000
 """Characters of an error's text, and of each word of its command."""
+LONGEST_TRACEBACK = 20_000
+"""Characters of it, from its end."""
 MOST_WORDS = 100
 """Words of a command in an error."""
 
@@ -126,7 +133,10 @@ def plain(error: BaseException) -> dict[str, Any]:
             file = error.filename if isinstance(error.filename, str) else None
             return {"class": "OSError", "number": error.errno, "text": error.strerror or str(error), "file": file}
         case _:
-            return {"class": name, "text": str(error), "defect": True}
+            import traceback  # noqa: PLC0415 (as in `shown`)
+
+            trace = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
+            return {"class": name, "text": str(error), "defect": True, "traceback": trace}
 
 
 def short(text: str) -> str:
@@ -137,7 +147,7 @@ def short(text: str) -> str:
 def error_of(record: object, where: str = "") -> Exception:
     """Return the error of a record, with the place where it happened in front of its text.
 
-    An error that this project did not raise on purpose is a RuntimeError: a defect there is one here. So is a record
+    An error that this project did not raise on purpose is a RemoteDefect: a defect there is one here. So is a record
     that `plain` has not made.
     """
     at = f"{where}: " if where else ""
@@ -152,10 +162,12 @@ def error_of(record: object, where: str = "") -> Exception:
             error = OSError(number, f"{at}{short(text)}", *([short(file)] if file else []))
         case {"class": str(name), "text": str(text), **rest} if "defect" not in rest and _has_text_only(name):
             error = _LEAVES[name](f"{at}{short(text)}")
-        case {"class": str(name), "text": str(text)}:
-            error = RuntimeError(f"{at}{short(name)}: {short(text)}")
+        case {"class": str(name), "text": str(text), **rest}:
+            error = RemoteDefect(f"{at}{short(name)}: {short(text)}")
+            if isinstance(trace := rest.get("traceback"), str):
+                error.add_note(f"{at}{trace[-LONGEST_TRACEBACK:]}")
         case _:
-            error = RuntimeError(f"{at}an error of unknown form: {shown(record)}")
+            error = RemoteDefect(f"{at}an error of unknown form: {shown(record)}")
     return error
 
 

@@ -7,6 +7,7 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Finding, Verdict, VerdictKind
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.plan import digest
+from resources.libraries.python.redaction import redacted_model
 
 RecordT_co = TypeVar("RecordT_co", bound=Record, covariant=True)
 
@@ -59,7 +60,7 @@ class Draft(Generic[RecordT_co]):
         return fields[name]
 
     def finish(self, *, test_id: str, test_name: str, tags: tuple[str, ...], passed: bool, message: str) -> RecordT_co:
-        """Close the record. The verdict of a test that did not pass begins with the failure."""
+        """Close the record, without secrets. The verdict of a test that did not pass begins with the failure."""
         values = dict(self._known)
         times = None if self.deploy_s is None else DeploymentTimes(deploy_s=self.deploy_s, remove_s=self.remove_s)
         made: RecordT_co = self._record(
@@ -79,7 +80,7 @@ class Draft(Generic[RecordT_co]):
                 "verdict": self._verdict(passed=passed, message=message),
             }
         )
-        return made
+        return redacted_model(made)
 
     def _verdict(self, *, passed: bool, message: str) -> Verdict | None:
         verdict: Verdict | None = self.verdict

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.redaction import redacted_json
 
 
 class JournalFull(RunStopped):
@@ -53,12 +54,12 @@ class Lines:
             self._descriptor = -1
 
     def append(self, line: str) -> None:
-        """Write a line, given without its end; it is on disk on return.
+        """Write a line of JSON, given without its end, with secrets masked; it is on disk on return.
 
         Raises:
             JournalFull: It could not be written, and nothing of it is left in the file.
         """
-        self._write(line.encode() + b"\n")
+        self._write(redacted_json(line).encode() + b"\n")
 
     def _ends_a_line(self) -> bool:
         size = os.fstat(self._descriptor).st_size

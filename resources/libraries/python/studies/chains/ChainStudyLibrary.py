@@ -1,7 +1,7 @@
 """Keywords of the suite of chains: chains of network functions that behave unlike their parts."""
 
 from robot.api import logger
-from robot.api.deco import keyword, library
+from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.topology import Topology, World
@@ -16,6 +16,7 @@ from resources.libraries.python.studies.chains.sentences import (
     preview_in_words,
     suspects_in_words,
 )
+from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_topology,
     generator_chosen,

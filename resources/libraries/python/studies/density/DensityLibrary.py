@@ -4,7 +4,7 @@ import time
 from typing import Any, Literal
 
 from robot.api import logger
-from robot.api.deco import keyword, library
+from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import CsitError
@@ -22,6 +22,7 @@ from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.sentences import bounds_in_words, result_in_words
 from resources.libraries.python.studies.density.suite_rows import cell_of, has_placeholders, keys_of, put_rows, rows_for
+from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_time
@@ -31,7 +32,7 @@ _TRIAL_OVERHEAD_S = 0.05
 _DEPLOY_S = 1.0
 
 
-@library(scope="GLOBAL", listener="SELF", doc_format="ROBOT")
+@library(scope="GLOBAL", listener=["SELF", REDACTION], doc_format="ROBOT")
 class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     """Measures cells of the density matrix.
 
@@ -56,13 +57,17 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     # -- listener -----------------------------------------------------------------------------------------------------
 
     def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (Robot's own types are not typed)
-        """Put the rows of the plan into a density suite."""
+        """Put the rows of the plan into a density suite; where that fails, its setup fails with the reason."""
         try:
-            lookup = resumed(variable)
-            made = rows_for(lookup)
+            self._make_rows(data, result)
         except CsitError as error:
             data.setup.config(name="Fail", args=[str(error)])
-            return
+        except Exception as error:  # boundary: Robot would write a traceback, and run placeholders
+            data.setup.config(name="Fail", args=[defect_sentence(error)])
+
+    def _make_rows(self, data: Any, result: Any) -> None:  # noqa: ANN401
+        lookup = resumed(variable)
+        made = rows_for(lookup)
         self._refused = ()
         if made is None:
             return

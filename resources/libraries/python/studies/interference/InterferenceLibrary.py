@@ -1,7 +1,7 @@
 """Keywords of the interference suite: co-located network functions."""
 
 from robot.api import logger
-from robot.api.deco import keyword, library
+from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.topology import World
@@ -12,6 +12,7 @@ from resources.libraries.python.studies.interference.journal import Interference
 from resources.libraries.python.studies.interference.model.record import InterferenceRecord
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.studies.interference.sentences import loads_in_words, preview_in_words
+from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
 from resources.libraries.python.studies.shared.robot_context import skipping, variable

@@ -4,15 +4,16 @@ from contextlib import ExitStack
 from typing import Any
 
 from robot.api import logger
-from robot.api.deco import keyword, library
+from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.shared.boundary import REDACTION, keyword
 from resources.libraries.python.studies.shared.choices import chosen_topology
 from resources.libraries.python.studies.shared.robot_context import variable
 
 
-@library(scope="SUITE", doc_format="ROBOT")
+@library(scope="SUITE", listener=REDACTION, doc_format="ROBOT")
 class NodesLibrary:
     """Connections of SSHLibrary to all nodes of the testbed.
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from robot.api import logger
-from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.studies.shared.boundary import REDACTION, keyword
 from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, resumed
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress
@@ -32,6 +32,7 @@ class StudyLibrary(ABC, Generic[_Test]):
 
     RESUMES_ELSEWHERE = True
     """Whether a run may be resumed in another folder: where tests have a journal of their steps."""
+    ROBOT_LIBRARY_LISTENER: Any = REDACTION
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
+from resources.libraries.python.redaction import outgoing
+
 _SECONDS_BETWEEN_LINES = 10.0
 """Where lines cannot be rewritten, such as in a Jenkins log."""
 
@@ -126,6 +128,7 @@ class _Console:
 
     def status(self, text: str) -> None:
         """Write a line that the next one replaces."""
+        text = " ".join(outgoing(text).split("\n"))
         now = time.monotonic()
         if self._rewrites:
             self._stream.write("\r" + text[:150].ljust(self._width))
@@ -137,6 +140,7 @@ class _Console:
 
     def line(self, text: str) -> None:
         """Write a line that stays, in the place of one that was to be replaced."""
+        text = outgoing(text)
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._width = 0

@@ -1,12 +1,13 @@
 """Keywords of the characterization suites: sweeps of services, their profiles, predictions of chains."""
 
 from robot.api import SkipExecution, logger
-from robot.api.deco import keyword, library
+from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time

@@ -15,7 +15,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -86,8 +85,6 @@ class Conversation:
             reply["error"] = plain(CsitError(f"the call '{request['call']}' was interrupted"))
         except Exception as error:  # the boundary of a process: an error is an answer
             _log.debug("the call '%s' failed", request["call"], exc_info=True)
-            if not isinstance(error, CsitError | OSError):
-                traceback.print_exc()
             reply["error"] = plain(error)
         self._say(reply)
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
+from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.testbed.connection import command
 from resources.libraries.python.testbed.connection.streams import Streams
 
@@ -154,9 +155,9 @@ class RemoteProgram:
         return block
 
     def stderr_tail(self) -> str:
-        """The end of what it wrote to its standard error until now."""
+        """The end of what it wrote to its standard error until now, without secrets and control characters."""
         kept = bytes(self._errors if self._keep is None else self._errors[-self._keep :])
-        return kept.decode(errors="replace")
+        return outgoing(kept.decode(errors="replace"))
 
     def status(self) -> int | None:
         """Its exit status; None while it runs, or when nobody can tell any more."""

@@ -1,4 +1,4 @@
-"""Where passwords come from: a reference says it, and nobody writes the password down."""
+"""Passwords by reference; each is masked in all texts from the moment when it is known."""
 
 import importlib
 import os
@@ -7,6 +7,7 @@ from pydantic import SecretStr
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.access import SecretReference
+from resources.libraries.python.redaction import keep_secret
 
 
 def resolve(reference: SecretReference, whose: str) -> SecretStr:
@@ -23,6 +24,7 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
     if kind == "env":
         if not (found := os.environ.get(name)):
             raise ConfigError(f"{whose}: password says {reference}, but the variable {name} is not set")
+        keep_secret(found)
         return SecretStr(found)
     service, _, user = name.partition("/")
     try:
@@ -39,4 +41,5 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
         raise ConfigError(
             f"{whose}: password says {reference}, but the keyring has no such entry: keyring set {service} {user}"
         )
+    keep_secret(kept)
     return SecretStr(kept)

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.errors import CsitError, InUse
+from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, ReservableNode, acquire, release, renew
 from resources.libraries.python.testbed.roles.connection import Connection
 
@@ -58,6 +59,7 @@ class Lease:
         self._joins = token or os.environ.get(VARIABLE) or None
         claim = Claim(testbed=testbed, reason=reason, lease_s=lease_s, heartbeat=True)
         self._claim = replace(claim, token=self._joins) if self._joins else claim
+        keep_secret(self._claim.token)
         self._ours_until: dict[str, float] = {}
         self._losses: dict[str, str] = {}
         self._last_errors: dict[str, str] = {}

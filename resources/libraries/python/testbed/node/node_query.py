@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.redaction import outgoing, with_texts
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 MARK = "csit-answer:"
@@ -92,9 +93,10 @@ def read_answer(connection: Connection, python: str, done: CompletedProgram) -> 
     except ValueError as error:
         raise CsitError(f"{connection.name}: {python} gave half an answer: {said[-200:]!r}") from error
     if not isinstance(answered, dict):
-        text = (done.stdout + done.stderr).strip()[-200:] or "nothing"
+        text = outgoing((done.stdout + done.stderr).strip())[-200:] or "nothing"
         raise CsitError(f"{connection.name}: {python} did not answer; it said {text!r}")
-    return answered
+    found: dict[str, Any] = with_texts(answered, outgoing)  # all of it may be shown on a terminal
+    return found
 
 
 def ask(

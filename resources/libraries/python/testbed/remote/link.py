@@ -14,6 +14,7 @@ from resources.libraries.python.testbed.roles.connection import Channel
 
 _log = logging.getLogger(__name__)
 _GLANCE_S = 1.0
+_TRACEBACK = "Traceback (most recent call last):"
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -46,7 +47,7 @@ class Pending(Generic[R]):
             self._link.cancel(self._number)
             raise NotReady(f"{self._link.name}: the call '{self._call.name}'", self._within_s, self._link.last_words())
         if self._reply is None:
-            raise ConnectionFailed(self._link.lost or f"{self._link.name}: the agent is gone")
+            raise self._link.loss()
         if "error" in self._reply:
             raise error_of(self._reply["error"], self._link.name)
         value = self._reply.get("value")
@@ -79,6 +80,8 @@ class AgentLink:
         self.name = name
         self.lost = ""
         """Why there is no agent any more, as a sentence; empty while there is one."""
+        self._trace = ""
+        """Traceback of an agent that ended with one."""
         self._channel = channel
         self._silence_s = silence_s
         self._numbers = itertools.count(1)
@@ -108,12 +111,19 @@ class AgentLink:
         self._send({"id": number, "call": call.name, "value": call.asks.dump_python(asked, mode="json")})
         if self.lost:  # looked at after the entry was made: whoever finds out settles all that are there
             self._waiting.pop(number, None)
-            raise ConnectionFailed(self.lost)
+            raise self.loss()
         return pending
 
     def call(self, call: Call[A, R], asked: A, more_s: float = 0.0) -> R:
         """Ask and wait for the answer; raises as `begin` and `Pending.result`."""
         return self.begin(call, asked, more_s).result()
+
+    def loss(self) -> ConnectionFailed:
+        """Error about an agent that is gone; the traceback that it ended with is a note."""
+        error = ConnectionFailed(self.lost or f"{self.name}: the agent is gone")
+        if self._trace:
+            error.add_note(f"{self.name}: {self._trace}")
+        return error
 
     def cancel(self, number: int) -> None:
         """Nobody waits for an answer any more: what the agent does for it is to end."""
@@ -123,7 +133,7 @@ class AgentLink:
     def last_words(self) -> str:
         """What is known of an agent that does not answer."""
         silent_s = time.monotonic() - self._heard
-        said = " ".join(self._channel.stderr_tail().split())[-400:]
+        said = self._said_last()
         return f"a sign of life {silent_s:.0f} s ago; it said last: {said or 'nothing'}"
 
     def close(self) -> None:
@@ -193,8 +203,18 @@ class AgentLink:
         while (status := self._channel.status()) is None and time.monotonic() < deadline:
             time.sleep(0.02)  # it comes after the end of the output
         how = "the connection was cut" if status is None else f"the agent ended with {status}"
-        said = " ".join(self._channel.stderr_tail().split())[-400:]
+        said = self._said_last()
         return f"{how}; it said last: {said}" if said else how
+
+    def _said_last(self) -> str:
+        """The end of the agent's log on one line; of a traceback the error, and all of it is kept."""
+        tail = self._channel.stderr_tail()
+        _, begin, trace = tail.rpartition(_TRACEBACK)
+        if begin:
+            self._trace = f"{begin}{trace}"
+            lines = trace.strip().splitlines()
+            tail = lines[-1] if lines else ""
+        return " ".join(tail.split())[-400:]
 
     def _lose(self, why: str) -> None:
         if not self.lost:

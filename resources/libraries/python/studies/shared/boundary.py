@@ -1,0 +1,178 @@
+"""Boundary of the Robot libraries: an error is one sentence, and no secret reaches Robot's log."""
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from robot.api import Error, Failure, SkipExecution, deco
+from robot.errors import RobotError
+from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
+
+from resources.libraries.python.defects import report_defect
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.redaction import (
+    MASK,
+    is_secret_name,
+    keep_named_secrets,
+    keep_secret,
+    outgoing,
+    redacted,
+)
+from resources.libraries.python.studies.shared.robot_context import variable
+
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
+_ON_PURPOSE = (CsitError, RobotError, Failure, Error, SkipExecution)
+"""What keywords raise, beside errors that Robot shows without the name of their class."""
+_ASSIGNED = re.compile(r"[$@&]\{([^}]+)\} = (.*)", re.DOTALL)
+"""Robot's message about a variable that gets a value."""
+_RETURNED = "Return: "
+"""Begin of Robot's message about what a keyword returns, at level TRACE."""
+
+
+class Defect(Exception):
+    """An error that this project did not raise on purpose, in one sentence that names the log of its traceback."""
+
+    ROBOT_SUPPRESS_NAME = True
+
+
+class SystemCallFailed(OSError):
+    """An error of the operating system, in one sentence."""
+
+    ROBOT_SUPPRESS_NAME = True
+
+    def __str__(self) -> str:
+        where = f"{self.filename}: " if self.filename is not None else ""
+        return redacted(f"{where}{self.strerror or OSError.__str__(self)}")
+
+
+def keyword(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    """Make a method a Robot keyword.
+
+    Its errors are in one sentence, without secrets. The traceback of a defect is in the log that its sentence names,
+    and in Robot's log at level DEBUG.
+    """
+
+    @functools.wraps(method)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
+        keep_robot_secrets()
+        try:
+            return method(*args, **kwargs)
+        except Exception as error:  # boundary: any error becomes one sentence
+            if isinstance(error, _ON_PURPOSE) or hasattr(error, "ROBOT_SUPPRESS_NAME"):
+                _redact(error)
+                raise
+            if isinstance(error, OSError):
+                raise SystemCallFailed(error.errno, error.strerror or str(error), error.filename) from error
+            raise Defect(defect_sentence(error)) from error
+
+    guarded.at_boundary = True  # type: ignore[attr-defined]
+    return deco.keyword(guarded)
+
+
+def defect_sentence(error: Exception) -> str:
+    """Log the traceback of a defect in the folder of the run, and return the sentence that names the log."""
+    folder = None
+    with suppress(RobotNotRunningError):
+        folder = variable("OUTPUT DIR")
+    return report_defect(error, Path(str(folder)) if folder else None)
+
+
+def keep_robot_secrets() -> None:
+    """Mask the values of variables of Robot and of the environment whose names look like secrets."""
+    keep_named_secrets(os.environ)
+    with suppress(RobotNotRunningError):
+        keep_named_secrets(BuiltIn().get_variables(no_decoration=True))
+
+
+def _redact(error: BaseException) -> None:
+    if (said := str(error)) != (shown := redacted(said)):
+        error.args = (shown, *error.args[1:])
+
+
+class Redaction:
+    """Robot listener: masks secrets and escapes control characters in all that Robot writes and shows.
+
+    Robot shows names and documentation of suites and tests before it asks listeners: these are written as they are.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 3
+    ROBOT_LISTENER_PRIORITY = 1000
+    """Before all others, which may send what they get elsewhere."""
+
+    def __init__(self) -> None:
+        self._makes_secret: list[bool] = []
+        """Whether the running keywords, the outermost first, return secrets."""
+
+    def start_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 (Robot's own types are not typed)
+        """Find secrets among the variables of the command line and of the suite."""
+        keep_robot_secrets()
+
+    def start_keyword(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002
+        """Look at the names of the variables that get what the keyword returns."""
+        self._makes_secret.append(any(is_secret_name(name) for name in result.assign))
+
+    def log_message(self, message: Any) -> None:  # noqa: ANN401
+        """Before a message is written or shown."""
+        text = str(message.message)
+        if text.startswith(RESULT_MARKER):  # of a record without secrets, which has numbers too
+            return
+        assigned = _ASSIGNED.match(text)
+        if assigned is not None and is_secret_name(assigned[1]):
+            keep_secret(assigned[2])
+            keep_robot_secrets()  # long values are cut in the message
+            text = f"{text[: assigned.start(2)]}{MASK}"
+        elif text.startswith(_RETURNED) and self._makes_secret[-1:] == [True]:
+            text = f"{_RETURNED}{MASK}"
+        message.message = outgoing(text)
+
+    message = log_message
+    """Messages of Robot itself."""
+
+    def end_keyword(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002
+        """Before what Robot knows of a keyword is written."""
+        del self._makes_secret[-1:]
+        result.args = _redacted_words(result.args)
+        _redact_texts(result)
+
+    def end_var(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002
+        """Before the value of a VAR is written."""
+        secret = is_secret_name(result.name)
+        result.value = tuple(MASK for _ in result.value) if secret else _redacted_words(result.value)
+
+    def end_for_iteration(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002
+        """Before the values of a loop are written."""
+        _redact_mapping(result.assign)
+
+    def end_test(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002
+        """Before a test is written."""
+        _redact_texts(result)
+
+    def end_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002
+        """Before a suite is written."""
+        result.doc, result.message = outgoing(result.doc), outgoing(result.message)
+        _redact_mapping(result.metadata)
+
+
+def _redact_texts(result: Any) -> None:  # noqa: ANN401
+    """Redact documentation, tags and message of a keyword or test."""
+    result.doc, result.message = outgoing(result.doc), outgoing(result.message)
+    if any(redacted(tag) != tag for tag in result.tags):
+        result.tags = [redacted(tag) for tag in result.tags]
+
+
+def _redacted_words(words: Iterable[object]) -> tuple[object, ...]:
+    return tuple(redacted(each) if isinstance(each, str) else each for each in words)
+
+
+def _redact_mapping(texts: MutableMapping[str, str]) -> None:
+    texts.update({name: redacted(str(each)) for name, each in texts.items() if redacted(str(each)) != str(each)})
+
+
+REDACTION = Redaction()
+"""Listener of all libraries."""

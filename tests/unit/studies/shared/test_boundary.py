@@ -1,0 +1,154 @@
+"""Boundary of the Robot libraries: errors in one sentence, nothing secret in what Robot writes."""
+
+import errno
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from robot.api import Failure, SkipExecution
+
+from docs.keywords import libraries
+from resources.libraries.python import redaction
+from resources.libraries.python.defects import DEBUG_LOG
+from resources.libraries.python.dialogue import RemoteDefect
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.shared import boundary
+from resources.libraries.python.studies.shared.boundary import Defect, Redaction, SystemCallFailed, keyword
+from resources.libraries.python.studies.shared.keeper import EndOfRun
+from resources.libraries.python.testbed.deployment.health import is_breakage
+
+LIBRARIES = [name for name in libraries() if not name.endswith(".resource")]
+
+
+def library_class(name: str) -> Any:
+    return getattr(import_module(name), name.rpartition(".")[2])
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_every_keyword_has_the_boundary(name: str) -> None:
+    kind = library_class(name)
+    members = {each: getattr(kind, each) for each in dir(kind)}
+    keywords = {each: found for each, found in members.items() if hasattr(found, "robot_name")}
+    assert keywords
+    assert [each for each, found in keywords.items() if not getattr(found, "at_boundary", False)] == []
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_every_library_listens_for_secrets(name: str) -> None:
+    listeners = library_class(name).ROBOT_LIBRARY_LISTENER
+    found = listeners if isinstance(listeners, list) else [listeners]
+    assert any(isinstance(each, Redaction) for each in found)
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Of a run."""
+    monkeypatch.setattr(boundary, "variable", {"OUTPUT DIR": str(tmp_path)}.get)
+    monkeypatch.setattr(redaction, "_values", {"open sesame": None})
+    redaction._pattern.cache_clear()
+    return tmp_path
+
+
+def failing(error: Exception) -> Any:
+    @keyword
+    def some_keyword() -> None:
+        raise error
+
+    return some_keyword
+
+
+def test_a_defect_is_one_sentence_that_names_the_log(folder: Path) -> None:
+    with pytest.raises(Defect) as found:
+        failing(KeyError("open sesame"))()
+    log = folder / DEBUG_LOG
+    assert str(found.value) == f"internal error: KeyError: '***'; its traceback is in {log}"
+    text = log.read_text(encoding="utf-8")
+    assert "Traceback" in text and "some_keyword" in text and "sesame" not in text
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert not is_breakage(found.value)
+
+
+def test_a_defect_on_a_node_names_the_node_and_its_traceback_is_in_the_log(folder: Path) -> None:
+    error = RemoteDefect("DUT1: KeyError: 'vswitch'")
+    error.add_note('DUT1: Traceback\n  File "agent.py", line 1')
+    with pytest.raises(Defect, match=r"^internal error: DUT1: KeyError: 'vswitch'; its traceback is in "):
+        failing(error)()
+    assert 'File "agent.py", line 1' in (folder / DEBUG_LOG).read_text(encoding="utf-8")
+
+
+def test_a_log_that_cannot_be_written_is_elsewhere(folder: Path) -> None:
+    (folder / DEBUG_LOG).symlink_to("/nowhere/log")
+    with pytest.raises(Defect) as found:
+        failing(KeyError("x"))()
+    log = Path(str(found.value).rpartition(" ")[2])
+    assert "Traceback" in log.read_text(encoding="utf-8")
+    log.unlink()
+
+
+@pytest.mark.parametrize("error", [CsitError("open sesame"), Failure("open sesame"), SkipExecution("open sesame")])
+def test_expected_errors_keep_their_class_and_lose_their_secrets(folder: Path, error: Exception) -> None:
+    with pytest.raises(type(error)) as found:
+        failing(error)()
+    assert str(found.value) == "***"
+    assert not (folder / DEBUG_LOG).exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_end_of_a_run_passes() -> None:
+    with pytest.raises(EndOfRun, match=r"\*\*\* is full"):
+        failing(EndOfRun("open sesame is full"))()
+
+
+@pytest.mark.usefixtures("folder")
+def test_errors_of_the_system_are_one_sentence() -> None:
+    with pytest.raises(SystemCallFailed) as found:
+        failing(OSError(errno.ENOSPC, "No space left on device", "/open sesame/x"))()
+    assert str(found.value) == "/***/x: No space left on device"
+    assert is_breakage(found.value)
+
+
+SUITE = """\
+*** Settings ***
+Library    resources.libraries.python.studies.density.DensityLibrary
+Library    resources.libraries.python.studies.shared.NodesLibrary
+Metadata    Key    ${TOKEN}
+
+*** Test Cases ***
+First
+    [Documentation]    %s
+    [Tags]    tag-${TOKEN}
+    Log    ${TOKEN}
+    Log    a terminal\\x1b[2J    level=WARN
+    ${PASSWORD} =    Evaluate    "pass" + "word-" + "9876"
+    Log    it is ${PASSWORD}
+    VAR    ${API_KEY}    plain-1234
+    FOR    ${word}    IN    ${TOKEN}    ${API_KEY}
+        Log    ${word}
+    END
+    Run Keyword And Ignore Error    Fail    it is ${TOKEN}
+    Set Test Message    it is ${TOKEN}
+
+Second
+    Fail    it is %%{LAB_TOKEN} and ${TOKEN}
+"""
+
+
+def test_robot_writes_no_secrets(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.robot"
+    suite.write_text(SUITE % "about the token", encoding="utf-8")
+    argv = [sys.executable, "-m", "robot", "-L", "TRACE", "-d", str(tmp_path / "out"), "-v", "TOKEN:hunter2-<secret>"]
+    done = subprocess.run(
+        [*argv, str(suite)], cwd=PROJECT, capture_output=True, text=True, check=False, timeout=120,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(PROJECT), "LAB_TOKEN": "of-the-environment"},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    written = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert "output.xml" in written
+    for name, text in {**written, "console": done.stdout + done.stderr}.items():
+        assert not [each for each in ("hunter2", "word-9876", "plain-1234", "of-the-env") if each in text], name
+    assert "it is *** and ***" in done.stdout and "\x1b[2J" not in done.stdout + done.stderr
+    assert "a terminal\\x1b[2J" in done.stderr

@@ -1,0 +1,143 @@
+"""Secrets and control characters in texts that leave the program."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python import redaction
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.recording.lines import Lines
+from resources.libraries.python.redaction import (
+    MASK,
+    is_secret_name,
+    keep_named_secrets,
+    keep_secret,
+    masked_words,
+    outgoing,
+    redacted,
+    redacted_json,
+    redacted_model,
+    redacted_words,
+)
+
+PHRASE = 'o\'pen "ses&me" <1>'
+
+
+@pytest.fixture(autouse=True)
+def forgetting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No secret of one test is known in another."""
+    monkeypatch.setattr(redaction, "_values", {})
+    redaction._pattern.cache_clear()
+    yield
+    redaction._pattern.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["TOKEN", "lab_password", "Api Key", "DB-PASSPHRASE", "client.secret", "PRIVATE_KEY"])
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["TOPOLOGY", "CELLS", "PWD", "TOKEN_FILE", "SECRET_PATH", "KEYS", "PASS", "SEARCH"])
+def test_names_of_other_things(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "shown", [str, repr, json.dumps, escape, shlex.quote, lambda text: quote(text, safe=""), lambda text: f"<{text}>"]
+)
+def test_a_secret_is_masked_however_it_is_quoted(shown: object) -> None:
+    assert callable(shown)
+    text = f"before {shown(PHRASE)} after"
+    assert redacted(text) == text
+    keep_secret(PHRASE)
+    assert "ses" not in redacted(text) and MASK in redacted(text)
+
+
+def test_a_secret_that_begins_another_one() -> None:
+    keep_secret("opensesame", "opensesame-2")
+    assert redacted("opensesame-2 opensesame") == f"{MASK} {MASK}"
+
+
+def test_short_values_are_masked_as_words_and_shorter_ones_not_at_all() -> None:
+    keep_secret("root", "abc")
+    assert redacted("root@tg rooted uprooted abc") == f"{MASK}@tg rooted uprooted abc"
+
+
+def test_lines_of_a_key_are_masked_alone() -> None:
+    line = "MIIEpAIBAAKCAQEA7bq"
+    keep_secret(f"-----BEGIN KEY-----\n{line}\nAB==\n")
+    assert redacted(f"read {line} from it") == f"read {MASK} from it"
+
+
+def test_variables_by_name() -> None:
+    keep_named_secrets(
+        {"TOKEN": "opensesame", "CELLS": "10x10-cells", "PASSWORDS": {"a": ["hunter22"]}, "SECRET": None}
+    )
+    assert redacted("opensesame 10x10-cells hunter22 None") == f"{MASK} 10x10-cells {MASK} None"
+
+
+def test_command_lines() -> None:
+    words = [
+        "-v",
+        "TOKEN:opensesame",
+        "-vAPI_KEY:hunter22",
+        "--variable=PASSWORD: str: xy",
+        "-v",
+        "CELLS:1x1",
+        "opensesame",
+    ]
+    known = redacted_words(words)
+    assert known == ["-v", f"TOKEN:{MASK}", f"-vAPI_KEY:{MASK}", f"--variable=PASSWORD:{MASK}", "-v", "CELLS:1x1", MASK]
+    assert masked_words(known) == [known[1], known[2], known[3], MASK]
+    assert redacted("it is hunter22") == f"it is {MASK}"
+
+
+def test_documents_keep_keys_and_numbers() -> None:
+    keep_secret("123456")
+    line = json.dumps({"123456": 1234567, "text": "pin 123456", "items": [123456, "123456"]})
+    assert json.loads(redacted_json(line)) == {"123456": 1234567, "text": f"pin {MASK}", "items": [123456, MASK]}
+    assert redacted_json('{"a": 1}') == '{"a": 1}'
+
+
+def test_journals_have_no_secrets(tmp_path: Path) -> None:
+    keep_secret(PHRASE)
+    lines = Lines(tmp_path / "journal.jsonl")
+    lines.open()
+    lines.append(json.dumps({"reason": f"login with {PHRASE} failed"}))
+    lines.close()
+    assert json.loads((tmp_path / "journal.jsonl").read_text(encoding="utf-8")) == {
+        "reason": f"login with {MASK} failed"
+    }
+
+
+class Row(Frozen):
+    """A record."""
+
+    text: str
+    rate_pps: float
+
+
+def test_models() -> None:
+    row = Row(text="opensesame", rate_pps=1e400)
+    assert redacted_model(row) is row
+    keep_secret("opensesame")
+    assert redacted_model(Row(text="opensesame", rate_pps=2.5)) == Row(text=MASK, rate_pps=2.5)
+    assert redacted_model(row := Row(text="x", rate_pps=2.5)) is row
+
+
+@given(st.text())
+def test_control_characters_are_visible(text: str) -> None:
+    shown = outgoing(text)
+    assert not any((ord(letter) < 32 and letter not in "\n\t\r") or 127 <= ord(letter) < 160 for letter in shown)
+    assert "\r" not in shown.replace("\r\n", "")
+
+
+def test_escapes_are_visible() -> None:
+    assert outgoing("a\x1b[2J\rb\tc\n\u202ed é 日本\u00a0x") == "a\\x1b[2J\\rb\tc\n\\u202ed é 日本\u00a0x"
