@@ -17,9 +17,8 @@ from typing import Any
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from resources.libraries.python.drivers.sim.abort import forward
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.models import Model, make_model
+from resources.libraries.python.drivers.sim.models import Model, forward, make_model
 from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS, ModelName, Simulation
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.goal import Prior

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.services.requirements import missing
+from resources.libraries.python.drivers.services.orchestrator import missing
 from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.studies.sizing.model.load import load_specifications

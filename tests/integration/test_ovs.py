@@ -12,7 +12,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vswitches.ovs.programs import missing
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.testbed.worlds.factory import world_of

@@ -11,7 +11,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
-from resources.libraries.python.drivers.vswitches.ovs.programs import missing
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind

@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
-from resources.libraries.python.drivers.vswitches.ovs.programs import missing
 from resources.libraries.python.model.cell import Tap
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.kinds import NfKind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.services.requirements import missing
+from resources.libraries.python.drivers.services.orchestrator import missing
 from tests.integration.robot_runs import network_state, run_robot, wait_for_network_state
 from tests.integration.services import groups, missing_for_instances
 from tests.integration.sizing_suite import SPECS, SUITE, records, sizing_of, suite

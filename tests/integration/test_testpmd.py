@@ -9,7 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.testpmd.driver import missing
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vswitches.ovs.programs import missing as missing_for_ovs
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.kinds import NfKind
 from tests.integration.robot_runs import results, run_robot

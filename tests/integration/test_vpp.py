@@ -15,11 +15,10 @@ from resources.libraries.python.drivers.containers.engine_choice import missing 
 from resources.libraries.python.drivers.context import NO_CONTAINERS
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
-from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
-from resources.libraries.python.drivers.functions.vpp.requirements import missing
+from resources.libraries.python.drivers.functions.vpp.driver import VppRouters, missing
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vpp import crash
+from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
@@ -222,7 +221,7 @@ def test_a_crash_is_told_with_its_core_file() -> None:
         (problem,) = switch.problems()
         assert problem.startswith("VPP of the vSwitch was killed by SIGABRT")
         assert "core file" in problem
-    (crash.KEPT / f"vswitch.{pid}.core").unlink(missing_ok=True)
+    (instance.KEPT / f"vswitch.{pid}.core").unlink(missing_ok=True)
 
 
 def test_a_command_that_is_refused_says_whose_it_was() -> None:

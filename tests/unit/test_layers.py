@@ -77,7 +77,7 @@ MAY_NAME_PRODUCTS = {
 """Paths below the libraries or of csit_utils, with the reason."""
 MAY_NAME_OTHERS = {
     "drivers/host/links/rate_limits.py": "a limit of the network is a rule of nftables, whatever the NF is",
-    "drivers/services/requirements.py": "programs that the scripts of two services start",
+    "drivers/services/orchestrator.py": "programs that the scripts of two services start",
     "drivers/sim/": "figures of simulated NFs by kind, fitted together",
     "drivers/vswitches/ovs/registration.py": "the kind of NF that it shares memory with",
 }

@@ -11,12 +11,17 @@ from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, 
 from resources.libraries.python.drivers.functions.vm.extended_image import carried
 from resources.libraries.python.drivers.functions.vm.image import Description, Image
 from resources.libraries.python.drivers.functions.vm.libraries import parse
-from resources.libraries.python.drivers.functions.vm_vpp.cards import interfaces_inside, placement, vcpu_cpus
-from resources.libraries.python.drivers.functions.vm_vpp.guest_software import VppInside
-from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, initramfs, render_init
-from resources.libraries.python.drivers.functions.vm_vpp.requirements import missing
-from resources.libraries.python.drivers.functions.vpp.commands import routing
-from resources.libraries.python.drivers.vpp.configuration import making
+from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
+    FOLDER,
+    VppInside,
+    initramfs,
+    interfaces_inside,
+    missing,
+    placement,
+    render_init,
+    vcpu_cpus,
+)
+from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host.links.mirroring import copy_received, make_copies
 from resources.libraries.python.drivers.host.links.netlink import Request
+from resources.libraries.python.drivers.vswitches.linux_bridge.driver import copy_received, make_copies
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from tests.unit.drivers.host.messages import said
 

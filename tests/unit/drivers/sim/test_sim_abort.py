@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.abort import POLL_S, forward
-from resources.libraries.python.drivers.sim.models import make_model
+from resources.libraries.python.drivers.sim.models import POLL_S, forward, make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 
 CAPACITY = 1e6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.drivers.vpp.answers import check, check_shown
+from resources.libraries.python.drivers.vpp.cli import check, check_shown
 from resources.libraries.python.errors import CommandFailed
 
 

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.functions.vpp.commands import routing
-from resources.libraries.python.drivers.vpp.configuration import making, moves
+from resources.libraries.python.drivers.vpp.configuration import making, moves, routing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
 from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vpp.startup import Startup, VppDevice, Waiting, waiting
-from resources.libraries.python.drivers.vswitches.vpp.commands import bridging
+from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.vpp.crash import core_of
+from resources.libraries.python.drivers.vpp.instance import core_of
 
 
 @pytest.fixture

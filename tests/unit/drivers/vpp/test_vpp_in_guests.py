@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from vpp_stand_in import stand_in
 
-from resources.libraries.python.drivers.functions.vm_vpp.cards import interfaces_inside, placement
+from resources.libraries.python.drivers.functions.vm_vpp.guest_software import interfaces_inside, placement
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
-from resources.libraries.python.drivers.functions.vpp.commands import routing
+from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.startup import Waiting
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType

@@ -7,7 +7,7 @@ import pytest
 from resources.libraries.python.drivers.vpp.configuration import making
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import plugins_for
-from resources.libraries.python.drivers.vpp.physical import kind_of
+from resources.libraries.python.drivers.vswitches.vpp.driver import kind_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.cell import Cell, ServiceType

@@ -7,9 +7,8 @@ import pytest
 
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import plain
-from resources.libraries.python.drivers.vpp.counters import counted
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
-from resources.libraries.python.drivers.vpp.show_output import ErrorRow, Queue, Shared
+from resources.libraries.python.drivers.vpp.show_output import ErrorRow, Queue, Shared, counted
 from resources.libraries.python.model.counters import InterfaceCounters
 
 SHOWN = Path(__file__).parent / "shown"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.drivers.vswitches.ovs.answers import (
+from resources.libraries.python.drivers.vswitches.ovs.driver import (
     interface_errors,
     pmd_sleeps,
     polling_cpus,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.testpmd.command import command
-from resources.libraries.python.drivers.vswitches.ovs.answers import down, port_counters
+from resources.libraries.python.drivers.vswitches.ovs.driver import down, port_counters
 from resources.libraries.python.drivers.vswitches.ovs.ports import AF_XDP, PHYSICAL, VHOST, by_port
 from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daemon, of_plan, sleep_us
 from resources.libraries.python.errors import CsitError

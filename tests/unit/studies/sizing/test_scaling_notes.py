@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.service_model import SimulatedService
-from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, VirtualTime
+from resources.libraries.python.drivers.sim.sizing import SimOrchestrator, SimulatedService, VirtualTime
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.size_trials import run_sizing

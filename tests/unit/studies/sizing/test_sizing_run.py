@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from resources.libraries.python.drivers.sim.sizing import VirtualTime
+from resources.libraries.python.drivers.sim.sizing import VirtualTime, simulated_sizing
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, RunStopped, Unsupported
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
 from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
@@ -18,7 +18,6 @@ from resources.libraries.python.studies.sizing.model.load import load_specificat
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
-from resources.libraries.python.testbed.services.simulated import simulated_sizing
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 from tests.unit.studies.sizing.sizing_specs import service
 

@@ -1,12 +1,16 @@
-"""Services on this machine: every instance a network namespace and a control group, brought up by the user's script."""
+"""Services on this machine: each instance is a network namespace and a control group with the user's script."""
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.services import programs
 from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import Load
+from resources.libraries.python.drivers.services.scripts import environment
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
@@ -106,3 +110,26 @@ class LocalService:
             self._load.stop()
         finally:
             self.instances.stop()
+
+
+PROGRAMS = {
+    "SIP service": ("kamailio", "redis-server", "redis-cli", "sipp"),
+    "HTTP proxy": ("haproxy", "nginx", "httperf"),
+}
+"""That the scripts of the services in tests/characterization/specs start. Other services have needs of their own."""
+
+
+def missing() -> Iterator[Problem]:
+    """Everything; touches nothing."""
+    try:
+        cgroups.discover()
+    except Unsupported as error:
+        yield Problem(str(error), "without it services cannot be sized")
+    path = environment({})["PATH"]
+    for service, names in PROGRAMS.items():
+        absent = [program for program in names if shutil.which(program, path=path) is None]
+        if absent:
+            yield Problem(
+                f"{', '.join(absent)} missing for the {service} of tests/characterization",
+                "as root on Debian or Ubuntu: resources/tools/packages.sh characterization",
+            )

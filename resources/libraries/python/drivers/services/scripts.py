@@ -1,4 +1,4 @@
-"""Scripts of users: their environment, execution inside an instance, and output."""
+"""User scripts: their environment, execution inside an instance, and output."""
 
 import json
 import math
@@ -193,3 +193,15 @@ def _number(value: object) -> float | None:
     """A finite number from 0 on; None for anything else."""
     found = _finite(value)
     return found if found is not None and found >= 0 else None
+
+
+def of_all(addresses: Mapping[str, str]) -> dict[str, str]:
+    """Addresses of all components, by variable.
+
+    Args:
+        addresses: By instance, `<component>-<number>`, in order.
+    """
+    rows: dict[str, list[str]] = {}
+    for name, address in addresses.items():
+        rows.setdefault(name.rpartition("-")[0].upper().replace("-", "_"), []).append(address)
+    return {f"CSIT_ADDRESSES_{component}": " ".join(row) for component, row in rows.items()}

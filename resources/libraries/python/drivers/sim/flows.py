@@ -1,10 +1,11 @@
-"""Flows of a simulated system: how far their packets have come since the beginning."""
+"""Packets of the flows of a simulated system by hop, and the copies that passive NFs receive."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from resources.libraries.python.drivers.sim.latency import FlowShape
-from resources.libraries.python.model.plan import Flow, Path
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.plan import Flow, Path, Plan
 from resources.libraries.python.planning.names import VSWITCH
 
 
@@ -81,3 +82,33 @@ def split(total: int, weights: Sequence[float], most: Sequence[int] | None = Non
         parts[index] += more
         left -= more
     return parts
+
+
+class Copies:
+    """What passive NFs got since the beginning.
+
+    Args:
+        plan: Has them, and their links to the vSwitch.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._got = {tap.name: 0 for tap in plan.taps}
+        self._lost = dict(self._got)
+        self._at = {tap.interface: tap.name for tap in plan.taps}
+        ends = {link.b.interface: link.a.interface for link in plan.links if link.b.owner in self._got}
+        self._towards = {ends[tap.interface]: tap.name for tap in plan.taps}
+
+    def add(self, name: str, copies: int, most: int) -> None:
+        """Count copies, of which a passive NF takes no more than `most`."""
+        got = min(copies, most)
+        self._got[name] += got
+        self._lost[name] += copies - got
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """By interface: those of passive NFs, and the vSwitch's towards them, which drop what finds no room."""
+        return {
+            **{port: InterfaceCounters(self._got[name], 0, 0, 0) for port, name in self._at.items()},
+            **{
+                port: InterfaceCounters(0, self._got[name], 0, self._lost[name]) for port, name in self._towards.items()
+            },
+        }

@@ -2,7 +2,8 @@
 
 The socket speaks telnet. VPP asks a new client for the type of its terminal; one that names VPP's own command-line tool
 is served line by line, without echo, prompt, pager and banner, and each reply ends with a NUL byte, also an empty one.
-VPP takes what it reads at once for one command, so the next one is sent when the reply to this one is complete.
+VPP takes what it reads at once for one command, so the next one is sent when the reply to this one is complete. There
+is no status: a refusal is text too.
 """
 
 import re
@@ -11,8 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from resources.libraries.python.drivers.vpp.answers import check, check_shown
-from resources.libraries.python.errors import CsitError, NotReady
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 _IAC, _SB, _SE, _TERMINAL_TYPE, _IS = 255, 250, 240, 24, 0
 _ASKED = bytes([_IAC, _SB, _TERMINAL_TYPE])
@@ -22,6 +22,39 @@ _MOST_BYTES = 2048
 """Of a command; VPP reads up to 4096 bytes at once."""
 _CHUNK = 1 << 16
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+_DONE = (
+    ("create host-interface ", re.compile(r"host-\S+")),
+    ("create vhost-user ", re.compile(r"VirtualEthernet\d+/\d+/\d+")),
+    ("create bridge-domain ", re.compile(r"bridge-domain \d+")),
+    ("set interface default rx-mode ", re.compile(r"Default interface rx-mode set to \w+")),
+    ("create sub-interfaces ", re.compile(r"\S+\.\d+")),
+)
+"""Commands that name what they made. All others that change something are answered with nothing."""
+_NOTHING = re.compile("")
+_REFUSED = re.compile(r"^(?:[a-z0-9_ -]+: )?(?:unknown (?:input|command|interface)|ambiguous)\b", re.IGNORECASE)
+
+
+def check(command: str, reply: str) -> None:
+    """See whether a command that changes something was done.
+
+    Raises:
+        CommandFailed: The reply is another one than that of success.
+    """
+    expected = next((says for start, says in _DONE if command.startswith(start)), _NOTHING)
+    if not expected.fullmatch(reply.strip()):
+        raise CommandFailed(("vpp:", command), None, reply or "nothing, where it should name what was made")
+
+
+def check_shown(command: str, reply: str) -> None:
+    """See whether a command that shows something was understood.
+
+    Raises:
+        CommandFailed: It was not.
+    """
+    if _REFUSED.search(reply):
+        raise CommandFailed(("vpp:", command), None, reply)
 
 
 def plain(reply: bytes) -> str:

@@ -1,12 +1,19 @@
-"""Commands that make the interfaces of a VPP, and where its queues are looked after. Pure."""
+"""Configuration of a VPP as commands: interfaces, RX queues on workers, routes of an NF. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
 from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
 from resources.libraries.python.drivers.vpp.startup import RxMode
-from resources.libraries.python.drivers.vpp.templates import commands
+from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.rendering import render
+
+
+def commands(template: str, values: Mapping[str, object]) -> tuple[str, ...]:
+    """The commands that a template gives, one from each line; lines that begin with # are remarks."""
+    lines = (" ".join(line.split()) for line in render(template, values).splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def making(interfaces: Sequence[VppInterface], largest_frame_bytes: int) -> tuple[str, ...]:
@@ -39,3 +46,12 @@ def moves(
                 yield f"set interface rx-placement {place} {'main' if worker is None else f'worker {worker}'}"
             if queue.mode != rx_mode:
                 yield f"set interface rx-mode {place} {rx_mode}"
+
+
+def routing(function: NfPlan) -> tuple[str, ...]:
+    """Addresses, static neighbours and routes of both sides, then bring them up.
+
+    Args:
+        function: Its interfaces are made and named already.
+    """
+    return commands("vpp-router.j2", {"sides": (function.left, function.right)})

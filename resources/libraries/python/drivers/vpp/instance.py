@@ -1,6 +1,8 @@
-"""One running VPP."""
+"""One running VPP, and the core files that it leaves when it crashes."""
 
 import os
+import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -9,7 +11,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, Daemon, ExecContext
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.drivers.vpp import crash, show_output
+from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.startup import Startup
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
@@ -19,6 +21,64 @@ _END_S = 10.0
 _SLOWEST_LOOK_S = 2.0
 _ENDING_S = 5.0
 """Within which a VPP has ended that does not answer any more because it ends: its core file is written first."""
+
+
+KEPT = Path("/var/tmp/csit-density")  # noqa: S108 - of root alone, and it outlives a reboot, as a core file should
+"""Where core files are kept that would end with the folder of their program."""
+_MOST = 3
+_KERNEL = Path("/proc/sys/kernel")
+
+
+def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept: Path = KEPT) -> str:
+    """Say where the core file of an ended process is; empty where there is none.
+
+    One that lies where the program ran is moved to where it is kept; of those there are at most three, the newest ones.
+
+    Args:
+        pid: Of the process.
+        started: When it was started, in seconds since the epoch: an older file is of another process.
+        folder: Where it ran.
+        kernel: Has `core_pattern` and `core_uses_pid`; another one for tests.
+        kept: Where core files are kept.
+    """
+    pattern = _text(kernel / "core_pattern")
+    if pattern.startswith("|"):
+        return f"its core file, if any, went to {pattern[1:].split()[0]} (kernel.core_pattern)"
+    if not pattern:
+        return ""
+    found = _newest(folder, pattern, pid, started, _text(kernel / "core_uses_pid"))
+    if found is None:
+        moved = kept / f"{folder.name}.{pid}.core"
+        return _sentence(moved) if moved.exists() else ""
+    if found.parent != folder:
+        return _sentence(found)
+    return _sentence(_keep(found, kept / f"{folder.name}.{pid}.core"))
+
+
+def _newest(folder: Path, pattern: str, pid: int, started: float, uses_pid: str) -> Path | None:
+    if "%p" not in pattern and uses_pid not in ("", "0"):
+        pattern += ".%p"
+    # What else there may be in the name (program, signal, time) is not needed: pid and time identify it.
+    where = folder / re.sub(r"%[^p%]", "*", pattern).replace("%p", str(pid)).replace("%%", "%")
+    found = [path for path in where.parent.glob(where.name) if path.stat().st_mtime >= started]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _keep(core: Path, place: Path) -> Path:
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    earlier = sorted(place.parent.glob("*.core"), key=lambda path: path.stat().st_mtime)
+    for old in earlier[: max(0, len(earlier) + 1 - _MOST)]:
+        old.unlink()
+    shutil.move(core, place)
+    return place
+
+
+def _sentence(core: Path) -> str:
+    return f"core file {core}, {core.stat().st_blocks * 512 // 2**20} MB"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
 
 
 class VppInstance:
@@ -155,7 +215,7 @@ class VppInstance:
         """Why it does not run, with its last words and its core file; empty while it does."""
         problem = self._daemon.problem()
         if problem and self._started and self._daemon.started:
-            core = crash.core_of(self._daemon.pid, self._started, self.startup.folder)
+            core = core_of(self._daemon.pid, self._started, self.startup.folder)
             return f"{problem}; {core}" if core else problem
         return problem
 

@@ -8,8 +8,7 @@ from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.services import programs
 from resources.libraries.python.drivers.services.instances import Instances
-from resources.libraries.python.drivers.services.load import CabledLoad, Load
-from resources.libraries.python.drivers.services.load_network import LoadNetwork
+from resources.libraries.python.drivers.services.load import CabledLoad, Load, LoadNetwork
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Port

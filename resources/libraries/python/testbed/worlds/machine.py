@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.probes.sampler.host import HostSampler
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
-from resources.libraries.python.drivers.services.requirements import missing as missing_for_services
+from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread
 from resources.libraries.python.model.memory import MemoryLayout

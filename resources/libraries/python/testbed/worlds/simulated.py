@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, 
 from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
+from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.drivers.vswitches.sim.driver import SimSwitch
 from resources.libraries.python.model.plan import Plan
@@ -18,7 +19,6 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
-from resources.libraries.python.testbed.services.simulated import simulated_sizing
 
 
 class SimulatedTestbed:

@@ -1,28 +1,127 @@
-"""VPP as what runs inside of guests: their image, vCPUs, memory and ports, and the VPPs themselves."""
+"""VPP in guests: image, vCPUs, memory and ports of the guests, and the VPPs themselves."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.vm.archive import file
+from resources.libraries.python.drivers.functions.vm.arguments import pci_address
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.functions.vm.extended_image import extended
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
-from resources.libraries.python.drivers.functions.vm.init import QUIET
+from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
+from resources.libraries.python.drivers.functions.vm.libraries import libraries
 from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.functions.vm_vpp.cards import interfaces_inside, placement, vcpu_cpus
-from resources.libraries.python.drivers.functions.vm_vpp.image import FOLDER, PORT, STARTUP, TCP, initramfs
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
-from resources.libraries.python.drivers.vpp.installation import plugin_folder
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.vpp.installation import missing as program_missing
+from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice
+from resources.libraries.python.drivers.vpp.placement import WorkerPlacement, place
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vpp.startup import Startup, waiting
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
+from resources.libraries.python.rendering import render
 
 _log = logging.getLogger(__name__)
+
+
+FOLDER = Path("/run/vpp")
+"""Of VPP in the guest."""
+PORT = "csit.vpp"
+"""The port from the host to VPP's command line."""
+STARTUP = "opt/csit/startup.conf"
+"""What QEMU calls the file with VPP's configuration."""
+TCP = 5002
+"""Where VPP takes commands in the guest: its busybox can connect by TCP only."""
+
+
+def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
+    """An archive with the guests' image and VPP, made once for each VPP; the last one only is kept.
+
+    Args:
+        base: Of all guests.
+        prefix: Where VPP is installed.
+        cache: Where archives are kept.
+
+    Raises:
+        Unsupported: Libraries of VPP cannot be found.
+        CsitError: It cannot be made.
+    """
+    vpp = program(prefix)
+    files = (vpp, *libraries([vpp]))
+    init = render_init(base.description.user_space_modules, vpp, files[1:])
+    return extended(base, "vpp", files, [file("init", init.encode(), executable=True)], cache)
+
+
+def render_init(modules: Sequence[str], vpp: Path, needed: Iterable[Path]) -> str:
+    """The guest's first program.
+
+    Args:
+        modules: Names of kernel modules, in the order of loading.
+        vpp: The program.
+        needed: Its libraries.
+    """
+    values = {
+        "modules": modules,
+        "folder": FOLDER,
+        "port": PORT,
+        "startup": STARTUP,
+        "program": vpp,
+        "libraries": list(dict.fromkeys(str(path.parent) for path in needed)),
+        "tcp": TCP,
+        "ready": READY,
+    }
+    return render("guest-vpp-init.sh.j2", values)
+
+
+def vcpu_cpus(plan: Plan, name: str) -> tuple[int, ...]:
+    """The CPU of each vCPU: first that of VPP's main thread, then those of its workers.
+
+    Where planned threads share a CPU, so do VPP's: it then has fewer of them, and the guest fewer vCPUs.
+    """
+    on_host = place(plan.cores.cpus(name, ThreadRole.MAIN)[0], plan.cores.cpus(name))
+    return (on_host.main, *on_host.workers)
+
+
+def placement(plan: Plan, name: str) -> WorkerPlacement:
+    """Threads of VPP by vCPU."""
+    cpus = vcpu_cpus(plan, name)
+    return WorkerPlacement(0, tuple(range(1, len(cpus))), tuple(cpus.index(cpu) for cpu in plan.cores.cpus(name)))
+
+
+def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[VppInterface, ...]:
+    """The guest's two network cards, left and right."""
+    ports = {port.interface: port for port in plan.ports(function.name)}
+    return tuple(
+        VppInterface(
+            kind=InterfaceKind.VIRTIO,
+            name=side.name,
+            made_as=_made_as(pci_address(number)),
+            mac=side.mac,
+            data_threads=ports[side.name].queues,
+            ports=((side.name, None),),
+            pci_address=pci_address(number),
+        )
+        for number, side in enumerate((function.left, function.right), 1)
+    )
+
+
+def _made_as(address: str) -> str:
+    """What VPP calls a card: `virtio-0/0/11/0` for 0000:00:11.0."""
+    domain, bus, last = address.split(":")
+    slot, function = last.split(".")
+    return "virtio-" + "/".join(f"{int(word, 16):x}" for word in (domain, bus, slot, function))
 
 
 class VppInside:
@@ -189,3 +288,16 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Virtua
     """Make the driver of NFs on a node."""
     inside = VppInside(context.plan, node, largest_frame_bytes=context.largest_frame_bytes)
     return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)
+
+
+def missing(settings: Vpp) -> Iterator[Problem]:
+    """What this machine lacks: what all virtual machines need, VPP, or what finds its libraries."""
+    yield from vm_missing()
+    yield from program_missing(Path(settings.prefix), ())
+    if shutil.which("ldd") is None:
+        yield Problem("there is no ldd, which finds what VPP needs inside of a guest", "install glibc's programs")
+
+
+def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing(node.settings(Vpp))

@@ -1,14 +1,17 @@
 """Network functions that are VPPs: each routes IPv4 between its two ports."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.vpp.commands import routing
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.vpp.configuration import routing
+from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.pages import HugePageChoice
@@ -16,6 +19,7 @@ from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan
 
@@ -178,3 +182,13 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRou
         context.groups,
         largest_frame_bytes=context.largest_frame_bytes,
     )
+
+
+def missing(settings: Vpp) -> Iterator[Problem]:
+    """What this machine lacks: VPP with its plugins."""
+    yield from program_missing(Path(settings.prefix), ("memif", "af_packet"))
+
+
+def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing(node.settings(Vpp))

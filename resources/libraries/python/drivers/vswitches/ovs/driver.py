@@ -1,5 +1,6 @@
 """The vSwitch as Open vSwitch: one bridge, a VLAN per L2 segment, PMD threads on planned cores."""
 
+import json
 import logging
 import re
 import shutil
@@ -15,7 +16,7 @@ from resources.libraries.python.drivers.host.cpu.thread_scheduling import thread
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
-from resources.libraries.python.drivers.vswitches.ovs import answers, transaction
+from resources.libraries.python.drivers.vswitches.ovs import transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.drivers.vswitches.ovs.ports import (
     DPDK,
@@ -42,6 +43,87 @@ _PMD = re.compile(r"^pmd-c(\d+)/")
 _ETHERNET_BYTES = 18
 _MIB = 2**20
 _log = logging.getLogger(__name__)
+
+
+_THREAD = re.compile(r"pmd thread .*core_id (\d+):")
+_QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*(\d+)")
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*")
+_SLEEPS_FROM = (3, 1)
+_DATAPATH_PORT = re.compile(r"(?:^| )\s*port \d+: (\S+)")
+"""After a port without statistics the next one is on the same line."""
+_RECEIVED = re.compile(r"^\s*RX packets:(\d+) errors:(\S+) dropped:(\S+)")
+_SENT = re.compile(r"^\s*TX packets:(\d+) errors:(\S+) dropped:(\S+)")
+
+
+def polling_cpus(shown: str) -> dict[str, dict[int, int]]:
+    """Read `dpif-netdev/pmd-rxq-show`: on which CPU each queue of each port is polled."""
+    cpu: int | None = None
+    found: dict[str, dict[int, int]] = {}
+    for line in shown.splitlines():
+        if match := _THREAD.search(line):
+            cpu = int(match[1])
+        elif (match := _QUEUE.search(line)) and cpu is not None:
+            found.setdefault(match[1], {})[int(match[2])] = cpu
+    return found
+
+
+def version(said: str) -> str:
+    """The version in what `version` answers: `ovs-vswitchd (Open vSwitch) 3.1.0`."""
+    match = _VERSION.search(said)
+    return match[0] if match else "unknown version"
+
+
+def pmd_sleeps(version_text: str) -> bool:
+    """Whether PMD threads of this version can sleep when nothing comes."""
+    match = _VERSION.match(version_text)
+    return match is not None and (int(match[1]), int(match[2])) >= _SLEEPS_FROM
+
+
+def type_names(printed: str) -> frozenset[str]:
+    """Read the column `iface_types` or `datapath_types` as `ovs-vsctl get` prints it: `[afxdp, dpdk, internal]`."""
+    return frozenset(word.strip(' "') for word in printed.strip().strip("[]").split(",") if word.strip())
+
+
+def interface_errors(printed: str) -> dict[str, str]:
+    """Read `ovs-vsctl --format=json --columns=name,error list Interface`: errors by interface, for those that have one.
+
+    Raises:
+        CsitError: It is not what was asked for.
+    """
+    try:
+        rows = json.loads(printed)["data"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CsitError(f"ovs-vsctl did not print a table: {printed[:100]!r}") from error
+    return {name: error for name, error in rows if isinstance(error, str) and error}
+
+
+def port_counters(shown: str) -> dict[str, InterfaceCounters]:
+    """Read `dpctl/show -s`: counters by port, as Open vSwitch itself counts."""
+    found: dict[str, InterfaceCounters] = {}
+    name, received = "", (0, 0)
+    for line in shown.splitlines():
+        if match := _DATAPATH_PORT.search(line):
+            name = match[1]
+        elif name and (match := _RECEIVED.match(line)):
+            received = (int(match[1]), sum(int(word) for word in match.groups()[1:] if word.isdigit()))
+        elif name and (match := _SENT.match(line)):
+            lost = sum(int(word) for word in match.groups()[1:] if word.isdigit())
+            found[name] = InterfaceCounters(received[0], int(match[1]), received[1], lost)
+            name = ""
+    return found
+
+
+def down(printed: str) -> tuple[str, ...]:
+    """Read `ovs-vsctl --format=json --columns=name,link_state list Interface`: ports whose link is down.
+
+    Raises:
+        CsitError: It is not what was asked for.
+    """
+    try:
+        rows = json.loads(printed)["data"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CsitError(f"ovs-vsctl did not print a table: {printed[:100]!r}") from error
+    return tuple(name for name, state in rows if state == "down")
 
 
 class OpenVSwitch:
@@ -97,9 +179,9 @@ class OpenVSwitch:
         main = plan.cores.cpus(owner, ThreadRole.MAIN)[0]
         settings = transaction.of_daemon(plan, self._asked, owner, socket_memory_mb=memory_mb)
         self._daemons.start(partial(self._fabric.run_inside, owner), main, self._machine, settings)
-        self._version = answers.version(self._daemons.ask("version"))
+        self._version = version(self._daemons.ask("version"))
         offered, datapaths = (
-            answers.type_names(self._daemons.read("get", "Open_vSwitch", ".", column))
+            type_names(self._daemons.read("get", "Open_vSwitch", ".", column))
             for column in ("iface_types", "datapath_types")
         )
         if self._nics and "dpdk" not in offered:
@@ -130,7 +212,7 @@ class OpenVSwitch:
     def _check_interfaces(self) -> None:
         """Raise for a port that could not be set up: ovs-vsctl ends with 0 all the same."""
         printed = self._running.read("--format=json", "--columns=name,error", "list", "Interface")
-        errors = answers.interface_errors(printed)
+        errors = interface_errors(printed)
         if errors:
             name, error = next(iter(errors.items()))
             more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -172,7 +254,7 @@ class OpenVSwitch:
         if len(by_main) == len(ports):
             return by_main
         allowed = {cpu: data_threads.affinity({"pmd": [thread]})["pmd"] for cpu, thread in self._pmds().items()}
-        shown = answers.polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
+        shown = polling_cpus(self._running.ask("dpif-netdev/pmd-rxq-show"))
         by_pmd = {
             name: allowed.get(shown.get(port.interface, {}).get(queue, -1), frozenset())
             for port in ports
@@ -185,7 +267,7 @@ class OpenVSwitch:
         kernel = self._fabric.counters([self._owner])
         if len(kernel) == len(self._kinds):
             return kernel
-        own = answers.port_counters(self._running.ask("dpctl/show", "-s", "netdev@ovs-netdev"))
+        own = port_counters(self._running.ask("dpctl/show", "-s", "netdev@ovs-netdev"))
         return {name: own[name] for name in self._kinds if name in own} | kernel
 
     def facts(self) -> Mapping[str, str]:
@@ -222,7 +304,7 @@ class OpenVSwitch:
         if not beyond:
             return ()
         printed = self._running.read("--format=json", "--columns=name,link_state", "list", "Interface")
-        return tuple(f"{name} has no link" for name in answers.down(printed) if name in beyond)
+        return tuple(f"{name} has no link" for name in down(printed) if name in beyond)
 
     def stop(self) -> None:
         """End the daemons and remove what they wrote. Safe to call at any time and more than once."""
@@ -248,7 +330,7 @@ class OpenVSwitch:
     def _sleeps(self) -> bool:
         """Whether PMD threads sleep when nothing comes."""
         asked = transaction.sleep_us(self._plan, self._owner) > 0
-        return asked and self._polled and answers.pmd_sleeps(self._version)
+        return asked and self._polled and pmd_sleeps(self._version)
 
     @property
     def _running(self) -> Daemons:

@@ -62,7 +62,7 @@ DRIVERS = (
         label="Open vSwitch",
         options={"ovs": Ovs},
         factory="resources.libraries.python.drivers.vswitches.ovs.driver:make",
-        missing="resources.libraries.python.drivers.vswitches.ovs.programs:missing_on",
+        missing="resources.libraries.python.drivers.vswitches.ovs.daemons:missing_on",
         programs=(
             RequiredProgram("ovs-vswitchd", "openvswitch-switch", label="Open vSwitch", version=r"(\d[\w.]+)\s*$"),
         ),

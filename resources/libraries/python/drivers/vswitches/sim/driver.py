@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from resources.libraries.python.drivers.sim.placement import planned_cpus
-from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.planning.names import VSWITCH
 

@@ -1,28 +1,130 @@
-"""The vSwitch as VPP: a bridge domain that learns for each L2 segment, receive queues on planned workers."""
+"""The vSwitch as VPP: a learning bridge domain for each L2 segment, RX queues on planned workers.
+
+The plan says how a physical port is attached. Which of VPP's drivers takes it depends on the installation: one that was
+built without DPDK drives a virtio, vmxnet3 or iavf port by itself, and an mlx5 port by its rdma driver.
+"""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu.huge_pages import too_few
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.vpp.configuration import commands
+from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugins
-from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
+from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.pages import pool_mb
-from resources.libraries.python.drivers.vpp.physical import kind_of
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
-from resources.libraries.python.drivers.vswitches.vpp.commands import bridging
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import Nic, Plan
+from resources.libraries.python.model.plan import Nic, Plan, Segment
 from resources.libraries.python.planning.names import VSWITCH
 
 _log = logging.getLogger(__name__)
+
+
+_NATIVE_OF_DRIVER = {
+    "virtio_net": InterfaceKind.VIRTIO_PCI,
+    "virtio-pci": InterfaceKind.VIRTIO_PCI,
+    "vmxnet3": InterfaceKind.VMXNET3,
+    "iavf": InterfaceKind.AVF,
+}
+_NATIVE_OF_VENDOR = {"0x1af4": InterfaceKind.VIRTIO_PCI}
+_NATIVE_OF_DEVICE = {
+    ("0x15ad", "0x07b0"): InterfaceKind.VMXNET3,
+    ("0x8086", "0x154c"): InterfaceKind.AVF,
+    ("0x8086", "0x1889"): InterfaceKind.AVF,
+    ("0x8086", "0x37cd"): InterfaceKind.AVF,
+}
+"""By PCI ids, as sysfs writes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    name: str
+    tagged: bool
+
+
+def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) -> tuple[str, ...]:
+    """Join ports to segments and bring them up.
+
+    Args:
+        segments: Those whose members are ports of these interfaces.
+        interfaces: Made and named already.
+    """
+    members: Mapping[str, _Member] = {
+        port: _Member(each.name_of(vlan), vlan is not None) for each in interfaces for port, vlan in each.ports
+    }
+    parents = [each.name for each in interfaces]
+    tagged = [member.name for member in members.values() if member.tagged]
+    return commands(
+        "vpp-switch.j2",
+        {
+            "segments": [[members[name] for name in segment.members] for segment in segments],
+            "names": [*parents, *tagged],
+        },
+    )
+
+
+def native_kind(nic: Nic, ids: tuple[str | None, str | None] = (None, None)) -> InterfaceKind | None:
+    """VPP's own driver for a PCI device; None where it has none.
+
+    Args:
+        nic: Its kernel driver, where the topology says it.
+        ids: Its PCI vendor and device, where the machine says them.
+    """
+    vendor, device = ids
+    by_id = _NATIVE_OF_DEVICE.get((vendor or "", device or "")) or _NATIVE_OF_VENDOR.get(vendor or "")
+    return by_id or _NATIVE_OF_DRIVER.get(nic.driver or "")
+
+
+def kind_of(
+    nic: Nic, plugins: Collection[str], ids: tuple[str | None, str | None] = (None, None), *, only_dpdk: bool = False
+) -> InterfaceKind:
+    """Choose VPP's driver for a physical port.
+
+    Args:
+        nic: The port, with its attachment.
+        plugins: That the installation has.
+        ids: As for `native_kind`.
+        only_dpdk: Whether the topology asks for DPDK in so many words.
+
+    Raises:
+        Unsupported: The installation has no driver for it.
+    """
+    native = native_kind(nic, ids)
+    match nic.attachment:
+        case Attachment.KERNEL:
+            kinds: tuple[InterfaceKind | None, ...] = (InterfaceKind.HOST,)
+        case Attachment.AF_XDP:
+            kinds = (InterfaceKind.AF_XDP,)
+        case Attachment.RDMA:
+            kinds = (InterfaceKind.RDMA,)
+        case Attachment.NATIVE:
+            kinds = (native,)
+        case Attachment.BIFURCATED:
+            kinds = (InterfaceKind.DPDK,) if only_dpdk else (InterfaceKind.DPDK, InterfaceKind.RDMA)
+        case Attachment.DPDK:
+            kinds = (InterfaceKind.DPDK,) if only_dpdk else (InterfaceKind.DPDK, native)
+    there = [kind for kind in kinds if kind is not None and PLUGINS.get(kind, "") in {"", *plugins}]
+    if there:
+        return there[0]
+    wanted = sorted({PLUGINS[kind] for kind in kinds if kind is not None and kind in PLUGINS})
+    lacks = f"lacks the plugin {' or '.join(wanted)}" if wanted else "has no driver of its own"
+    raise Unsupported(
+        f"{nic.port} ({nic.pci_address or nic.device}): this VPP {lacks} for a port attached by {nic.attachment}; "
+        "install vpp-plugin-dpdk, or say `vpp: {ports: af_packet}` for the kernel's sockets"
+    )
 
 
 class VppSwitch:
@@ -134,3 +236,11 @@ def make(node: DutNode, context: DriverContext) -> VppSwitch:
         largest_frame_bytes=context.largest_frame_bytes,
         owner=context.vswitch,
     )
+
+
+def missing(node: DutNode) -> Iterator[Problem]:
+    """What this machine lacks for the ports that the node's vSwitch can have."""
+    plugins = ["af_packet"]
+    plugins += ["memif"] if "vpp" in node.containers else []
+    plugins += ["vhost"] if node.vms is not None else []
+    yield from program_missing(Path(node.settings(Vpp).prefix), plugins)

@@ -25,7 +25,7 @@ DRIVERS = (
         options={"vpp": Vpp},
         reads_earlier=read_earlier,
         factory="resources.libraries.python.drivers.vswitches.vpp.driver:make",
-        missing="resources.libraries.python.drivers.vswitches.vpp.requirements:missing",
+        missing="resources.libraries.python.drivers.vswitches.vpp.driver:missing",
         programs=(PROGRAM,),
         words=("vppctl",),
         kernel=(replace(AF_XDP, when=lambda node: node.settings(Vpp).ports == "af_xdp"),),
