@@ -25,8 +25,7 @@ from csit_utils.dataset.foreign_parts import (
 )
 from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
 from csit_utils.dataset.items import Foreign, Item, ReadError, Status
-from csit_utils.dataset.rows import LatencyRow, TestRow
-from csit_utils.dataset.testrows import frame_text
+from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.cell import Frame
 
 ORIGIN = "fdio-csit"

@@ -1,162 +1,115 @@
-"""The part of a record that a row of a test needs, read from a packed record without unpacking, or from a whole one."""
+"""The part of a record that rows of tests need, read from a packed record without unpacking.
+
+It follows from the columns: the types here have those fields of the record's types that a column has a path to.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from pydantic import BaseModel
 
 from csit_utils.dataset.items import ReadError
-from resources.libraries.python.model.cell import TestType
+from csit_utils.dataset.rows import PLACES
 from resources.libraries.python.model.record import SCHEMA_VERSION
+from resources.libraries.python.model.result import Asked
 from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
+from resources.libraries.python.recording.packed import Counted, light
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
-
-class _Part(msgspec.Struct, frozen=True, gc=False):
-    """Part of a record. Attributes are those of the model's type of the same name; others are ignored."""
-
-
-class GoalHead(_Part, frozen=True):
-    """Of a goal."""
-
-    loss_ratio: float
-
-
-class GoalResultHead(_Part, frozen=True):
-    """Of a goal's result."""
-
-    goal: GoalHead
-    lower_pps: float | None
-    upper_pps: float | None
-    complete: bool
-    lowest_tried_pps: float | None = None
+_ALSO_READ = (
+    "schema_version",
+    "passed",
+    "message",
+    "verdict.findings.kind",
+    "verdict.findings.numbers",
+    "counted.digest",
+    "counted.loads",
+)
+"""Fields for columns that depend on several of them."""
+Struct = Any
+"""A part of a record. Its type is made at runtime."""
+_Tree = dict[str, "_Tree"]
+"""Names of fields, each with the needed ones of its own."""
 
 
-class ReceiveRateHead(_Part, frozen=True):
-    """Of an MRR or ORR."""
-
-    offered_pps: float | None
-    receive_rates_pps: tuple[float | None, ...]
-    mean_pps: float | None
-    stdev_pps: float | None
-
-
-class PriorHead(_Part, frozen=True):
-    """Of the prior of a search."""
-
-    test_id: str
-    started_at: str
+def _tree(paths: Iterable[str]) -> _Tree:
+    tree: _Tree = {}
+    for path in paths:
+        branch = tree
+        for name in path.split("."):
+            branch = branch.setdefault(name, {})
+    return tree
 
 
-class SearchHead(_Part, frozen=True):
-    """Of a search."""
-
-    algorithm: str
-    trials: int
-    aborted_trials: int
-    elapsed_s: float | None
-    prior: PriorHead | None = None
-    prior_refuted: bool = False
-
-
-class FindingHead(_Part, frozen=True):
-    """Of a finding."""
-
-    kind: str
-    numbers: tuple[str, ...] = ()
-
-    def about(self, number: str) -> bool:
-        """Whether it is about a figure."""
-        return not self.numbers or number in self.numbers
+def _struct(of: type, names: _Tree, **more: object) -> type[msgspec.Struct]:
+    """Make a type with some of the fields of a model or dataclass, and with further ones."""
+    declared = of.model_fields if issubclass(of, BaseModel) else {}
+    hints = get_type_hints(of)
+    fields: list[Any] = list(more.items())
+    for name, inner in names.items():
+        hint = declared[name].annotation if name in declared else hints[name]
+        fields.append((name, _decoded(hint, inner)))
+        if name in declared and not declared[name].is_required():
+            fields[-1] += (declared[name].get_default(call_default_factory=True),)
+    return msgspec.defstruct(f"{of.__name__}Head", fields, frozen=True, gc=False, kw_only=True)
 
 
-class VerdictHead(_Part, frozen=True):
-    """Of a verdict."""
-
-    kinds: tuple[str, ...]
-    evidence: tuple[str, ...]
-    findings: tuple[FindingHead, ...] = ()
-
-
-class TimesHead(_Part, frozen=True):
-    """Of deployment."""
-
-    deploy_s: float | None
-    remove_s: float | None = None
+def _decoded(hint: object, inner: _Tree) -> object:
+    """Type of a field as JSON has it: names of enumerations are text, and a number that is not finite is null."""
+    if get_origin(hint) is tuple:
+        return tuple[_decoded(get_args(hint)[0], inner), ...]  # type: ignore[misc]
+    if get_args(hint) and get_origin(hint) not in (dict, Literal):
+        return Union[tuple(_decoded(each, inner) for each in get_args(hint))]  # noqa: UP007 - made of found types
+    if inner and isinstance(hint, type) and hint is not type(None):
+        return _struct(hint, inner)
+    if hint is float:
+        return float | None
+    return str if get_origin(hint) is Literal or (isinstance(hint, type) and issubclass(hint, StrEnum)) else hint
 
 
-class Head(_Part, frozen=True):
-    """Of a result."""
-
-    test_id: str
-    test_name: str
-    tags: tuple[str, ...]
-    started_at: str
-    finished_at: str
-    passed: bool
-    message: str
-    world: str
-    simulated: bool
-    testbed: str
-    plan_digest: str | None
-    drivers: dict[str, str]
-    verdict: VerdictHead
-    ndr: GoalResultHead | None = None
-    pdr: GoalResultHead | None = None
-    soak: GoalResultHead | None = None
-    search: SearchHead | None = None
-    mrr: ReceiveRateHead | None = None
-    orr: ReceiveRateHead | None = None
-    deployment: TimesHead | None = None
-    broken: tuple[str, ...] = ()
-    quarantined: str | None = None
-
-
-class RawAsked(msgspec.Struct, frozen=True, gc=False):
-    """The requested test as JSON parts, which are equal in many records."""
-
-    test_type: TestType
-    cell: msgspec.Raw
-    frame: msgspec.Raw
-    profile: msgspec.Raw
-
-
-class CountedHead(_Part, frozen=True):
-    """Of the counts of the packed part."""
-
-    digest: str
-    environment: str
-    version: str
-    revision: str | None
-    planned: bool
-    oversubscribed: bool
-    real_cores: float | None
-    trials: int
-    trials_s: float
-    loads: int
-
-
-class PackedHead(Head, frozen=True, gc=False, kw_only=True):
-    """Of a packed record, whose other keys are compressed."""
-
-    schema_version: str
-    asked: msgspec.Raw
-    counted: CountedHead
-    packed: str
-    """Empty if it was skipped."""
-
+_TREE = _tree((*(at.path for at in PLACES.values()), *_ALSO_READ))
+_ASKED = _TREE.pop("asked")
+_COUNTED = _struct(Counted, _TREE.pop("counted"))
+Head: Any = _struct(DensityRecord, _TREE, asked=msgspec.Raw, counted=_COUNTED)
+PackedHead: Any = msgspec.defstruct("PackedHead", [("packed", str)], bases=(Head,), frozen=True, gc=False, kw_only=True)
+"""Its `packed` is empty if it was skipped."""
+PARTS: dict[str, Any] = {
+    name: field.annotation
+    for name, field in Asked.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+}
+"""Types of the parts of a requested test, which are equal in many records: they are kept as text and read once."""
+RawAsked: Any = _struct(Asked, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw))
 
 _VERSIONS = {SCHEMA_VERSION, *DENSITY_VERSIONS}
-_DECODER = msgspec.json.Decoder(PackedHead)
-_ASKED = msgspec.json.Decoder(RawAsked)
+_HEADS, _PACKED_HEADS, _RAW = (msgspec.json.Decoder(each) for each in (Head, PackedHead, RawAsked))
 _PACKED, _END = b'"packed":"', b'"}'
 
 
-def packed_head(text: bytes | str) -> PackedHead:
-    """Read a packed record.
+def optional_part(path: str) -> str:
+    """Return the innermost part of a path that a record may lack, `search.prior` of `search.prior.test_id`."""
+    of: Any = DensityRecord
+    names, found = path.split("."), ""
+    for at, name in enumerate(names[:-1], 1):
+        field = of.model_fields.get(name)
+        if field is None:
+            break
+        if type(None) in get_args(field.annotation):
+            found = ".".join(names[:at])
+        of = next(each for each in (*get_args(field.annotation), field.annotation) if isinstance(each, type))
+    return found
+
+
+def packed_head(text: bytes | str) -> Struct:
+    """Read a packed record; return a `PackedHead`.
 
     Raises:
         ReadError: Not a packed record of a supported version.
     """
     try:
-        head = _DECODER.decode(_without_packed(text.encode() if isinstance(text, str) else text))
+        head = _PACKED_HEADS.decode(_without_packed(text.encode() if isinstance(text, str) else text))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ReadError(str(error)) from error
     if head.schema_version not in _VERSIONS:
@@ -164,7 +117,12 @@ def packed_head(text: bytes | str) -> PackedHead:
     return _by_their_name(head)
 
 
-def _by_their_name(head: PackedHead) -> PackedHead:
+def head_of(result: DensityRecord, digest: str) -> Struct:
+    """Return the `Head` of a whole record with a digest."""
+    return _HEADS.decode(light(result, digest))
+
+
+def _by_their_name(head: Struct) -> Struct:
     """Move a result that an older record calls MRR to its present name; see `earlier_versions`."""
     found = head.mrr
     if found is None or not was_lowered(
@@ -172,7 +130,7 @@ def _by_their_name(head: PackedHead) -> PackedHead:
     ):
         return head
     findings = tuple(
-        FindingHead(each.kind, tuple("ORR" if number == "MRR" else number for number in each.numbers))
+        msgspec.structs.replace(each, numbers=tuple("ORR" if number == "MRR" else number for number in each.numbers))
         for each in head.verdict.findings
     )
     verdict = msgspec.structs.replace(head.verdict, findings=findings)
@@ -187,18 +145,13 @@ def _without_packed(text: bytes) -> bytes:
     return text[:begin] + _END if is_last else text
 
 
-def raw_asked(asked: bytes) -> RawAsked:
-    """Read the requested test.
+def raw_asked(asked: bytes) -> Struct:
+    """Read the requested test; return a `RawAsked`.
 
     Raises:
         ReadError: A part is missing.
     """
     try:
-        return _ASKED.decode(asked)
+        return _RAW.decode(asked)
     except msgspec.DecodeError as error:
         raise ReadError(f"asked: {error}") from error
-
-
-def head_of(result: DensityRecord) -> Head:
-    """Return the head of a whole record."""
-    return msgspec.convert(result, Head, from_attributes=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from csit_utils.dataset import columns
 from csit_utils.dataset.blocks import BLOCK_BYTES
-from csit_utils.dataset.heads import PackedHead, packed_head, raw_asked
+from csit_utils.dataset.heads import Struct, packed_head
 from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
     Characterized,
@@ -29,23 +29,8 @@ from csit_utils.dataset.load import read_json
 from csit_utils.dataset.output_xml import NO_RECORD, recorded_test, unrecorded
 from csit_utils.dataset.scan import Scanned, ScannedTest, scan
 from csit_utils.dataset.staging import Detail, Entry, Row, stage
-from csit_utils.dataset.testrows import (
-    AskedParts,
-    Values,
-    asked_parts,
-    cell_part,
-    frame_part,
-    profile_part,
-    row_values,
-    unrecorded_row,
-)
-from resources.libraries.python.model.cell import Cell, Frame
-from resources.libraries.python.model.goal import SearchProfile
+from csit_utils.dataset.testrows import row_values, unrecorded_row
 from resources.libraries.python.recording.packed import pack
-from resources.libraries.python.studies.density.model.record import DensityRecord
-
-_CACHED = 4096
-"""Cached cells, frames and profiles, which are equal in thousands of tests."""
 
 
 def digest_of_source(source: Source) -> str:
@@ -97,53 +82,22 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
     """
     try:
         head = packed_head(text)
-        asked = _asked(bytes(head.asked))
+        values = row_values(head)
     except ReadError:
         # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
         item = recorded_test(test, text, source)
-        return item if isinstance(item, Characterized) else _recorded(*_packed(item.result), item.status, item.message)
+        return item if isinstance(item, Characterized) else _whole(item)
     status = test.status or (Status.PASS if head.passed else Status.FAIL)
-    return _recorded(head, asked, text, status, test.message or head.message)
+    return _recorded(head, values, text, status, test.message or head.message)
 
 
-def _packed(result: DensityRecord) -> tuple[PackedHead, AskedParts, str]:
-    short = pack(result)
-    head = packed_head(short)
-    return head, _asked(bytes(head.asked)), short
+def _whole(item: Recorded) -> Row:
+    text = pack(item.result)
+    head = packed_head(text)
+    return _recorded(head, row_values(head), text, item.status, item.message)
 
 
-@lru_cache(_CACHED)
-def _asked(text: bytes) -> AskedParts:
-    """Return the requested test.
-
-    Raises:
-        ReadError: Invalid cell, frame or profile.
-    """
-    asked = raw_asked(text)
-    try:
-        parts = _cell(bytes(asked.cell)), _frame(bytes(asked.frame)), _profile(bytes(asked.profile))
-    except ValueError as error:
-        raise ReadError(f"asked: {error}") from error
-    return asked_parts(asked.test_type.value, *parts, others=columns.DEFAULTS)
-
-
-@lru_cache(_CACHED)
-def _cell(text: bytes) -> Values:
-    return cell_part(Cell.model_validate_json(text))
-
-
-@lru_cache(_CACHED)
-def _frame(text: bytes) -> Values:
-    return frame_part(Frame.model_validate_json(text))
-
-
-@lru_cache(_CACHED)
-def _profile(text: bytes) -> Values:
-    return profile_part(SearchProfile.model_validate_json(text))
-
-
-def _recorded(head: PackedHead, asked: AskedParts, text: str | bytes, status: Status, message: str) -> Row:
-    row = row_values(head, asked, head.counted)
+def _recorded(head: Struct, row: dict[str, Any], text: str | bytes, status: Status, message: str) -> Row:
     row["status"], row["message"] = status, message
     return row, Detail(head.counted.digest, columns.RECORD, text, head.counted.environment)
 
@@ -170,7 +124,7 @@ def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
 def _item_row(item: Recorded | Unrecorded | Foreign | Refusal | Problem, digest: str) -> Entry:
     match item:
         case Recorded():
-            row, detail = _recorded(*_packed(item.result), item.status, item.message)
+            row, detail = _whole(item)
             return row, detail and msgspec.structs.replace(detail, digest=digest)
         case Foreign():
             kept = msgspec.json.encode({"latency": item.latency})

@@ -8,8 +8,7 @@ from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.foreign_parts import frame_of, goal_columns
 from csit_utils.dataset.goal_words import GoalWords
 from csit_utils.dataset.items import Dataset, Foreign, Status
-from csit_utils.dataset.rows import TestRow
-from csit_utils.dataset.testrows import frame_text
+from csit_utils.dataset.rows import TestRow, frame_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 

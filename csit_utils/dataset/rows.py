@@ -4,7 +4,16 @@ Analysis and tables of the report read rows instead of records, so that other st
 Rates are aggregates of all instances and both directions in packets per second, unless a name says otherwise.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, get_args, get_type_hints
+
+from csit_utils.dataset.goal_words import profile_text
+from resources.libraries.python.model.cell import Cell, Frame
+from resources.libraries.python.model.goal import Algorithm, SearchProfile
+from resources.libraries.python.search.profiles import current_name
+from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 OWN = "csit-density"
 """Origin of results of this suite."""
@@ -15,100 +24,145 @@ EITHER = "both"
 
 
 @dataclass(frozen=True)
+class At:
+    """Where the record of a density test has the value of a column.
+
+    This alone adds a column: what is read of a record, the Parquet and CSV columns and their types follow.
+    """
+
+    path: str
+    """Dotted names of fields of `DensityRecord`. `counted` has the figures of its packed part, see `Counted`."""
+    convert: Callable[[Any], Any] | None = None
+    """Called with the value if it is there; None for the value itself."""
+    label: str = ""
+    """Name on the page of a test; empty if it is not listed there."""
+
+
+def frame_text(frame: Frame) -> str:
+    """Return the name of a frame size, with its parts if the name does not state them."""
+    if len(frame.parts) == 1 and frame.name.upper() == f"{frame.parts[0].frame_bytes}B":
+        return frame.name
+    return f"{frame.name} ({', '.join(f'{part.weight}x{part.frame_bytes}' for part in frame.parts)})"
+
+
+def _nf_data_cores(cell: Cell) -> float:
+    """Return the physical data cores of all NFs of a cell, passive ones included."""
+    return sum(count * size.cores for size, count in cell.sizes())
+
+
+def _data_cores(cell: Cell) -> float:
+    return cell.vs_dtc + _nf_data_cores(cell)
+
+
+def _profile_name(profile: SearchProfile) -> str:
+    """The present name of a profile, for comparisons with new results."""
+    return current_name(profile.name) if profile.algorithm is Algorithm.LADDER else profile.name
+
+
+def _drivers(by_role: Mapping[str, str]) -> str:
+    return _named(tuple(by_role.items()))
+
+
+@lru_cache(4096)
+def _named(drivers: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{role} {name}" for role, name in sorted(drivers))
+
+
+@dataclass(frozen=True)
 class TestRow:
     """One test. None is unknown."""
 
     __test__ = False  # not a pytest class
 
     anchor: str
-    test_id: str
-    test_name: str
+    test_id: Annotated[str, At("test_id")]
+    test_name: Annotated[str, At("test_name")]
     source: str
     recorded: bool
     """Whether it has figures: from a readable record, or from a file of another tool."""
     status: str
     message: str
-    tags: str
+    tags: Annotated[str, At("tags", " ".join)]
     origin: str = OWN
     """Tool that measured, whose definitions hold."""
     run: str = ""
     """Id of the run."""
     label: str | None = None
     """Label of the run, such as a release."""
-    started_at: str | None = None
+    started_at: Annotated[str | None, At("started_at")] = None
     """ISO 8601; without a zone, and then taken as UTC, if only Robot's clock is known."""
-    finished_at: str | None = None
-    world: str | None = None
-    simulated: bool | None = None
-    testbed: str | None = None
-    drivers: str | None = None
-    version: str | None = None
+    finished_at: Annotated[str | None, At("finished_at")] = None
+    world: Annotated[str | None, At("world")] = None
+    simulated: Annotated[bool | None, At("simulated")] = None
+    testbed: Annotated[str | None, At("testbed")] = None
+    drivers: Annotated[str | None, At("drivers", _drivers)] = None
+    version: Annotated[str | None, At("counted.version")] = None
     """Version of the vSwitch; of the kernel if that is the vSwitch."""
-    revision: str | None = None
+    revision: Annotated[str | None, At("counted.revision")] = None
     """Git revision of this suite; ends in `+` with uncommitted changes."""
-    environment: str | None = None
+    environment: Annotated[str | None, At("counted.environment")] = None
     """Digest of the environment; equal digests mean equal recorded values."""
-    plan_digest: str | None = None
-    profile: str | None = None
-    goals: str | None = None
-    test_type: str | None = None
-    service_type: str | None = None
-    nf_chains: int | None = None
-    nf_nodes: int | None = None
-    nf_size: str | None = None
-    vs_dtc: int | None = None
-    frame: str | None = None
-    frame_mean_bytes: float | None = None
-    planned: bool | None = None
-    oversubscribed: bool | None = None
-    vswitch_data_cores: float | None = None
-    nf_data_cores: float | None = None
-    data_cores: float | None = None
+    plan_digest: Annotated[str | None, At("plan_digest")] = None
+    profile: Annotated[str | None, At("asked.profile", _profile_name)] = None
+    goals: Annotated[str | None, At("asked.profile", profile_text)] = None
+    test_type: Annotated[str | None, At("asked.test_type", str)] = None
+    service_type: Annotated[str | None, At("asked.cell.service_type", str)] = None
+    nf_chains: Annotated[int | None, At("asked.cell.nf_chains")] = None
+    nf_nodes: Annotated[int | None, At("asked.cell.nf_nodes")] = None
+    nf_size: Annotated[str | None, At("asked.cell.size_name")] = None
+    vs_dtc: Annotated[int | None, At("asked.cell.vs_dtc")] = None
+    frame: Annotated[str | None, At("asked.frame", frame_text)] = None
+    frame_mean_bytes: Annotated[float | None, At("asked.frame.mean_bytes")] = None
+    planned: Annotated[bool | None, At("counted.planned")] = None
+    oversubscribed: Annotated[bool | None, At("counted.oversubscribed")] = None
+    vswitch_data_cores: Annotated[float | None, At("asked.cell.vs_dtc", float)] = None
+    nf_data_cores: Annotated[float | None, At("asked.cell", _nf_data_cores)] = None
+    data_cores: Annotated[float | None, At("asked.cell", _data_cores)] = None
     """Requested physical data cores of the vSwitch and all NFs, without main, system and generator cores."""
-    slide_cores: float | None = None
+    slide_cores: Annotated[float | None, At("asked.cell", core_usage)] = None
     """Cores of vSwitch and NFs as the slides of IETF 105 count them, main threads included: 2 + 1.5 S N for NF-1c."""
-    real_cores: float | None = None
+    real_cores: Annotated[float | None, At("counted.real_cores")] = None
     """Physical cores that the plan takes on the DUT: system, main and data cores, halves rounded up; not the
     generator's. None where there was no plan."""
-    ndr_loss_ratio: float | None = None
-    ndr_lower_pps: float | None = None
-    ndr_upper_pps: float | None = None
-    ndr_complete: bool | None = None
-    ndr_lowest_tried_pps: float | None = None
+    ndr_loss_ratio: Annotated[float | None, At("ndr.goal.loss_ratio")] = None
+    ndr_lower_pps: Annotated[float | None, At("ndr.lower_pps")] = None
+    ndr_upper_pps: Annotated[float | None, At("ndr.upper_pps")] = None
+    ndr_complete: Annotated[bool | None, At("ndr.complete")] = None
+    ndr_lowest_tried_pps: Annotated[float | None, At("ndr.lowest_tried_pps")] = None
     ndr_l1_bps: float | None = None
     ndr_l2_bps: float | None = None
     ndr_pps_per_core: float | None = None
-    pdr_loss_ratio: float | None = None
-    pdr_lower_pps: float | None = None
-    pdr_upper_pps: float | None = None
-    pdr_complete: bool | None = None
-    pdr_lowest_tried_pps: float | None = None
+    pdr_loss_ratio: Annotated[float | None, At("pdr.goal.loss_ratio")] = None
+    pdr_lower_pps: Annotated[float | None, At("pdr.lower_pps")] = None
+    pdr_upper_pps: Annotated[float | None, At("pdr.upper_pps")] = None
+    pdr_complete: Annotated[bool | None, At("pdr.complete")] = None
+    pdr_lowest_tried_pps: Annotated[float | None, At("pdr.lowest_tried_pps")] = None
     pdr_l1_bps: float | None = None
     pdr_l2_bps: float | None = None
     pdr_pps_per_core: float | None = None
-    soak_loss_ratio: float | None = None
-    soak_lower_pps: float | None = None
-    soak_upper_pps: float | None = None
-    soak_complete: bool | None = None
-    soak_lowest_tried_pps: float | None = None
+    soak_loss_ratio: Annotated[float | None, At("soak.goal.loss_ratio")] = None
+    soak_lower_pps: Annotated[float | None, At("soak.lower_pps")] = None
+    soak_upper_pps: Annotated[float | None, At("soak.upper_pps")] = None
+    soak_complete: Annotated[bool | None, At("soak.complete")] = None
+    soak_lowest_tried_pps: Annotated[float | None, At("soak.lowest_tried_pps")] = None
     soak_l1_bps: float | None = None
     soak_l2_bps: float | None = None
     soak_pps_per_core: float | None = None
-    mrr_offered_pps: float | None = None
-    mrr_pps: float | None = None
-    mrr_stdev_pps: float | None = None
-    mrr_trials: int | None = None
+    mrr_offered_pps: Annotated[float | None, At("mrr.offered_pps")] = None
+    mrr_pps: Annotated[float | None, At("mrr.mean_pps")] = None
+    mrr_stdev_pps: Annotated[float | None, At("mrr.stdev_pps")] = None
+    mrr_trials: Annotated[int | None, At("mrr.receive_rates_pps", len)] = None
     mrr_l1_bps: float | None = None
     mrr_l2_bps: float | None = None
     mrr_pps_per_core: float | None = None
-    orr_offered_pps: float | None = None
-    orr_pps: float | None = None
-    orr_stdev_pps: float | None = None
-    orr_trials: int | None = None
+    orr_offered_pps: Annotated[float | None, At("orr.offered_pps")] = None
+    orr_pps: Annotated[float | None, At("orr.mean_pps")] = None
+    orr_stdev_pps: Annotated[float | None, At("orr.stdev_pps")] = None
+    orr_trials: Annotated[int | None, At("orr.receive_rates_pps", len)] = None
     orr_l1_bps: float | None = None
     orr_l2_bps: float | None = None
     orr_pps_per_core: float | None = None
-    verdicts: str = ""
+    verdicts: Annotated[str, At("verdict.kinds", " ".join)] = ""
     """Verdicts of the whole test; those of figures follow."""
     ndr_verdict: str = ""
     pdr_verdict: str = ""
@@ -116,25 +170,34 @@ class TestRow:
     mrr_verdict: str = ""
     orr_verdict: str = ""
     latency_verdict: str = ""
-    evidence: str = ""
-    search_algorithm: str | None = None
-    search_prior: str | None = None
+    evidence: Annotated[str, At("verdict.evidence", "\n".join)] = ""
+    search_algorithm: Annotated[str | None, At("search.algorithm")] = None
+    search_prior: Annotated[str | None, At("search.prior.test_id")] = None
     """Test id of the prior of the search; None for a cold start, or if unknown."""
-    search_prior_started_at: str | None = None
-    search_prior_refuted: bool | None = None
+    search_prior_started_at: Annotated[str | None, At("search.prior.started_at")] = None
+    search_prior_refuted: Annotated[bool | None, At("search.prior_refuted")] = None
     """None without a prior."""
-    search_trials: int | None = None
-    search_aborted_trials: int | None = None
+    search_trials: Annotated[int | None, At("search.trials")] = None
+    search_aborted_trials: Annotated[int | None, At("search.aborted_trials")] = None
     """Trials aborted early because their loss had decided them."""
-    search_elapsed_s: float | None = None
-    broken: int | None = None
+    search_elapsed_s: Annotated[float | None, At("search.elapsed_s")] = None
+    broken: Annotated[int | None, At("broken", len)] = None
     """Attempts that broke the system under test."""
-    quarantined: str | None = None
+    quarantined: Annotated[str | None, At("quarantined")] = None
     """Reason why further tests of the cell were not run."""
-    trials: int | None = None
-    trials_s: float | None = None
-    deploy_s: float | None = None
-    remove_s: float | None = None
+    trials: Annotated[int | None, At("counted.trials")] = None
+    trials_s: Annotated[float | None, At("counted.trials_s")] = None
+    deploy_s: Annotated[float | None, At("deployment.deploy_s", label="Deployment")] = None
+    remove_s: Annotated[float | None, At("deployment.remove_s", label="Removal")] = None
+
+
+PLACES = {
+    column: at
+    for column, hint in get_type_hints(TestRow, include_extras=True).items()
+    for at in get_args(hint)
+    if isinstance(at, At)
+}
+"""Place in the record by column."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Values for the page of one test."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import Recorded
-from csit_utils.dataset.rows import LatencyRow, TestRow
-from csit_utils.dataset.testrows import frame_text
+from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, frame_text
 from csit_utils.dataset.trialrows import TrialRow
 from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.coremap import CoreMapView, core_map
@@ -82,6 +81,8 @@ class TestView:
     capsule: Capsule
     suite_id: str
     warnings: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    """Columns with a label, and their values."""
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -123,7 +124,17 @@ def view_of(
         capsule=capsule(result),
         suite_id=result.plan.suite_id if result.plan else "",
         warnings=result.plan.warnings if result.plan else (),
+        facts=tuple(_facts(row)),
     )
+
+
+def _facts(row: TestRow) -> Iterator[tuple[str, str]]:
+    """Yield the columns that have a label, formatted by the unit in their name."""
+    formats = {"s": seconds, "pps": rate}
+    for column, at in PLACES.items():
+        value = getattr(row, column)
+        if at.label and value is not None:
+            yield at.label, formats.get(column.rpartition("_")[2], str)(value)
 
 
 def p99_at_half_pdr(rows: Sequence[LatencyRow]) -> int | None:

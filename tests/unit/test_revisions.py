@@ -41,8 +41,8 @@ def test_times_and_digests_are_no_differences_and_files_named_by_them_are_told_a
         }
     )
     assert named([("a", "12345678 abcdefab cafe123")]) == {"a": ["12345678 abcdefab DIGEST"]}, "numbers and words stay"
-    digits = [("a", 'href="#test-csc-17105598" Deployed in 15.4 µs, removed in 9.75 ms.')]
-    assert named(digits) == {"a": ['href="#test-csc-DIGEST" Deployed in DURATION, removed in DURATION.']}
+    digits = [("a", 'href="#test-csc-17105598" Deployment: 15.4 µs. Removal: 9.75 ms.')]
+    assert named(digits) == {"a": ['href="#test-csc-DIGEST" Deployment: DURATION. Removal: DURATION.']}
     assert named([("a-12345678.html", '6.0123456e-05 "cpu_s": 6.01e-05')]) == {
         "a-DIGEST.html": ['6.0123456e-05 "cpu_s": DURATION']
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from csit_utils.analysis.measures import Measure, Measured, MeasuredRow, measured_row
 from csit_utils.dataset.items import Characterized, Status
-from csit_utils.dataset.testrows import frame_text
+from csit_utils.dataset.rows import frame_text
 from resources.libraries.python.studies.interference.model.record import Interference
 
 NORMALIZED = Measure("normalized", "")

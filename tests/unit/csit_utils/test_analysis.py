@@ -12,7 +12,7 @@ from csit_utils.analysis.latency import curve, merge, percentiles
 from csit_utils.analysis.verdicts import short, verdict_of
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Status, Unrecorded
-from csit_utils.dataset.testrows import frame_text
+from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.summary import changes

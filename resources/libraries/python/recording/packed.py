@@ -104,14 +104,16 @@ def _real_cores(plan: Plan | None) -> float | None:
 
 def pack(record: Record) -> str:
     """Return one JSON object on one line: the light keys, `counted` and `packed`."""
-    whole = record.model_dump_json()
-    digest = hashlib.sha256(whole.encode()).hexdigest()
+    digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()
+    packed = zlib.compress(record.model_dump_json(include=set(packed_keys(type(record)))).encode(), 6)
+    return f'{light(record, digest)[:-1]},"packed":"{base64.b64encode(packed).decode()}"}}'
+
+
+def light(record: Record, digest: str) -> str:
+    """Return the JSON of a packed record without `packed`."""
     figures = asdict(counted(record, digest)) if isinstance(record, DensityRecord) else {"digest": digest}
-    heavy = set(packed_keys(type(record)))
-    light = record.model_dump_json(exclude=heavy)
-    packed = zlib.compress(record.model_dump_json(include=heavy).encode(), 6)
-    counts = json.dumps(figures, separators=(",", ":"))
-    return f'{light[:-1]},"counted":{counts},"packed":"{base64.b64encode(packed).decode()}"}}'
+    text = record.model_dump_json(exclude=set(packed_keys(type(record))))
+    return f'{text[:-1]},"counted":{json.dumps(figures, separators=(",", ":"))}}}'
 
 
 def unpack(packed: str | bytes) -> bytes:
