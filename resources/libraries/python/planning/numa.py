@@ -46,7 +46,7 @@ def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[s
         if interface.numa_node is not None and there is not None and there != interface.numa_node:
             yield (
                 f"nodes.{name}.interfaces.{port}.numa_node: the file says {interface.numa_node}, "
-                f"the node says {there}; say numa_node: {there}, or use another port"
+                f"the node says {there}; set numa_node: {there}, or use another port"
             )
 
 

@@ -57,7 +57,7 @@ def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[Ch
     said = interface.numa_node
     if there.numa_node is not None and said is not None and there.numa_node != said:
         text = f"is on NUMA {there.numa_node}, and the file says NUMA {said}"
-        yield problem(f"{place}.numa_node", "NUMA", text, f"say numa_node: {there.numa_node}, or use another port")
+        yield problem(f"{place}.numa_node", "NUMA", text, f"set numa_node: {there.numa_node}, or use another port")
     mac = interface.mac_address
     if mac is not None and there.mac_address is not None and mac != there.mac_address:
         text = f"has {there.mac_address}, the file says {mac}: it may be another port"
