@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -49,9 +50,11 @@ def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept
     found = _newest(folder, pattern, pid, started, _text(kernel / "core_uses_pid"))
     if found is None:
         moved = kept / f"{folder.name}.{pid}.core"
-        return _sentence(moved) if moved.exists() else ""
+        return _sentence(moved) if moved.exists() and not _misuse(kept) else ""
     if found.parent != folder:
         return _sentence(found)
+    if problem := _misuse(kept):
+        return f"{_sentence(found)}, ends with this folder: {problem}"
     return _sentence(_keep(found, kept / f"{folder.name}.{pid}.core"))
 
 
@@ -64,8 +67,20 @@ def _newest(folder: Path, pattern: str, pid: int, started: float, uses_pid: str)
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
 
+def _misuse(kept: Path) -> str:
+    """Why core files cannot be kept in a folder; empty where they can. Another user may have made it, or a link."""
+    try:
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = kept.lstat()
+    except OSError as error:
+        return f"{kept} cannot be made: {error.strerror}"
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
+        return ""
+    mode = stat.filemode(found.st_mode)
+    return f"{kept} belongs to user {found.st_uid} with mode {mode}, and is not used; look at it and remove it"
+
+
 def _keep(core: Path, place: Path) -> Path:
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     earlier = sorted(place.parent.glob("*.core"), key=lambda path: path.stat().st_mtime)
     for old in earlier[: max(0, len(earlier) + 1 - _MOST)]:
         old.unlink()

@@ -11,13 +11,14 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,18 @@ def free() -> int:
     return found.f_bavail * found.f_frsize
 
 
+def misuse() -> dict[str, object]:
+    """Make the folder; what is wrong with it where another user has made it, or a link of its name."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o755, parents=True)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
+        return {}
+    return {"problem": "system", "said": f"{folder}: it belongs to user {found.st_uid}; look at it and remove it"}
+
+
 def install() -> dict[str, object]:
     """Unpack, try, rename."""
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     if free() < needed:
         with locked():
             prune(1)  # the one that was used last may be in use now
@@ -134,4 +144,4 @@ def prune(keep: int) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-print(json.dumps(install()))
+print(json.dumps(misuse() or install()))

@@ -110,7 +110,8 @@ def _command_now(process: dict[str, Any]) -> str:
 def _runtimes(folder: Path) -> list[dict[str, Any]]:
     """What agents ran on, with the days since it was used."""
     found = []
-    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+    ours = folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
+    for path in sorted(folder.glob("*")) if ours else ():
         size = sum(entry.lstat().st_size for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
         days = max(0.0, (time.time() - path.stat().st_mtime) / 86400)
         found.append({"name": path.name, "mb": size // 2**20, "unused_days": days})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,13 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         arguments: `names` of runtimes, as `leftovers` lists them; `folder`, for tests.
     """
     folder = Path(arguments.get("folder", FOLDER))
-    if folder.is_symlink():
-        return {"failed": f"{folder} is a symbolic link, which is not ours"}
+    try:
+        found = folder.lstat()
+    except OSError:
+        return {"removed": []}
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        kind = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else f"belongs to user {found.st_uid}"
+        return {"failed": f"{folder} {kind}, with mode {found.st_mode & 0o7777:o}, and is not ours; look at it"}
     removed, failed = [], []
     for name in arguments["names"]:
         if not re.fullmatch(r"[0-9a-zA-Z._-]+", name) or name in (".", ".."):
