@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.generators.ditg.requirements import missing
+from resources.libraries.python.drivers.generators.ditg.programs import missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.errors import Unsupported

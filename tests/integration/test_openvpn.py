@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.functions.openvpn.requirements import missing
+from resources.libraries.python.drivers.functions.openvpn.driver import missing
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.links import namespaces

@@ -12,8 +12,7 @@ from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.functions.monitor.patterns import patterns
-from resources.libraries.python.drivers.functions.monitor.suricata import ALERTS
+from resources.libraries.python.drivers.functions.monitor.suricata import ALERTS, patterns
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.links import namespaces

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder, secret
-from resources.libraries.python.drivers.functions.vm.modules import load_order, module_name, read_module
+from resources.libraries.python.drivers.functions.vm.image import load_order, module_name, read_module
 from resources.libraries.python.drivers.host.programs.image_cache import SHARED, alone, cache_folder, make, newest
 from resources.libraries.python.emulation.machine import CONTROL_MAC, Boot
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported

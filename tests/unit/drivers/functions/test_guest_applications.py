@@ -17,10 +17,9 @@ from resources.libraries.python.drivers.functions.monitor.registration import Su
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
-from resources.libraries.python.drivers.functions.vm_application import requirements
+from resources.libraries.python.drivers.functions.vm_application import guest_software
 from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
-from resources.libraries.python.drivers.functions.vm_application.guest_requests import Questions
-from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications
+from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications, Questions
 from resources.libraries.python.drivers.functions.vm_application.image import END, render_init
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
@@ -191,8 +190,8 @@ def test_the_programs_of_every_kind_are_known_and_missing_ones_are_named(
     made = application(function, LOCAL.dut)
     assert made is not None and needed(kind)
     assert not made.argv or made.argv[0] in needed(kind)
-    monkeypatch.setattr(requirements, "path_of", lambda _: None)
-    told = [str(each) for each in requirements.missing(LOCAL.dut, NfKind("qemu"))]
+    monkeypatch.setattr(guest_software, "path_of", lambda _: None)
+    told = [str(each) for each in guest_software.missing(LOCAL.dut, NfKind("qemu"))]
     assert all(any(row.startswith(f"{name} missing") and kind in row for row in told) for name in needed(kind))
 
 

@@ -11,7 +11,7 @@ import pytest
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from resources.libraries.python.drivers.functions.openvpn import identity, requirements
+from resources.libraries.python.drivers.functions.openvpn import driver
 from resources.libraries.python.drivers.functions.openvpn.configuration import (
     CIPHER,
     ENDS,
@@ -23,8 +23,7 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     configuration,
     passed,
 )
-from resources.libraries.python.drivers.functions.openvpn.driver import OpenVpns
-from resources.libraries.python.drivers.functions.openvpn.policy_routing import into
+from resources.libraries.python.drivers.functions.openvpn.driver import OpenVpns, into
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
@@ -94,7 +93,7 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
     """The program is told files: no key is an argument, or printed."""
     writes = "-----BEGIN CERTIFICATE-----\\nAQID\\n-----END CERTIFICATE-----\\n"
     openssl = program(tmp_path, "openssl", f'for last; do :; done\nprintf "%b" "{writes}" > "$last"')
-    made = identity.make(openssl, tmp_path)
+    made = driver.make_identity(openssl, tmp_path)
     assert made.fingerprint == (
         "03:90:58:C6:F2:C0:CB:49:2C:53:3B:0A:4D:14:EF:77:CC:0F:78:AB:CC:CE:D5:28:7D:84:A1:A2:01:1C:FB:81"
     )
@@ -107,12 +106,12 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
 
 def test_an_openssl_that_fails_or_hangs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandFailed, match=r"openssl req .* ended with 3: no curve"):
-        identity.make(program(tmp_path, "openssl", "echo no curve >&2; exit 3"), tmp_path)
-    monkeypatch.setattr(identity, "_WITHIN_S", 0.05)
+        driver.make_identity(program(tmp_path, "openssl", "echo no curve >&2; exit 3"), tmp_path)
+    monkeypatch.setattr(driver, "_WITHIN_S", 0.05)
     with pytest.raises(NotReady, match="a certificate by openssl not ready"):
-        identity.make(program(tmp_path, "openssl", "exec sleep 60"), tmp_path)
+        driver.make_identity(program(tmp_path, "openssl", "exec sleep 60"), tmp_path)
     with pytest.raises(CsitError, match=r"^/no/openssl cannot be run: No such file or directory$"):
-        identity.make("/no/openssl", tmp_path)
+        driver.make_identity("/no/openssl", tmp_path)
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, folder: Path, *, version: str = "OpenVPN 2.6.14", tun: str = "") -> None:
@@ -122,21 +121,21 @@ def machine(monkeypatch: pytest.MonkeyPatch, folder: Path, *, version: str = "Op
         "openssl": "/usr/bin/openssl",
     }
     (folder / "tun").touch()
-    monkeypatch.setattr(requirements, "path_of", paths.get)
-    monkeypatch.setattr(requirements, "_TUN", Path(tun) if tun else folder / "tun")
+    monkeypatch.setattr(driver, "path_of", paths.get)
+    monkeypatch.setattr(driver, "_TUN", Path(tun) if tun else folder / "tun")
 
 
 def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, tmp_path)
-    assert tuple(requirements.missing()) == ()
+    assert tuple(driver.missing()) == ()
     machine(monkeypatch, tmp_path, version="")
-    (problem,) = map(str, requirements.missing())
+    (problem,) = map(str, driver.missing())
     assert problem == "openvpn missing for NFs of kind openvpn; install it: apt-get install openvpn"
     machine(monkeypatch, tmp_path, version="OpenVPN 2.5.11")
-    (problem,) = map(str, requirements.missing())
+    (problem,) = map(str, driver.missing())
     assert problem.startswith("OpenVPN 2.5.11 is too old for NFs of kind openvpn; install 2.6 or later")
     machine(monkeypatch, tmp_path, tun="/no/tun")
-    (problem,) = map(str, requirements.missing())
+    (problem,) = map(str, driver.missing())
     assert problem == (
         "/no/tun cannot be opened for NFs of kind openvpn (No such file or directory); "
         "load the driver: modprobe tun; in a container: --device /dev/net/tun"
@@ -146,7 +145,7 @@ def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monke
 def test_only_cells_that_ask_for_a_tunnel_lack_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, tmp_path, version="")
     dut = load_topology(LOCAL).dut
-    (sentence,) = requirements.missing()
+    (sentence,) = driver.missing()
     assert sentence in makers.missing_for_some(dut)
     assert sentence not in makers.missing(dut)
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
-from resources.libraries.python.drivers.functions.monitor.patterns import patterns
-from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.monitor.programs import patterns, programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
-from resources.libraries.python.drivers.functions.nginx.configuration import configuration
-from resources.libraries.python.drivers.functions.process.protocol import filled, names, processed
+from resources.libraries.python.drivers.functions.nginx.program import configuration
+from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType

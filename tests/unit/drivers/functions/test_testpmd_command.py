@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.drivers.functions.testpmd.command import Memif, command
-from resources.libraries.python.drivers.functions.testpmd.output import not_ready, receiving_lcores, version
+from resources.libraries.python.drivers.functions.testpmd.driver import not_ready, receiving_lcores, version
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind

@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from resources.libraries.python.dialogue import line_of
 from resources.libraries.python.drivers.generators.builtin import latency, wire
 from resources.libraries.python.drivers.generators.builtin.counters import Lateness, interface_numbers, settle
-from resources.libraries.python.drivers.generators.builtin.results import trial_result
+from resources.libraries.python.drivers.generators.builtin.driver import trial_result
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Direction, Trial

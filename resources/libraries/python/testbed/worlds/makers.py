@@ -6,8 +6,7 @@ from typing import cast
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.limited import ConfinedFunctions
-from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, Several
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.nodes import DutNode, TgNode

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from resources.libraries.python.drivers.generators.ditg import sar
+from resources.libraries.python.drivers.generators.ditg import programs
 from resources.libraries.python.drivers.generators.ditg.logs import (
     Packets,
     mean_one_way_ns,
@@ -72,9 +72,9 @@ def test_delays_are_averaged_over_the_second_in_which_packets_were_sent() -> Non
 
 
 def test_sar_says_what_left_the_sending_ports_in_each_second() -> None:
-    assert sar.sent_by_second(SAID_BY_SAR, {"g1"}) == (0.0, 1939.0)
-    assert sar.sent_by_second(SAID_BY_SAR, {"g1", "g2"}) == (7.0, 3877.0)
-    assert sar.sent_by_second("sar: command not found", {"g1"}) == ()
+    assert programs.sent_by_second(SAID_BY_SAR, {"g1"}) == (0.0, 1939.0)
+    assert programs.sent_by_second(SAID_BY_SAR, {"g1", "g2"}) == (7.0, 3877.0)
+    assert programs.sent_by_second("sar: command not found", {"g1"}) == ()
 
 
 def result(

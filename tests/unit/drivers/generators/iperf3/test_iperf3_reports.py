@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.generators.iperf3 import command, reports
+from resources.libraries.python.drivers.generators.iperf3 import command, run
 from resources.libraries.python.drivers.generators.iperf3.results import trial_result
 from resources.libraries.python.drivers.generators.iperf3.run import Reports
 from resources.libraries.python.errors import Unsupported
@@ -21,7 +21,7 @@ NOTHING, SOME = InterfaceCounters(0, 0, 0, 0), InterfaceCounters(70, 90, 0, 0)
 
 
 def written(name: str) -> dict[str, Any]:
-    return reports.report((HERE / f"{name}.json").read_text(encoding="utf-8"))
+    return run.report((HERE / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def flow(direction: Direction = Direction.FORWARD, instance: int = 1) -> Flow:
@@ -106,7 +106,7 @@ def test_a_load_that_was_not_offered_is_the_generators_fault() -> None:
 )
 def test_what_is_no_report_says_why(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        reports.report(text)
+        run.report(text)
 
 
 def test_a_client_shares_the_load_between_ways_instances_and_sessions() -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from resources.libraries.python.drivers.generators.trex import config, cores
+from resources.libraries.python.drivers.generators.trex import config
+from resources.libraries.python.drivers.generators.trex.config import table_of
 from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
-from resources.libraries.python.drivers.generators.trex.interpreters import interpreter
-from resources.libraries.python.drivers.generators.trex.ports import table_of
 from resources.libraries.python.drivers.generators.trex.registration import Trex
-from resources.libraries.python.drivers.generators.trex.requirements import missing
+from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import NotReady, Unsupported
@@ -27,7 +26,7 @@ from tests.unit.planning.labs import lab
 
 def configuration(asked: Plan, *, largest: int = 1518, settings: Trex | None = None) -> dict[str, object]:
     table = table_of(asked, settings or Trex())
-    placement = cores.place(asked, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
+    placement = config.place(asked, len(table.ports) // 2, dpdk=table.dpdk, queues=table.queues)
     text = config.yaml_of(table, placement, 0, largest_frame_bytes=largest, memory_mb=(settings or Trex()).memory_mb)
     # One line for each value: what the server's old parser surely reads.
     assert all(line[:2] in ("- ", "  ") and ": " in line for line in text.splitlines())
@@ -188,7 +187,7 @@ def test_ports_that_do_not_do(asked: Plan, settings: Trex, why: str) -> None:
 
 def test_polled_ports_need_cpus_of_their_own() -> None:
     with pytest.raises(Unsupported, match=r"needs 3 CPUs for 1 pair of ports .*, the plan has 1 for the generator"):
-        cores.place(on_nics(plan()), 1, dpdk=True)
+        config.place(on_nics(plan()), 1, dpdk=True)
 
 
 @pytest.mark.parametrize(("word", "wire_bytes", "sharing"), [("link", 84, 1), ("vlan", 88, 2), ("mac", 84, 2)])

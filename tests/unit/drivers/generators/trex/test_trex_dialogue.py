@@ -17,8 +17,7 @@ import pytest
 
 from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.client import Client
-from resources.libraries.python.drivers.generators.trex.packets import checksum_of
-from resources.libraries.python.drivers.generators.trex.profile import streams
+from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
 from resources.libraries.python.errors import CsitError, NotReady

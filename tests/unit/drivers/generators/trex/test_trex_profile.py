@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.trex import packets
-from resources.libraries.python.drivers.generators.trex.ports import table_of
+from resources.libraries.python.drivers.generators.trex import profile
+from resources.libraries.python.drivers.generators.trex.config import table_of
 from resources.libraries.python.drivers.generators.trex.profile import MOST_PROBE_GROUPS, streams
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import Unsupported
@@ -55,8 +55,8 @@ def test_every_flow_gets_an_equal_share_of_the_load(
             assert len(packet) == size - 4 + (4 if tagged else 0)
             assert stream.pps == pytest.approx(load_pps / len(asked.flows) * weight / weights)
             assert packet[:12].hex(":") == f"{flow.destination_mac}:{flow.source_mac}"
-            header = packet[packets.ipv4_offset(flow) :][:20]
-            assert packets.checksum_of(header) == 0
+            header = packet[profile.ipv4_offset(flow) :][:20]
+            assert profile.checksum_of(header) == 0
             assert str(IPv4Address(header[12:16])) == flow.source_ip
             assert str(IPv4Address(header[16:20])) == flow.destination_ip
             assert int.from_bytes(header[2:4]) == size - 18
@@ -71,10 +71,10 @@ def test_every_flow_gets_an_equal_share_of_the_load(
 def test_smallest_probes_hold_number_and_time() -> None:
     for asked in (plan(), with_vlans(plan())):
         flow = asked.flows[0]
-        packet = packets.probe_packet(flow, 64, PROFILE.probes)
-        payload = packet[packets.ipv4_offset(flow) + packets.IPV4_BYTES + packets.UDP_BYTES :]
-        assert len(payload) >= packets.STAMP_BYTES
-        assert int.from_bytes(packet[packets.ipv4_offset(flow) + 24 :][:2]) == packets.UDP_BYTES + len(payload)
+        packet = profile.probe_packet(flow, 64, PROFILE.probes)
+        payload = packet[profile.ipv4_offset(flow) + profile.IPV4_BYTES + profile.UDP_BYTES :]
+        assert len(payload) >= profile.STAMP_BYTES
+        assert int.from_bytes(packet[profile.ipv4_offset(flow) + 24 :][:2]) == profile.UDP_BYTES + len(payload)
 
 
 def test_probes_of_flows_take_turns() -> None:

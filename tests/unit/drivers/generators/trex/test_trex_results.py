@@ -7,7 +7,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.trex import calibration, latency
+from resources.libraries.python.drivers.generators.trex import driver, results
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import (
     GroupCount,
@@ -119,7 +119,7 @@ def test_a_histogram_keeps_its_values(values_us: list[int], parts: int) -> None:
         ProbeLatency(group=index, histogram=encoded(*values_us[index::parts]), buckets={}, errors=NO_ERRORS)
         for index in range(parts)
     ]
-    values = latency.merge(groups)
+    values = results.merge(groups)
     assert values is not None
     assert values.count == len(values_us)
     ordered = sorted(values_us)
@@ -133,7 +133,7 @@ def test_a_histogram_keeps_its_values(values_us: list[int], parts: int) -> None:
 
 def test_buckets_tell_percentiles_where_they_can_and_nothing_else() -> None:
     group = ProbeLatency(group=1, histogram=None, buckets={0: 50, 10: 30, 90: 10, 300: 9, 2000: 1}, errors=NO_ERRORS)
-    values = latency.merge([group])
+    values = results.merge([group])
     assert values is not None
     # Half of them are below 10 us, by how much is not known.
     assert values.percentiles_ns == (None, 100_000, 400_000, 3_000_000)
@@ -141,13 +141,13 @@ def test_buckets_tell_percentiles_where_they_can_and_nothing_else() -> None:
 
 
 def test_no_probe_came_back() -> None:
-    assert latency.merge([ProbeLatency(group=1, histogram=encoded(), buckets={}, errors=NO_ERRORS)]) is None
-    assert latency.merge([ProbeLatency(group=1, histogram=None, buckets={}, errors=NO_ERRORS)]) is None
+    assert results.merge([ProbeLatency(group=1, histogram=encoded(), buckets={}, errors=NO_ERRORS)]) is None
+    assert results.merge([ProbeLatency(group=1, histogram=None, buckets={}, errors=NO_ERRORS)]) is None
 
 
 def test_a_histogram_that_cannot_be_read_is_said() -> None:
     with pytest.raises(CsitError, match="cannot be read: nonsense"):
-        latency.merge([ProbeLatency(group=1, histogram="nonsense", buckets={}, errors=NO_ERRORS)])
+        results.merge([ProbeLatency(group=1, histogram="nonsense", buckets={}, errors=NO_ERRORS)])
 
 
 def test_probes_of_all_sizes_are_one_flows_latency() -> None:
@@ -213,7 +213,7 @@ def test_the_highest_load_that_makes_sense(
     capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
 ) -> None:
     asked, run = fake(capacity_pps, offers_pps)
-    found = calibration.highest_loads(run, line_pps)
+    found = driver.highest_loads(run, line_pps)
     assert least_pps <= found.search_pps <= most_pps
     assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
     assert len(asked) < 12

@@ -1,15 +1,20 @@
-"""Network functions as monitors: a program that looks at all packets, beside the kernel that routes them or alone."""
+"""Network functions as monitors: a program that receives all packets, beside the routing kernel or alone."""
 
 import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.monitor import control
 from resources.libraries.python.drivers.functions.monitor.programs import MonitorProgram, program_of
+from resources.libraries.python.drivers.functions.monitor.registration import SURICATA
+from resources.libraries.python.drivers.functions.vm.guest_software import cards
+from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application
+from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
@@ -203,3 +208,28 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
 def missing_on(node: DutNode, kind: NfKind) -> Iterator[Problem]:
     """What this machine lacks for NFs of a node."""
     return missing(kind, program_of(kind, node))
+
+
+_SETTLE_TIMES = 4
+"""Guests in emulation are slow: so many times as long as a namespace for what cannot be waited for otherwise."""
+_SURICATA_NEEDS = ("ssse3", "sse4.1", "sse4.2", "popcnt")
+"""Debian's Suricata ends with an illegal instruction without them (measured with SSSE3 alone, 7.0.10)."""
+
+
+def application(function: NfPlan | TapPlan, node: DutNode, _: int) -> Application:
+    """Return the program of an NF."""
+    kind = function.kind.in_guest or function.kind
+    program, watched = program_of(kind, node), cards(function)[0][0]
+    # A line of titles, and one for the program's socket.
+    up = '[ "$(wc -l </proc/net/packet)" -gt 1 ]'
+    return Application(
+        program.does,
+        partial(version_of, program.name, program.version_argument),
+        argv=tuple(program.argv(watched, PLACE)),
+        prints=program.control is None,
+        files=program.files(watched, PLACE),
+        up=up if program.control is None else f"{up} && [ -S {PLACE / program.control} ]",
+        then=f"sleep {_SETTLE_TIMES * program.settles_s:g}" if program.settles_s else "",
+        needs=_SURICATA_NEEDS if kind == SURICATA else (),
+        counts=PacketSockets if program.control is None else partial(PacketSockets, watched),
+    )

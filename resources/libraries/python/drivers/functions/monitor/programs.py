@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.monitor import suricata
-from resources.libraries.python.drivers.functions.monitor.patterns import patterns
 from resources.libraries.python.drivers.functions.monitor.registration import Ngrep, Suricata
+from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.model.nodes import DutNode
 
 _FOR_EVER_S = 2_000_000_000

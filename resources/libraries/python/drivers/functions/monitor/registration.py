@@ -64,7 +64,7 @@ def _monitor(name: str, program: RequiredProgram, guest: Guest, **options: type[
 
 
 def _guest(name: str, program: RequiredProgram) -> Guest:
-    return Guest(name, f"{_PACKAGE}.guest:application", (program, READER))
+    return Guest(name, f"{_PACKAGE}.driver:application", (program, READER))
 
 
 _PROGRAMS = {

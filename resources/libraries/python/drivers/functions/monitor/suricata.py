@@ -1,9 +1,8 @@
-"""Configuration of Suricata: one worker, rules that search each payload, and a command socket. Pure."""
+"""Configuration of Suricata: one worker, rules that search each payload for a pattern, a command socket. Pure."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from resources.libraries.python.drivers.functions.monitor.patterns import patterns
 from resources.libraries.python.rendering import render
 
 CONTROL = "control"
@@ -18,6 +17,19 @@ _CONFIGURATION, _RULES = "suricata.yaml", "suricata.rules"
 _RING_PACKETS = 4096
 _FLOWS = 4096
 """That it has memory for from the beginning: enough for those of a generator."""
+
+
+_SPREAD = 2_654_435_761
+"""Odd and near 2^32 divided by the golden ratio: multiples of it, modulo 2^32, have little in common."""
+
+
+def patterns(count: int) -> tuple[str, ...]:
+    """Contents that no packet of a generator has: eight hexadecimal digits each, all different.
+
+    Args:
+        count: How many, up to 2^32.
+    """
+    return tuple(f"{number * _SPREAD % 2**32:08x}" for number in range(1, count + 1))
 
 
 def argv(interface: str, place: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Network functions as Linux routers with rules of nftables, a network namespace each."""
+"""Network functions as Linux routers with rules of nftables, in a network namespace each or in guests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -6,6 +6,7 @@ from functools import partial
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.rulesets import Ruleset, ruleset_of
+from resources.libraries.python.drivers.functions.vm_application.applications import Application
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.errors import CommandFailed, CsitError
@@ -101,3 +102,9 @@ class NftablesRouters:
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NftablesRouters:
     """Make the driver of NFs on a node."""
     return NftablesRouters(row, context.fabric, ruleset_of(row[0].kind, node))
+
+
+def application(function: NfPlan, node: DutNode, _: int) -> Application:
+    """Return the rules of an NF."""
+    ruleset = ruleset_of(function.kind.in_guest or function.kind, node)
+    return Application(ruleset.about, program.version, rules=ruleset.text([function]), counter=ruleset.counter)

@@ -38,7 +38,7 @@ _router = partial(
     on_request=True,
     shareable=True,
 )
-_guest = partial(Guest, application=f"{_PACKAGE}.guest:application", programs=(PROGRAM,))
+_guest = partial(Guest, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
 
 DRIVERS = (
     _router(name="linux_firewall", options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),

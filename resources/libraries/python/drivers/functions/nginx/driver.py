@@ -1,11 +1,16 @@
-"""Network functions as nginx with its stream module, in a network namespace each."""
+"""Network functions as nginx with its stream module, in a network namespace each or in guests."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from socket import IPPROTO_UDP
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nginx import program
-from resources.libraries.python.drivers.functions.nginx.configuration import configuration, ports
+from resources.libraries.python.drivers.functions.nginx import program as nginx
+from resources.libraries.python.drivers.functions.nginx.program import configuration, ports
+from resources.libraries.python.drivers.functions.nginx.registration import ROUTES
+from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application
+from resources.libraries.python.drivers.functions.vm_application.counters import Datagrams
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
 from resources.libraries.python.drivers.host.programs.installed import path_of
@@ -134,3 +139,30 @@ def _udp_counters() -> str:
 def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NginxProxies:
     """Make the driver of NFs on a node."""
     return NginxProxies(row, context.plan.cores, context.fabric, context.companions(row[0].kind))
+
+
+_TABLE = 100
+"""Of routing, for datagrams that nginx is to take in."""
+
+
+def application(function: NfPlan, _: DutNode, vcpus: int) -> Application:
+    """Return nginx with its configuration, and the routes by which it gets datagrams."""
+    traffic, module, file = traffic_profile(), nginx.module(), "nginx.conf"
+    listening = [f"grep -q ':{port:04X} ' /proc/net/udp" for port in ports(traffic)]
+    workers = f'[ "$(grep -l "^PPid:[[:space:]]*$1\\$" /proc/[0-9]*/status | wc -l)" -ge {vcpus} ]'
+    ip = path_of(ROUTES.name) or ROUTES.name
+    rules = [
+        f"{ip} rule add iif {side.name} ipproto {IPPROTO_UDP} dport {port} lookup {_TABLE}"
+        for side in (function.left, function.right)
+        for port in ports(traffic)
+    ]
+    return Application(
+        nginx.ABOUT[function.kind.in_guest or function.kind],
+        nginx.version,
+        argv=(nginx.NAME, "-p", str(PLACE), "-c", str(PLACE / file), "-e", "stderr"),
+        files={file: configuration(function, traffic, workers=vcpus, module=module)},
+        more=() if module is None else (Path(module),),
+        up=" && ".join([*listening, workers]),
+        then="\n".join([f"{ip} route add local default dev lo table {_TABLE}", *rules]),
+        counts=Datagrams,
+    )

@@ -1,7 +1,8 @@
-"""The program nginx with its stream module, on this machine."""
+"""nginx with its stream module: the program on this machine, and its configuration as an NF from the plan."""
 
 import subprocess
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
@@ -10,6 +11,9 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.traffic import TrafficProfile
+from resources.libraries.python.rendering import render
 
 NAME = "nginx"
 ABOUT = {
@@ -20,6 +24,56 @@ ABOUT = {
 _MODULES = (Path("/usr/lib/nginx/modules"), Path("/usr/lib64/nginx/modules"))
 _MODULE = "ngx_stream_module.so"
 _WITHIN_S = 15.0
+
+
+_BEHIND = 4
+"""Addresses that the datagrams of a direction are spread over."""
+_CONNECTIONS = 4096
+"""At a time; a datagram has two, for the moment that it takes to send it on."""
+_BUFFER_BYTES = 4 << 20
+_TEMPLATE = "nginx-stream.conf.j2"
+
+
+def ports(traffic: TrafficProfile) -> tuple[int, int]:
+    """UDP ports whose datagrams it takes in: those of load and of probes. It routes all others past itself."""
+    return traffic.load.udp_port, traffic.probes.port
+
+
+def configuration(function: NfPlan, traffic: TrafficProfile, *, workers: int, module: str | None) -> str:
+    """The configuration file of an NF.
+
+    A balancer keeps the source address and port of a datagram, a proxy sends it on under its own. Both change the
+    destination: to one of four addresses in the network that it was sent to, in turns.
+
+    Args:
+        function: Has the networks at both sides.
+        traffic: Has the ports.
+        workers: Processes that share the work.
+        module: nginx's stream module as a file; None where it is built in.
+    """
+    return render(
+        _TEMPLATE,
+        {
+            "name": function.name,
+            "module": module,
+            "workers": workers,
+            "connections": _CONNECTIONS,
+            "buffer_bytes": _BUFFER_BYTES,
+            "ports": ports(traffic),
+            "right": [function.right.route.prefix],
+            "behind": {
+                "forward": _addresses(function.right.route.prefix),
+                "reverse": _addresses(function.left.route.prefix),
+            },
+            "transparent": "nginx_balancer" in (function.kind, function.kind.in_guest),
+        },
+    )
+
+
+def _addresses(prefix: str) -> list[str]:
+    """The last ones of a network: flows begin with the first."""
+    last = IPv4Network(prefix).broadcast_address
+    return [str(last - number) for number in range(1, _BEHIND + 1)]
 
 
 def missing() -> Iterator[Problem]:

@@ -21,7 +21,7 @@ _nginx = partial(
 )
 _guest = partial(
     Guest,
-    application=f"{_PACKAGE}.guest:application",
+    application=f"{_PACKAGE}.driver:application",
     programs=(RequiredProgram("nginx", "nginx libnginx-mod-stream"), ROUTES),
     missing=f"{_PACKAGE}.program:missing_on",
 )

@@ -1,13 +1,28 @@
-"""Network functions as an OpenVPN tunnel with both ends in one network namespace."""
+"""Network functions as an OpenVPN tunnel with both ends in one network namespace.
 
+Each port has a routing table of its own, which sends packets into the tunnel. The ends authenticate by keys that are
+generated at each start.
+"""
+
+import hashlib
+import os
+import re
 import socket
+import ssl
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from socket import AF_INET
+
+from pyroute2.netlink.rtnl import RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, rt_proto, rt_scope, rt_type
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.openvpn import identity
 from resources.libraries.python.drivers.functions.openvpn.configuration import (
     CIPHER,
     ENDS,
@@ -19,16 +34,18 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     configuration,
     passed,
 )
-from resources.libraries.python.drivers.functions.openvpn.policy_routing import device_up, into, loopback_up
-from resources.libraries.python.drivers.functions.openvpn.requirements import missing, version
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
@@ -40,6 +57,103 @@ _TAKEN_IN = 0.9
 _ONE_EACH = Passed(len(ENDS), len(ENDS))
 _NOWHERE = ("192.0.2.1", 9)
 """An address for documentation (RFC 5737), and the port of discard."""
+
+
+_LOOPBACK = 1
+_LAST_RESORT = 4096
+"""A metric: of two routes the one with the lower is taken."""
+_TO_TABLE = 1
+"""FR_ACT_TO_TBL."""
+
+
+_DAYS = "3650"
+"""Longer than any run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A certificate that is signed by itself, and its key."""
+
+    certificate: Path
+    key: Path
+    """Mode 0600."""
+    fingerprint: str
+    """SHA-256 of the certificate as `AA:BB:...`."""
+
+    def forget(self) -> None:
+        """Remove the key file; programs that have read it keep the key."""
+        self.key.unlink(missing_ok=True)
+
+
+def make_identity(openssl: str, folder: Path) -> Identity:
+    """Make one.
+
+    Args:
+        openssl: The program.
+        folder: Where its files go.
+
+    Raises:
+        CommandFailed: The program failed.
+        NotReady: It did not end.
+        CsitError: It cannot be run.
+    """
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    key.touch(mode=0o600)
+    argv = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-sha256"]
+    argv += ["-days", _DAYS, "-subj", "/CN=csit", "-keyout", str(key), "-out", str(certificate)]
+    try:
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False)
+    except OSError as error:
+        raise CsitError(f"{openssl} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise NotReady("a certificate by openssl", _WITHIN_S, "still running") from error
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stderr.decode(errors="replace"))
+    return Identity(certificate, key, fingerprint(certificate.read_text(encoding="ascii")))
+
+
+def fingerprint(certificate: str) -> str:
+    """SHA-256 of a certificate (PEM) as `AA:BB:...`."""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).digest().hex(":").upper()
+
+
+def loopback_up() -> Request:
+    """What the ends of a tunnel reach each other by."""
+    return set_up("lo", _LOOPBACK)
+
+
+def device_up(end: End, index: int, mtu: int) -> Iterator[Request]:
+    """Let the device of an end take packets.
+
+    Args:
+        end: Of the tunnel.
+        index: Of its device.
+        mtu: Bytes of the largest packet.
+    """
+    body = encoded(ifinfmsg, {"index": index}, [("IFLA_MTU", mtu)])
+    yield Request(RTM_SETLINK, 0, body, f"give {end.device} an MTU of {mtu}")
+    yield set_up(end.device, index)
+
+
+def into(end: End, index: int, port: str) -> Iterator[Request]:
+    """Route all that arrives at a port into an end's device, and nowhere else: not past it when it is gone.
+
+    What comes out of a device did not arrive at a port, and so is routed as usual.
+
+    Args:
+        end: Of the tunnel, on the side of the port.
+        index: Of the end's device.
+        port: The interface where packets arrive.
+    """
+    every = {"family": AF_INET, "dst_len": 0, "table": end.table, "proto": rt_proto["static"]}
+    way = {**every, "type": rt_type["unicast"], "scope": rt_scope["link"]}
+    body = encoded(rtmsg, way, [("RTA_OIF", index)])
+    yield Request(RTM_NEWROUTE, CREATE_NEW, body, f"route into {end.device}")
+    body = encoded(rtmsg, {**every, "type": rt_type["blackhole"]}, [("RTA_PRIORITY", _LAST_RESORT)])
+    yield Request(RTM_NEWROUTE, CREATE_NEW, body, f"route nowhere without {end.device}")
+    rule = {"family": AF_INET, "table": end.table, "action": _TO_TABLE}
+    body = encoded(fibmsg, rule, [("FRA_IIFNAME", port)])
+    yield Request(RTM_NEWRULE, CREATE_NEW, body, f"route what arrives at {port} by table {end.table}")
 
 
 class OpenVpns:
@@ -79,7 +193,7 @@ class OpenVpns:
         if program is None or openssl is None or lacks:
             raise Unsupported("; ".join(map(str, lacks)))
         self._version = version(program)
-        known = {end: identity.make(openssl, companions.folder) for end, companions in self._companions.items()}
+        known = {end: make_identity(openssl, companions.folder) for end, companions in self._companions.items()}
         for name in self._owners:
             self._fabric.change(name, [loopback_up()])
         for end, other in ((LEFT, RIGHT), (RIGHT, LEFT)):
@@ -198,3 +312,50 @@ def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> OpenVpns:
     """Make the driver of NFs on a node."""
     ends = (context.companions(f"openvpn-{side}") for side in ("left", "right"))
     return OpenVpns(row, context.fabric, *ends)
+
+
+_FOR = "for NFs of kind openvpn"
+_TUN = Path("/dev/net/tun")
+_OLDEST = (2, 6)
+"""Earlier ones cannot know each other by a fingerprint alone."""
+_WITHIN_S = 15.0
+
+
+def missing() -> Iterator[Problem]:
+    """What this machine lacks."""
+    for program in ("openvpn", "openssl"):
+        if path_of(program) is None:
+            yield Problem(f"{program} missing {_FOR}", f"install it: apt-get install {program}")
+    if (path := path_of("openvpn")) is not None:
+        found = version(path)
+        if _numbers(found) < _OLDEST:
+            yield Problem(f"{found} is too old {_FOR}", "install 2.6 or later: Debian 12 and Ubuntu 24.04 have it")
+    try:
+        os.close(os.open(_TUN, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        fix = "load the driver: modprobe tun; in a container: --device /dev/net/tun"
+        yield Problem(f"{_TUN} cannot be opened {_FOR} ({error.strerror})", fix)
+
+
+def version(path: str) -> str:
+    """What openvpn says of itself: `OpenVPN 2.6.14`.
+
+    Raises:
+        CsitError: It cannot be run.
+    """
+    try:
+        done = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CsitError(f"{path} cannot be run: {error}") from error
+    return " ".join(done.stdout.decode(errors="replace").split()[:2])
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+    """What this machine lacks for NFs of a node."""
+    return missing()

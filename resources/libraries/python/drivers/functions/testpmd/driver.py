@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.testpmd import output
 from resources.libraries.python.drivers.functions.testpmd.command import PROGRAM, command, memory_mb
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
@@ -34,6 +33,38 @@ _END_S = 10.0
 _LCORE = re.compile(r"worker-?(\d+)$")
 """Threads are called `rte-worker-1`; in other versions `lcore-worker-1` or `dpdk-worker1`."""
 _log = logging.getLogger(__name__)
+
+
+_READY = "Press enter to exit"
+_FORWARDING = re.compile(r"^Logical Core (\d+) .*forwards packets", re.MULTILINE)
+_STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
+_VERSION = re.compile(r"(\d+\.\d+\S*)")
+
+
+def not_ready(said: str) -> str:
+    """What is missing until it forwards; empty when nothing is."""
+    if _READY in said:
+        return ""
+    return "it does not forward yet"
+
+
+def receiving_lcores(said: str) -> dict[tuple[int, int], int]:
+    """Which lcore receives from each queue, by numbers of port and queue."""
+    found: dict[tuple[int, int], int] = {}
+    lcore: int | None = None
+    for line in said.splitlines():
+        if match := _FORWARDING.match(line):
+            lcore = int(match[1])
+        elif (match := _STREAM.match(line)) and lcore is not None:
+            found[int(match[1]), int(match[2])] = lcore
+    return found
+
+
+def version(said: str) -> str:
+    """DPDK's version in what `dpdk-testpmd -v` prints: `EAL: RTE Version: 'DPDK 22.11.11'`."""
+    line = next((line for line in said.splitlines() if "Version" in line), "")
+    match = _VERSION.search(line)
+    return match[0].strip("'") if match else "unknown version"
 
 
 class Testpmds:
@@ -97,7 +128,7 @@ class Testpmds:
         within_s = _READY_S + _READY_MORE_S * len(self._functions)
         for function in self._functions:
             daemon = self._daemons[function.name]
-            daemon.wait_for("forwarding", lambda daemon=daemon: output.not_ready(daemon.said()), within_s)  # type: ignore[misc]
+            daemon.wait_for("forwarding", lambda daemon=daemon: not_ready(daemon.said()), within_s)  # type: ignore[misc]
             self._find_threads(function)
             self._fabric.change(function.name, self._foreign_macs(function))
         for thread in set(self._lcores.values()):
@@ -137,7 +168,7 @@ class Testpmds:
         daemon = self._daemons[function.name]
         running = threads_of(daemon.pid, _LCORE)
         ports = self._ports(function)
-        for (port, queue), lcore in output.receiving_lcores(daemon.said()).items():
+        for (port, queue), lcore in receiving_lcores(daemon.said()).items():
             if lcore in running:
                 self._lcores[ports[port].queue_names[queue]] = running[lcore]
 
@@ -181,7 +212,7 @@ class Testpmds:
         """How frames get in and out, and its version."""
         said = next((daemon.said() for daemon in self._daemons.values()), "")
         ports = "virtio-user (vhost-user to the vSwitch)" if self._vhost else "net_af_packet"
-        return {"testpmd": f"DPDK {output.version(said)}, mac forwarding, {ports}"} if said else {}
+        return {"testpmd": f"DPDK {version(said)}, mac forwarding, {ports}"} if said else {}
 
     def problems(self) -> tuple[str, ...]:
         """Those that have ended, ports that have lost their data thread or their carrier."""

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from resources.libraries.python.drivers.functions.vm.arguments import Hardware, arguments
-from resources.libraries.python.drivers.functions.vm.console import Console
+from resources.libraries.python.drivers.functions.vm.guest import Console
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import probe_command_line
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

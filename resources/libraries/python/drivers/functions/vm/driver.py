@@ -1,4 +1,4 @@
-"""Network functions as virtual machines."""
+"""Network functions as virtual machines; vhost-net has the kernel copy packets between tap and guest, not QEMU."""
 
 import logging
 import os
@@ -17,8 +17,7 @@ from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing
 from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
-from resources.libraries.python.drivers.functions.vm.vhost import VHOST, open_vhost, place_workers
-from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
@@ -32,6 +31,44 @@ FOLDER = DIRECTORY / "vm"
 """Consoles of the running guests; emptied by the next cell with VMs."""
 _TAPS = ("tap1", "tap2")
 _log = logging.getLogger(__name__)
+
+
+VHOST = Path("/dev/vhost-net")
+
+
+def open_vhost(count: int) -> list[int]:
+    """Open the device once for each network card.
+
+    Raises:
+        Unsupported: It cannot be opened.
+    """
+    opened: list[int] = []
+    try:
+        for _ in range(count):
+            opened.append(os.open(VHOST, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise Unsupported(f"{VHOST} cannot be opened: {error.strerror}") from error
+    return opened
+
+
+def place_workers(pid: int | None, cpus: tuple[int, ...], root: Path = Path("/proc")) -> list[int]:
+    """Pin the threads that copy a guest's packets to its data CPUs, in turns; return their ids.
+
+    Args:
+        pid: Of QEMU. The threads are called `vhost-<pid>`, and are QEMU's own from kernel 6.4 on.
+        cpus: The NF's data CPUs.
+        root: Where /proc is.
+    """
+    own = (entry.name for entry in (root / str(pid) / "task").iterdir())
+    others = (entry.name for entry in root.iterdir() if entry.name.isdigit())
+    found = sorted(
+        {int(thread) for thread in (*own, *others) if data_threads.name(int(thread), root) == f"vhost-{pid}"}
+    )
+    for number, thread in enumerate(found):
+        data_threads.pin(thread, cpus[number % len(cpus)])
+    return found
 
 
 class VirtualMachines:

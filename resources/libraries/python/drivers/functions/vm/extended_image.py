@@ -1,7 +1,9 @@
-"""What a guest with programs begins with: the image of all guests, and on top of it programs of this machine."""
+"""Initramfs of guests with programs: the image of all guests, this machine's programs and their libraries (ldd)."""
 
 import hashlib
 import logging
+import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -9,8 +11,42 @@ from tempfile import NamedTemporaryFile
 from resources.libraries.python.drivers.functions.vm.archive import ArchiveEntry, cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.host.programs.image_cache import alone
+from resources.libraries.python.errors import CommandFailed, Unsupported
 
 _log = logging.getLogger(__name__)
+
+
+_FOUND = re.compile(r"^\s+(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
+_LOST = re.compile(r"^\s+(\S+) => not found$", re.MULTILINE)
+_WITHIN_S = 30.0
+
+
+def libraries(programs: Sequence[Path]) -> tuple[Path, ...]:
+    """Libraries that programs load, the loader among them, each where it is looked for.
+
+    Raises:
+        Unsupported: There is no ldd, or a library is nowhere.
+        CommandFailed: One is no program.
+    """
+    argv = ("ldd", *map(str, programs))
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
+    except FileNotFoundError as error:
+        raise Unsupported("there is no ldd here, which finds what programs need inside of a guest") from error
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stderr)
+    return parse(done.stdout)
+
+
+def parse(shown: str) -> tuple[Path, ...]:
+    """Read what ldd shows.
+
+    Raises:
+        Unsupported: A library is nowhere.
+    """
+    if lost := _LOST.findall(shown):
+        raise Unsupported(f"programs of a guest need libraries that are not here: {', '.join(dict.fromkeys(lost))}")
+    return tuple(Path(path) for path in dict.fromkeys(_FOUND.findall(shown)))
 
 
 def extended(base: Image, word: str, files: Sequence[Path], entries: Sequence[ArchiveEntry], cache: Path) -> Path:

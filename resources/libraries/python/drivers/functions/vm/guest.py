@@ -1,13 +1,14 @@
-"""One running guest: a QEMU process with its threads on their CPUs."""
+"""One running guest: a QEMU process with its threads on their CPUs, and the console that it writes to a file."""
 
 import os
+import re
 import resource
 import socket
 import subprocess
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from resources.libraries.python.drivers.functions.vm.console import Console
+from resources.libraries.python.drivers.functions.vm.init import READY
 from resources.libraries.python.drivers.functions.vm.monitor import Monitor
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
@@ -18,6 +19,37 @@ from resources.libraries.python.errors import CsitError
 
 _RUNAWAY_US = 120_000_000
 """CPU time without a rest after which the kernel kills a guest (RLIMIT_RTTIME)."""
+
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|\x1bc|[\x00-\x09\x0b-\x1f\x7f]")
+_TAIL_LINES = 15
+
+
+class Console:
+    """The console of one guest, from its beginning."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def text(self) -> str:
+        """All of it, without what only moves a cursor."""
+        try:
+            return _CONTROL.sub("", self.path.read_text(encoding="utf-8", errors="replace"))
+        except FileNotFoundError:
+            return ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the guest has said that it routes."""
+        return READY in self.text()
+
+    def tail(self) -> str:
+        """Its last lines, for an error."""
+        lines = [line.strip() for line in self.text().splitlines() if line.strip()]
+        panic = [line for line in lines if "Kernel panic" in line]
+        # What the kernel prints below a panic are registers and addresses; its reason would scroll out of sight.
+        shown = [line for line in panic[:1] if line not in lines[-_TAIL_LINES:]] + lines[-_TAIL_LINES:]
+        return "\n".join(shown) if shown else "nothing on the console"
 
 
 def spawn(

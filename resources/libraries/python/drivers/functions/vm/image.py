@@ -1,12 +1,17 @@
-"""What a guest boots from: a kernel and an initramfs made of Debian's packages, kept in a cache.
+"""Boot image of guests: a kernel, its modules and an initramfs made of Debian's packages, kept in a cache.
 
-A cached image is used for as long as it is there and is what was written, so a second run needs no network and has the
-same kernel; removing the folder brings the newest. An image appears under its name complete or not at all.
+A cached image is used for as long as it is there and unchanged, so a second run needs no network and has the same
+kernel; removing the folder fetches the newest. An image appears under its name complete or not at all.
 """
 
+import gzip
 import hashlib
 import logging
+import lzma
+import re
 import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -15,9 +20,8 @@ from pydantic import ValidationError
 from resources.libraries.python.drivers.functions.vm import packages
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.init import render_init
-from resources.libraries.python.drivers.functions.vm.modules import load_order, module_name, read_module
 from resources.libraries.python.drivers.host.programs.image_cache import alone, file_digest, make, newest
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.base import Frozen
 
 _MODULES = ("virtio_pci", "virtio_net")
@@ -34,6 +38,69 @@ _NEAR = ("virtio", "failover", "uio", "fw_cfg", "nf_", "nft_", "nfnetlink", "crc
 """In the names of modules that can matter: a kernel has thousands."""
 _FOLDERS = ("bin", "dev", "modules", "proc", "sys")
 _log = logging.getLogger(__name__)
+
+
+_DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+
+
+def load_order(wanted: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
+    """Modules that are wanted and those that they need, each after all that it needs.
+
+    Args:
+        wanted: Names; one that is not among the files is built into the kernel.
+        files: Contents by name.
+    """
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in order or name not in files:
+            return
+        for needed in depends(files[name]):
+            visit(needed)
+        order.append(name)
+
+    for name in wanted:
+        visit(name)
+    return order
+
+
+def depends(content: bytes) -> list[str]:
+    """Names of the modules that a module says it needs, from its `.modinfo` section."""
+    match = _DEPENDS.search(content)
+    return [name.replace("-", "_") for name in match[1].decode("ascii").split(",") if name] if match else []
+
+
+def read_module(path: Path) -> bytes:
+    """A module's content, unpacked.
+
+    Raises:
+        CommandFailed: It cannot be unpacked.
+    """
+    content = path.read_bytes()
+    match path.suffix:
+        case ".xz":
+            return lzma.decompress(content)
+        case ".gz":
+            return gzip.decompress(content)
+        case ".zst":
+            return _unzstd(path)
+        case _:
+            return content
+
+
+def _unzstd(path: Path) -> bytes:
+    argv = ("zstd", "--decompress", "--stdout", str(path))
+    try:
+        return subprocess.run(argv, capture_output=True, check=True, timeout=60).stdout
+    except FileNotFoundError as error:
+        raise CommandFailed(argv, 127, "there is no zstd here; apt-get install zstd") from error
+    except subprocess.CalledProcessError as error:
+        raise CommandFailed(argv, error.returncode, error.stderr.decode(errors="replace")) from error
+
+
+def module_name(path: Path) -> str:
+    """`virtio_net` of `virtio_net.ko.xz`; the kernel takes `-` and `_` for the same."""
+    return path.name.partition(".ko")[0].replace("-", "_")
 
 
 class Description(Frozen):

@@ -1,24 +1,31 @@
-"""Applications as what runs inside of guests: rules of nftables, or programs that look at packets."""
+"""Applications of guests: rules of nftables, or programs that receive packets; their requirements and counters.
+
+A guest is asked over a virtio serial port: a request is one line, answered by lines and an end mark.
+"""
 
 import shlex
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
+from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_application.applications import (
     Application,
     application,
     needed,
 )
 from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
-from resources.libraries.python.drivers.functions.vm_application.guest_requests import Questions
 from resources.libraries.python.drivers.functions.vm_application.image import (
+    END,
     FILES,
     PORT,
     PROGRAM,
@@ -27,9 +34,12 @@ from resources.libraries.python.drivers.functions.vm_application.image import (
     UP,
     initramfs,
 )
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.installed import path_of
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
 
@@ -37,6 +47,73 @@ _FEW = 1000
 """Packets that may be the system's own, or on their way."""
 _SEEN = 0.9
 """Share of the packets received that the application must have been given."""
+
+
+_WITHIN_S = 20.0
+"""A guest in emulation may have to wait for its CPU."""
+_CHUNK = 1 << 16
+_MOST_BYTES = 1 << 20
+
+
+class Questions:
+    """A connection to one guest, made when it is first needed and again after a failure."""
+
+    def __init__(self, name: str, path: Path, within_s: float = _WITHIN_S) -> None:
+        """Prepare; nothing is connected yet.
+
+        Args:
+            name: Of the NF.
+            path: The host's end of the port.
+            within_s: Deadline for each answer, in seconds.
+        """
+        self._name = name
+        self._path = path
+        self._within_s = within_s
+        self._socket: socket.socket | None = None
+
+    def ask(self, question: str) -> str:
+        """Ask one of the questions that the guest's init knows; return its answer.
+
+        Raises:
+            CsitError: The guest has none, or is gone; the text has its words.
+            NotReady: It does not answer in time.
+        """
+        try:
+            if self._socket is None:
+                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+                self._socket.connect(str(self._path))
+            self._socket.sendall(question.encode() + b"\n")
+            lines = self._answer(self._socket, question)
+        except (CsitError, OSError) as error:
+            self.close()  # what comes late would be taken for the next answer
+            if isinstance(error, OSError):
+                raise CsitError(f"the guest of {self._name} cannot be asked: {error.strerror}") from error
+            raise
+        status = lines.pop().removeprefix(END).strip()
+        if status != "0":
+            raise CsitError(f"the guest of {self._name}: {' '.join(lines)[-400:] or f'status {status}'}")
+        return "\n".join(lines)
+
+    def _answer(self, connection: socket.socket, question: str) -> list[str]:
+        got = b""
+        end = time.monotonic() + self._within_s
+        while not (got.endswith(b"\n") and got.splitlines()[-1].startswith(END.encode())):
+            connection.settimeout(max(0.001, end - time.monotonic()))
+            try:
+                part = connection.recv(_CHUNK)
+            except TimeoutError as error:
+                what = f"answer of the guest of {self._name} to '{question}'"
+                raise NotReady(what, self._within_s, got[-80:].decode(errors="replace") or "nothing") from error
+            if not part or len(got) > _MOST_BYTES:
+                raise CsitError(f"the guest of {self._name} ended its answer to '{question}' early")
+            got += part
+        return got.decode(errors="replace").replace("\r", "").splitlines()
+
+    def close(self) -> None:
+        """Close the connection. Safe to call at any time."""
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            connection.close()
 
 
 class Applications(Router):
@@ -204,3 +281,33 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
         None if only_routers else Applications(row, context.plan, node, lambda name: context.fabric.counters([name]))
     )
     return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)
+
+
+def missing(node: DutNode, kind: NfKind) -> Iterator[Problem]:
+    """Yield programs that are missing, each with the kinds of virtual machines that need it.
+
+    Args:
+        node: Has the settings of applications.
+        kind: Of the virtual machines.
+    """
+    needed: dict[str, tuple[RequiredProgram, list[str]]] = {}
+    for each in driver_registry.functions().values():
+        application = each.in_guest.driver if each.in_guest is not None and each.host == kind else None
+        if application is not None and application.guest is not None:
+            for program in application.guest.programs:
+                if path_of(program.name) is None or _is_incomplete(application, application.guest, program, node):
+                    needed.setdefault(program.name, (program, []))[1].append(each.name)
+    for name, (program, kinds) in needed.items():
+        problem = f"{name} missing for virtual machines of kind {', '.join(kinds)}"
+        yield Problem(problem, f"install it: {program.remedy}")
+
+
+def _is_incomplete(application: FunctionDriver, guest: Guest, program: RequiredProgram, node: DutNode) -> bool:
+    own = program.name in {each.name for each in application.programs}
+    return own and guest.missing is not None and any(driver_registry.load(guest.missing)(node, application.kind))
+
+
+def missing_on(node: DutNode, kind: NfKind) -> Iterator[Problem]:
+    """Yield what this machine lacks for Linux guests of a node."""
+    yield from vm_missing()
+    yield from missing(node, kind)

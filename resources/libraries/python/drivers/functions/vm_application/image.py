@@ -8,10 +8,9 @@ from resources.libraries.python.drivers.functions.monitor.registration import OW
 from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
-from resources.libraries.python.drivers.functions.vm.extended_image import extended
+from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
-from resources.libraries.python.drivers.functions.vm.libraries import libraries
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE
 from resources.libraries.python.drivers.functions.vm_application.counters import CONTROL, DATAGRAMS, PACKETS
 from resources.libraries.python.rendering import render

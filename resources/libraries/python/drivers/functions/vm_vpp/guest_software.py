@@ -9,11 +9,10 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vm.archive import file
 from resources.libraries.python.drivers.functions.vm.arguments import pci_address
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
-from resources.libraries.python.drivers.functions.vm.extended_image import extended
+from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
-from resources.libraries.python.drivers.functions.vm.libraries import libraries
 from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.ditg import flows
-from resources.libraries.python.drivers.generators.ditg.programs import DitgPrograms
-from resources.libraries.python.drivers.generators.ditg.requirements import SENDER
+from resources.libraries.python.drivers.generators.ditg.programs import SENDER, DitgPrograms
 from resources.libraries.python.drivers.generators.ditg.results import trial_result
 from resources.libraries.python.drivers.generators.ditg.watch import Counters, PortReading, Watch, seconds_of_day
 from resources.libraries.python.drivers.host.links import routing

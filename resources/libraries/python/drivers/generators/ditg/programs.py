@@ -1,24 +1,71 @@
-"""D-ITG's programs in the generator's namespace: logger and receiver while a cell is deployed, the sender for a run."""
+"""D-ITG's programs in the generator's namespace, and sysstat's `sar`, which measures the sender's rate every second.
+
+Logger and receiver run while a cell is deployed, the sender for a run.
+"""
 
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.ditg import sar
 from resources.libraries.python.drivers.generators.ditg.flows import SIGNALLING, Script
 from resources.libraries.python.drivers.generators.ditg.logs import Packets, nothing, packets
-from resources.libraries.python.drivers.generators.ditg.requirements import DECODER, LOGGER, RECEIVER, SENDER
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import Problem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
+
+SENDER, RECEIVER, LOGGER, DECODER = "ITGSend", "ITGRecv", "ITGLog", "ITGDec"
+
+
+PROGRAM = "sar"
+ENVIRONMENT = {"LC_ALL": "C", "S_COLORS": "never", "S_TIME_FORMAT": "ISO"}
+
+
+def command(interfaces: Sequence[str], seconds: int) -> list[str]:
+    """Report these interfaces each second."""
+    return [PROGRAM, "-n", "DEV", f"--iface={','.join(interfaces)}", "1", str(seconds)]
+
+
+def sent_by_second(said: str, interfaces: Collection[str]) -> tuple[float, ...]:
+    """Packets per second that left these interfaces together, by second.
+
+    Args:
+        said: All that sar wrote.
+        interfaces: Whose packets.
+    """
+    totals: dict[str, float] = {}
+    column = None
+    for line in said.splitlines():
+        words = line.split()
+        if "txpck/s" in words:
+            column = words.index("txpck/s")
+        elif column is not None and len(words) > column and words[1] in interfaces and words[0] != "Average:":
+            totals[words[0]] = totals.get(words[0], 0.0) + float(words[column])
+    return tuple(totals.values())
+
+
+def missing() -> Iterator[Problem]:
+    """Programs that are not installed."""
+    programs = (SENDER, RECEIVER, LOGGER, DECODER, PROGRAM)
+    if lacking := [program for program in programs if shutil.which(program) is None]:
+        yield Problem(
+            f"{', '.join(lacking)} missing for the generator ditg", "install it: apt-get install d-itg sysstat"
+        )
+
+
+def missing_on(_: TgNode) -> Iterator[Problem]:
+    """What this machine lacks for the generator of a node."""
+    return missing()
+
 
 _PORTS = {LOGGER: 9001, RECEIVER: 9000}
 _READY_S = 10.0
@@ -102,9 +149,7 @@ class DitgPrograms:
         """
         within_s = seconds + _LONGER_S
         (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
-        reporter = Daemon(
-            sar.PROGRAM, sar.command(interfaces, round(within_s)), self.folder / "sar.said", sar.ENVIRONMENT
-        )
+        reporter = Daemon(PROGRAM, command(interfaces, round(within_s)), self.folder / "sar.said", ENVIRONMENT)
         server = [SIGNALLING, _TRANSPORT]
         argv = [SENDER, _SCRIPT, "-l", _SENT, "-L", *server, "-x", _ARRIVED, "-X", *server]
         sender = Daemon(SENDER, argv, self.folder / f"{SENDER}.said", folder=self.folder)
@@ -129,7 +174,7 @@ class DitgPrograms:
         return SenderRun(
             returned=self._decoded(_SENT),
             arrived=self._decoded(_ARRIVED),
-            sender_pps=sar.sent_by_second(reporter.said(), frozenset(interfaces)),
+            sender_pps=sent_by_second(reporter.said(), frozenset(interfaces)),
         )
 
     def problems(self) -> tuple[str, ...]:

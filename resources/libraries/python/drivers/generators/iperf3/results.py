@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from resources.libraries.python.drivers.generators.iperf3 import command, reports
-from resources.libraries.python.drivers.generators.iperf3.reports import DirectionReport, Second
-from resources.libraries.python.drivers.generators.iperf3.run import Reports
+from resources.libraries.python.drivers.generators.iperf3 import command, run
+from resources.libraries.python.drivers.generators.iperf3.run import DirectionReport, Reports, Second
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import (
@@ -50,7 +49,7 @@ def trial_result(
     by_udp = command.protocol(trial) is Protocol.UDP
     of = {each.flow.instance: _ways(each, by_udp=by_udp) for each in found}
     counts = tuple(_count(flow, of[flow.instance].get(flow.direction), before, after) for flow in flows)
-    sent_s = max(reports.sent_for_s(each.client) for each in found)
+    sent_s = max(run.sent_for_s(each.client) for each in found)
     offered_pps = sum(count.sent for count in counts if count.direction in _data_ways(trial)) / sent_s
     short = by_udp and bool(trial.load_pps) and offered_pps < trial.load_pps * (1 - _SHORT)
     return TrialResult(
@@ -84,8 +83,8 @@ def _data_ways(trial: Trial) -> tuple[Direction, ...]:
 def _ways(each: Reports, *, by_udp: bool) -> dict[Direction, DirectionReport]:
     """Directions in which data went."""
     if not by_udp:
-        return {Direction.FORWARD: reports.tcp(each.client)}
-    forward, reverse = reports.udp(each.client, each.server)
+        return {Direction.FORWARD: run.tcp(each.client)}
+    forward, reverse = run.udp(each.client, each.server)
     return {Direction.FORWARD: forward, Direction.REVERSE: reverse}
 
 
@@ -100,7 +99,7 @@ def _count(flow: Flow, way: DirectionReport | None, before: Counters, after: Cou
 
 def _intervals(trial: Trial, found: Sequence[Reports], *, by_udp: bool) -> Iterator[Interval]:
     """All instances together; TCP's bytes as the packets of the trial's size that they fill."""
-    rows = zip(*(reports.by_second(each.client, each.server, by_udp=by_udp) for each in found), strict=False)
+    rows = zip(*(run.by_second(each.client, each.server, by_udp=by_udp) for each in found), strict=False)
     each_bytes = 1 if by_udp else command.payload_bytes(trial)
     for row in rows:
         yield Interval(

@@ -1,16 +1,169 @@
-"""Sending out of TX rings."""
+"""Sending from TX rings: paced by a schedule, or as fast as the core can."""
 
+import math
+import time
 from collections.abc import Sequence
 from functools import partial
 
-from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
+from resources.libraries.python.drivers.generators.builtin.abort import EVERY_S, LossWatch
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
-from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
+from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
 from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.ring.probe import ProbeSender
-from resources.libraries.python.drivers.generators.ring.send_loops import send_paced, send_unpaced
 from resources.libraries.python.drivers.generators.ring.tx_ring import TxRing
+
+_BURST = 127
+"""Frames of one flow per system call at most: half a veth queue. On time it is what became due since the last round.
+Each call may have to wake up the receiver, which takes as long as 30 frames: small bursts are dear."""
+_NEVER_S = float("inf")
+_SPIN_S = 120e-6
+"""A sleep ends this much before the next packet is due: waking up takes up to that long."""
+
+
+_CATCH_UP = 1.1
+_CATCH_UP_LIMIT = 2.0
+
+
+class Pacer:
+    """Says how many packets may be out by now.
+
+    On time that is what the schedule says. After a stall longer than a queue could hide, the missing packets are not
+    thrown at the system under test in one burst, which it would have to drop: the sender goes on at 1.1 to 2 times the
+    rate, as needed to be on time at the end, until it meets the schedule again.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._slack = schedule.slack
+        self._speed_pps = 0.0
+        self._anchor_s = 0.0
+        self._anchor = 0
+        self.worst_lag_s = 0.0
+        """The longest that the sender was behind."""
+
+    def allowed(self, elapsed_s: float, sent: int) -> int:
+        """Packets that may have been sent by now.
+
+        Args:
+            elapsed_s: time since the start of the schedule.
+            sent: packets sent so far.
+        """
+        due = self._schedule.due(elapsed_s)
+        if sent < due:
+            self.worst_lag_s = max(self.worst_lag_s, elapsed_s - self._schedule.time_of(sent))
+        if due - sent <= self._slack and not self._speed_pps:
+            return due
+        if self._speed_pps:
+            caught = self._anchor + int((elapsed_s - self._anchor_s) * self._speed_pps)
+            if caught >= due and due - sent <= self._slack:
+                self._speed_pps = 0.0
+                return due
+            if caught - sent <= self._slack:
+                return min(caught, due)
+        return self._fall_behind(elapsed_s, sent, due)
+
+    def _fall_behind(self, elapsed_s: float, sent: int, due: int) -> int:
+        schedule = self._schedule
+        left_s = schedule.length_s - elapsed_s
+        needed_pps = (schedule.total - sent) / left_s if left_s > 0 else math.inf
+        slowest, fastest = _CATCH_UP * schedule.rate_pps, _CATCH_UP_LIMIT * schedule.rate_pps
+        self._speed_pps = min(max(slowest, needed_pps), fastest)
+        self._anchor_s, self._anchor = elapsed_s, sent + self._slack
+        return min(self._anchor, due)
+
+
+def send_paced(
+    rings: Sequence[TxRing],
+    schedule: Schedule,
+    probes: Sequence[ProbeSender],
+    probe_schedule: Schedule,
+    watch: LossWatch,
+) -> SentTraffic:
+    """Send load and probes when they are due.
+
+    Args:
+        rings: one per flow.
+        schedule: of the load.
+        probes: one per flow, or none.
+        probe_schedule: of the probes.
+        watch: says when to end early.
+
+    Raises:
+        CsitError: an interface does not send.
+    """
+    clock = time.monotonic
+    flows = len(rings)
+    counts = [0] * flows
+    sent = probes_sent = current = 0
+    total, probe_total = schedule.total, probe_schedule.total
+    # half a slot aside, so that a probe does not always queue behind a load frame sent at the same moment
+    probe_offset = 0.5 * schedule.time_of(1) if total else 0.0
+    probe_due_s = probe_offset if probe_total else _NEVER_S
+    pacer = Pacer(schedule)
+    first_s = last_s = 0.0
+    end_s = max(schedule.length_s, probe_schedule.length_s + probe_offset) + GRACE_S
+    look_s = EVERY_S if watch.needed else _NEVER_S
+    aborted = False
+    start = clock()
+    while sent < total or probes_sent < probe_total:
+        elapsed = clock() - start
+        if elapsed > end_s:
+            break
+        if elapsed >= probe_due_s:
+            probes[probes_sent % flows].send()
+            probes_sent += 1
+            probe_due_s = probe_schedule.time_of(probes_sent) + probe_offset if probes_sent < probe_total else _NEVER_S
+            continue
+        if elapsed >= look_s:
+            aborted = watch.ends_it(
+                [count + sender.sent for count, sender in zip(counts, probes, strict=True)] if probes else counts
+            )
+            if aborted:
+                break
+            look_s = elapsed + EVERY_S
+            continue
+        allowed = pacer.allowed(elapsed, sent)
+        if allowed <= sent:
+            idle_s = min(schedule.time_of(sent) if sent < total else end_s, probe_due_s, look_s) - elapsed - _SPIN_S
+            if idle_s > 0:
+                time.sleep(idle_s)
+            continue
+        burst = schedule.share(current, allowed) - counts[current]
+        if burst > 0:
+            handed = rings[current].send(min(burst, _BURST))
+            if handed:
+                first_s = first_s if sent else elapsed
+                counts[current] += handed
+                sent += handed
+                last_s = elapsed
+        current = current + 1 if current + 1 < flows else 0
+    offered_s = last_s - first_s + schedule.time_of(1) if sent else 0.0
+    if not total:  # probes only
+        offered_s = clock() - start
+    probed = tuple(sender.sent for sender in probes) or (0,) * flows
+    stamps_ns = [sender.stamps_ns() for sender in probes]
+    return SentTraffic(tuple(counts), probed, offered_s, pacer.worst_lag_s if total else 0.0, aborted, stamps_ns)
+
+
+def send_unpaced(rings: Sequence[TxRing], duration_s: float) -> SentTraffic:
+    """Send load frames as fast as possible.
+
+    Args:
+        rings: one per flow; they take turns.
+        duration_s: how long.
+
+    Raises:
+        CsitError: an interface does not send.
+    """
+    clock = time.monotonic
+    counts = [0] * len(rings)
+    start = clock()
+    end = start + duration_s
+    while clock() < end:
+        for flow, ring in enumerate(rings):
+            counts[flow] += ring.send(_BURST)
+    return SentTraffic(tuple(counts), (0,) * len(rings), clock() - start, 0.0)
 
 
 class RingSender:

@@ -1,11 +1,18 @@
-"""The server's configuration file and its arguments. Pure."""
+"""Configuration file and arguments of TRex's server, with its ports and the CPUs of its threads. Pure.
+
+Each thread has a CPU of its own where there are enough; otherwise all share one.
+"""
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.drivers.generators.trex.cores import CoreAssignment
-from resources.libraries.python.drivers.generators.trex.ports import TrexPort, TrexPorts
+from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.sender_threads import OTHER_THREADS, generator_cpus, senders_per_pair
 
 PROGRAM = "_t-rex-64"
 """What the installed script starts in the end. The script would look after drivers and kill routing daemons of other
@@ -21,6 +28,124 @@ ring has 34 or 38 MB, and a port has two."""
 _MANY_PORTS = 8
 _FEWER = 4
 """Where there are more ports than that, rings have a fourth of the slots."""
+
+
+MOST_PORTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TrexPort:
+    """One port."""
+
+    device: str
+    """The kernel's name of it, in the generator's namespace."""
+    pci_address: str | None
+    source_mac: str
+    destination_mac: str
+    """Of the first flow that leaves here. Packets carry their own; with this one the server sends no ARP request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrexPorts:
+    """All ports of the generator."""
+
+    ports: tuple[TrexPort, ...]
+    number: dict[str, int]
+    """By the plan's name of an interface; several have the same where VLANs share a cable."""
+    dpdk: bool
+    """Whether they are taken by DPDK drivers; else by AF_PACKET sockets."""
+    queues: int = 1
+    """That each of them can have, to send and to receive."""
+
+
+def table_of(plan: Plan, settings: Trex) -> TrexPorts:
+    """The ports of a plan.
+
+    Raises:
+        Unsupported: An odd number of ports, more than TRex has, or DPDK for ports without a PCI address.
+    """
+    rows: dict[str, Port] = {}
+    number: dict[str, int] = {}
+    for port in plan.ports(GENERATOR):
+        key = port.interface if port.nic is None else port.nic.pci_address or port.nic.port
+        rows.setdefault(key, port)
+        number[port.interface] = list(rows).index(key)
+    if len(rows) % 2 or not rows:
+        raise Unsupported(f"TRex takes its ports in pairs, the plan has {len(rows)} for the generator")
+    if len(rows) > MOST_PORTS:
+        raise Unsupported(f"the plan has {len(rows)} ports for the generator, TRex takes {MOST_PORTS}")
+    by_dpdk = [port for port in rows.values() if port.nic is not None and port.nic.attachment.is_dpdk]
+    others = [port.interface for port in rows.values() if port not in by_dpdk]
+    if others and (by_dpdk or settings.ports == "dpdk"):
+        raise Unsupported(
+            f"TRex drives all of its ports by DPDK or none, and {others[0]} is a port of the kernel; "
+            "set trex: {ports: af_packet}"
+        )
+    ports = tuple(_port(plan, port, number) for port in rows.values())
+    queues = min((port.nic.rx_queues if port.nic else None) or 1 for port in rows.values())
+    return TrexPorts(ports, number, dpdk=bool(by_dpdk), queues=queues)
+
+
+def _port(plan: Plan, port: Port, number: dict[str, int]) -> TrexPort:
+    mine = number[port.interface]
+    leaving = [flow for flow in plan.flows if number[flow.tx_interface] == mine]
+    if not leaving:
+        raise Unsupported(f"no flow leaves from the generator's port {port.interface}")
+    return TrexPort(
+        device=port.interface,
+        pci_address=port.nic.pci_address if port.nic else None,
+        source_mac=leaving[0].source_mac,
+        destination_mac=leaving[0].destination_mac,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CoreAssignment:
+    """CPUs of the threads."""
+
+    control: int
+    """CPU of the thread that answers requests."""
+    receiving: int
+    sending: tuple[tuple[int, ...], ...]
+    """Of each pair of ports; all have the same number."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all threads take turns on one CPU (TRex's `low_end`)."""
+        senders = [cpu for row in self.sending for cpu in row]
+        return len({self.control, self.receiving, *senders}) < OTHER_THREADS + len(senders)
+
+    def __str__(self) -> str:
+        if self.shared:
+            return f"all threads in turns on CPU {self.control} (low_end)"
+        sending = ", ".join(" and ".join(map(str, row)) for row in self.sending)
+        return f"sending on CPUs {sending}, receiving on {self.receiving}, control on {self.control}"
+
+
+def place(plan: Plan, pairs: int, *, dpdk: bool, queues: int = 1) -> CoreAssignment:
+    """Place the threads on the generator's planned CPUs: as many for each pair of ports as CPUs and queues allow.
+
+    Args:
+        plan: Has them; its main thread's CPU is for control, and that of a second one for receiving.
+        pairs: Pairs of ports.
+        dpdk: Whether ports are polled: then threads cannot take turns.
+        queues: That each port can have.
+
+    Raises:
+        Unsupported: Too few for polled ports, or none at all.
+    """
+    cpus, needed = generator_cpus(plan), OTHER_THREADS + pairs
+    if len(cpus) >= needed:
+        count = senders_per_pair(len(cpus), pairs, queues)
+        firsts = range(OTHER_THREADS, OTHER_THREADS + count * pairs, count)
+        return CoreAssignment(cpus[0], cpus[1], tuple(cpus[first : first + count] for first in firsts))
+    if dpdk or not cpus:
+        raise Unsupported(
+            f"TRex needs {needed} CPUs for {pairs} pair{'s'[pairs == 1 :]} of ports (control, receiving, one for each "
+            f"pair), the plan has {len(cpus)} for the generator; raise nodes.TG.generator.cores"
+        )
+    cpu = plan.cores.cpus(GENERATOR)[0] if plan.cores.cpus(GENERATOR) else cpus[0]
+    return CoreAssignment(cpu, cpu, ((cpu,),) * pairs)
 
 
 def yaml_of(
