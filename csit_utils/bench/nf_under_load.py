@@ -28,7 +28,7 @@ from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.observer_cpus import cpu_without_data
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.testbed.roles.generator import TrafficGenerator
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 from resources.libraries.python.testbed.worlds import makers
 
 _FRAME = frame("64B")

@@ -18,8 +18,8 @@ from resources.libraries.python.errors import CommandFailed, ConfigError, Connec
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.testbed.connection import command as words
 from resources.libraries.python.testbed.connection import ssh, transport
-from resources.libraries.python.testbed.connection.pool import Connections
 from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.maintenance.machines import Connections
 from tests.integration.lab import Lab, missing
 from tests.integration.lab_machine import make_key
 from tests.integration.machine_watch import running, wait_for, wait_for_end

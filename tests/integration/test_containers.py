@@ -31,7 +31,7 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.function import Processing
+from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.robot_runs import (
     PROJECT,
     csit,

@@ -12,9 +12,9 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.testbed.connection.pool import Connections
 from resources.libraries.python.testbed.connection.runtime import FOLDER
 from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.maintenance.machines import Connections
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab

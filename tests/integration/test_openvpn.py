@@ -28,7 +28,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.function import Confined, Processing
+from resources.libraries.python.testbed.roles.part import Confined, Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import (
     deployed,

@@ -18,8 +18,8 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.studies.chains.model.record import VSWITCH
+from resources.libraries.python.testbed.deployment.cell import Clearing
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.deployment.vswitch_flush import Clearing
 from resources.libraries.python.testbed.roles.watching import FeatureSampler
 from tests.integration.local_fabric import send
 from tests.integration.user_space import (

@@ -18,7 +18,7 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.testbed.roles.vswitch import VSwitch
+from resources.libraries.python.testbed.roles.part import VSwitch
 from tests.builders import plan_of
 from tests.integration.local_fabric import send
 from tests.integration.robot_runs import network_state, wait_for_network_state

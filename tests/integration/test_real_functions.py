@@ -18,7 +18,7 @@ from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Protocol
-from resources.libraries.python.testbed.roles.function import Confined
+from resources.libraries.python.testbed.roles.part import Confined
 from resources.libraries.python.testbed.worlds import makers
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count

@@ -23,7 +23,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.function import Confined
+from resources.libraries.python.testbed.roles.part import Confined
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes

@@ -37,7 +37,7 @@ from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
-from resources.libraries.python.testbed.roles.function import Processing
+from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.local_fabric import FRAMES, difference, frame, send
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import deployed as running_on

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.role_calls import FUNCTIONS, GENERATOR, ROLE_CALLS, SWITCH, RemoteRole
-from resources.libraries.python.testbed.deployment.watchdog import within
+from resources.libraries.python.testbed.deployment.health import within
 from tests.unit.testbed.agent_runs import linked, running
 
 START = b'{"id": 1, "call": "switch.start", "value": []}\n'

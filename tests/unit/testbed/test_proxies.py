@@ -19,9 +19,9 @@ from resources.libraries.python.testbed.agent.role_calls import (
     ROLE_CALLS,
     SWITCH,
 )  # fmt: skip
-from resources.libraries.python.testbed.remote.parts_on_nodes import parts_on_nodes
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.roles.function import Confined, Processing
+from resources.libraries.python.testbed.roles.part import Confined, Processing
+from resources.libraries.python.testbed.worlds.nodes import parts_on_nodes
 from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY
 
 ONE = InterfaceCounters(1, 2, 3, 4)

@@ -8,7 +8,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.testbed.deployment.vswitch_flush import Clearing
+from resources.libraries.python.testbed.deployment.cell import Clearing
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"
 OVS = load_topology(TOPOLOGIES / "local-ovs.yaml")

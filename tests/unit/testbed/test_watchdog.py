@@ -7,7 +7,7 @@ import time
 import pytest
 
 from resources.libraries.python.errors import NotReady
-from resources.libraries.python.testbed.deployment.watchdog import within
+from resources.libraries.python.testbed.deployment.health import within
 
 
 def test_a_wait_that_does_not_return_is_interrupted() -> None:

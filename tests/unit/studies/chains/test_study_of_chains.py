@@ -26,7 +26,7 @@ from resources.libraries.python.studies.chains.model.spec import ChainStudySpec,
 from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.generator import TrafficGenerator
+from resources.libraries.python.testbed.roles.part import TrafficGenerator
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import SIM
 

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.testbed.connection.secret import resolve
+from resources.libraries.python.testbed.connection.authentication import resolve
 
 
 def test_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

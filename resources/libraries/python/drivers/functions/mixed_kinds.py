@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
-from resources.libraries.python.testbed.roles.function import NetworkFunctions, Processing
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, Processing
 
 
 @runtime_checkable

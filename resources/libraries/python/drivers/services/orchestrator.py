@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import Problem
-from resources.libraries.python.drivers.services import programs
+from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import Load
 from resources.libraries.python.drivers.services.scripts import environment
@@ -48,7 +48,7 @@ class LocalOrchestrator:
         self._machine = machine
         self._controllers = cgroups.discover()
         self._layout, self._memory_mb, self._oversubscribe = layout, memory_mb, oversubscribe
-        programs.check("the service", (*asked.deployment.needs, *needed(asked.deployment.options)))
+        scripts.check_programs("the service", (*asked.deployment.needs, *needed(asked.deployment.options)))
 
     def service(self, size: Size) -> "LocalService":
         """A service that is not yet started, loaded from this machine.
@@ -58,7 +58,7 @@ class LocalOrchestrator:
             Unsupported: It has not the programs of the generator script.
         """
         workload = self._asked.workload
-        programs.check("the workload", (*workload.needs, *needed(workload.options)))
+        scripts.check_programs("the workload", (*workload.needs, *needed(workload.options)))
         placement = self._place(size)
         # It keeps off CPUs that instances are pinned to.
         apart = placement.left if placement.cpus and placement.left else None

@@ -1,9 +1,10 @@
-"""User scripts: their environment, execution inside an instance, and output."""
+"""User scripts: the programs that they need, their environment, execution inside an instance, output."""
 
 import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.testbed.roles.service import LoadReport
 
 _TAIL_BYTES = 4000
@@ -205,3 +206,19 @@ def of_all(addresses: Mapping[str, str]) -> dict[str, str]:
     for name, address in addresses.items():
         rows.setdefault(name.rpartition("-")[0].upper().replace("-", "_"), []).append(address)
     return {f"CSIT_ADDRESSES_{component}": " ".join(row) for component, row in rows.items()}
+
+
+def check_programs(whose: str, needed: Sequence[str]) -> None:
+    """See whether they are installed, by the search path that scripts get.
+
+    Args:
+        whose: For a person: `the service`.
+        needed: Names or absolute paths of programs.
+
+    Raises:
+        Unsupported: Some are not there.
+    """
+    path = environment({})["PATH"]
+    absent = [name for name in needed if shutil.which(name, path=path) is None]
+    if absent:
+        raise Unsupported(f"{', '.join(absent)} missing, which the scripts of {whose} need; searched in {path}")

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.interference.planning.schedule import Tu
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.function import Processing
+from resources.libraries.python.testbed.roles.part import Processing
 from resources.libraries.python.testbed.roles.watching import CostMeter
 
 TARGET = 1

@@ -7,8 +7,7 @@ from statistics import fmean
 
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Trace, Use
-from resources.libraries.python.testbed.roles.clock import Passing
-from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, SizedService
+from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport, Passing, SizedService
 
 INTERVAL_S = 1.0
 _MB = 2**20

@@ -13,8 +13,7 @@ from resources.libraries.python.studies.sizing.model.workload import WorkloadSpe
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import Once
 from resources.libraries.python.studies.sizing.search.size_search import Reached, SizingSearch, Space
-from resources.libraries.python.testbed.roles.clock import Passing
-from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService
+from resources.libraries.python.testbed.roles.service import Orchestrator, Passing, SizedService
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 
 Trace = Callable[[str, str, Sequence[TraceRow]], None]

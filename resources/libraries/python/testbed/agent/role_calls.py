@@ -14,14 +14,10 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 from pydantic import TypeAdapter
 
 from resources.libraries.python.testbed.agent.calls import Call, Role
-from resources.libraries.python.testbed.roles.function import ProcessingFunctions
-from resources.libraries.python.testbed.roles.generator import MeteredGenerator
-from resources.libraries.python.testbed.roles.part import DeploymentPart
+from resources.libraries.python.testbed.roles.part import DeploymentPart, MeteredGenerator, ProcessingFunctions, VSwitch
 from resources.libraries.python.testbed.roles.patience import patience_of
-from resources.libraries.python.testbed.roles.sampler import Sampler
 from resources.libraries.python.testbed.roles.service import SizedService
-from resources.libraries.python.testbed.roles.vswitch import VSwitch
-from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Tracer
+from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
 
 P = TypeVar("P")
 

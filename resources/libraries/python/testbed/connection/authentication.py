@@ -1,6 +1,8 @@
-"""Who we are: keys of files and of the agent, and passwords by reference."""
+"""Authentication to a node: keys from files and from the SSH agent, and passwords by reference."""
 
+import importlib
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,8 +13,9 @@ import paramiko
 from pydantic import SecretStr
 
 from resources.libraries.python.errors import ConfigError, ConnectionFailed
+from resources.libraries.python.model.access import SecretReference
+from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
-from resources.libraries.python.testbed.connection.secret import resolve
 
 Transport = Any
 """`paramiko.Transport`, which has no types."""
@@ -130,3 +133,38 @@ def _words(error: BaseException) -> str:
 
 def _tried(tried: list[str]) -> str:
     return f"tried: {', '.join(tried)}" if tried else "there was nothing to try: no key file, no agent, no password"
+
+
+def resolve(reference: SecretReference, whose: str) -> SecretStr:
+    """Look a password up.
+
+    Args:
+        reference: `env:NAME` or `keyring:SERVICE/USER`.
+        whose: Where it is said, for a person.
+
+    Raises:
+        ConfigError: There is none; the text says how to put it there.
+    """
+    kind, _, name = reference.partition(":")
+    if kind == "env":
+        if not (found := os.environ.get(name)):
+            raise ConfigError(f"{whose}: password says {reference}, but the variable {name} is not set")
+        keep_secret(found)
+        return SecretStr(found)
+    service, _, user = name.partition("/")
+    try:
+        keyring = importlib.import_module("keyring")
+    except ImportError as error:
+        raise ConfigError(
+            f"{whose}: password says {reference}, but Python's keyring is not installed: pip install keyring"
+        ) from error
+    try:
+        kept = keyring.get_password(service, user)
+    except Exception as error:  # boundary to a program of the user's desktop, which raises what it likes
+        raise ConfigError(f"{whose}: the keyring does not tell {reference}: {error}") from error
+    if not kept:
+        raise ConfigError(
+            f"{whose}: password says {reference}, but the keyring has no such entry: keyring set {service} {user}"
+        )
+    keep_secret(kept)
+    return SecretStr(kept)

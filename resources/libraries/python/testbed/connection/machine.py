@@ -1,6 +1,11 @@
-"""What connections to this machine and to another have in common: all but how a program's streams are made."""
+"""Base of connections to this machine and to others: everything but how a program's streams are opened.
 
+Files are transferred through a program's standard input and output, which works as root and needs no second protocol.
+"""
+
+import os
 import secrets
+import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -10,7 +15,6 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.testbed.connection import transfer
 from resources.libraries.python.testbed.connection.command import killing, words
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
 from resources.libraries.python.testbed.connection.streams import Streams
@@ -20,6 +24,42 @@ Become = Literal["auto", "sudo", "no"]
 _START_S = 20.0
 """How long it may take until a program is known to run: a session, a login script, sudo."""
 _KILL_S = 5.0
+
+
+_SLOWEST_BYTES_PER_S = 1_000_000
+_RECEIVE = (
+    'umask 077; target=$1 mode=$2 size=$3; part=$(mktemp "$target.XXXXXX") || exit 1; '
+    "trap 'rm -f \"$part\"' EXIT; "
+    # What is cut off by the end of a connection looks like a whole file to `cat`.
+    'cat >"$part" && [ "$(wc -c <"$part")" -eq "$size" ] && chmod "$mode" "$part" && mv -fT "$part" "$target"'
+)
+
+
+def receiving(target: PurePosixPath, mode: int, size_bytes: int) -> list[str]:
+    """The program that makes a file of what it reads."""
+    return ["sh", "-c", _RECEIVE, "sh", str(target), f"{mode:o}", str(size_bytes)]
+
+
+def sending(source: PurePosixPath) -> list[str]:
+    """The program that writes a file out."""
+    return ["cat", "--", str(source)]
+
+
+def transfer_within_s(size_bytes: int) -> float:
+    """How long it may take, in seconds."""
+    return 60.0 + size_bytes / _SLOWEST_BYTES_PER_S
+
+
+def save(content: bytes, target: Path) -> None:
+    """Write a file here; it appears under its name only when it is whole."""
+    descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        Path(part).replace(target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
 
 
 class StreamConnection(ABC):
@@ -87,15 +127,15 @@ class StreamConnection(ABC):
     def put(self, source: Path, target: PurePosixPath, mode: int = 0o600, *, root: bool = False) -> None:
         """Copy a file there. It appears under its name only when it is whole."""
         content = source.read_bytes()
-        argv = transfer.receiving(target, mode, len(content))
+        argv = receiving(target, mode, len(content))
         self._transfer("put", target, argv, content, root)
 
     def get(self, source: PurePosixPath, target: Path, *, root: bool = False) -> None:
         """Copy a file from there."""
-        transfer.save(self._transfer("get", source, transfer.sending(source), b"", root), target)
+        save(self._transfer("get", source, sending(source), b"", root), target)
 
     def _transfer(self, verb: str, path: PurePosixPath, argv: Sequence[str], content: bytes, root: bool) -> bytes:
-        status, output, errors = self._run(argv, content, transfer.within_s(len(content)), root, None)
+        status, output, errors = self._run(argv, content, transfer_within_s(len(content)), root, None)
         if status:
             raise CommandFailed((verb, f"{self._name}:{path}"), status, errors)
         return output

@@ -1,20 +1,26 @@
-"""An SSH connection to a node, through the hosts on the way, with every host's key checked."""
+"""An SSH connection to a node, through jump hosts, with every host key checked.
+
+Paramiko answers the end of a session in a thread of its own. What another thread is about to send on that channel may
+then follow the answer, and OpenSSH closes the whole connection when it receives data on a channel that it has closed.
+So a thread that sends on a channel holds its `order`, and the answer waits for that.
+"""
 
 import logging
 import shlex
 import socket
+import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import paramiko
+from paramiko.common import MSG_CHANNEL_CLOSE
 
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.testbed.connection import known_hosts
 from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
 from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
-from resources.libraries.python.testbed.connection.ordered_transport import OrderedTransport
 from resources.libraries.python.testbed.connection.route import SshHop
 
 CONNECT_S = 10.0
@@ -24,6 +30,36 @@ _RSA = {"rsa-sha2-256": "ssh-rsa", "rsa-sha2-512": "ssh-rsa"}
 _LOG = f"{__name__}.paramiko"
 # What paramiko writes of failures comes with the stack of its thread, and each is an exception of ours as well.
 logging.getLogger(_LOG).setLevel(logging.CRITICAL)
+
+
+_PATIENCE_S = 1.0
+"""Nobody holds `order` for long: except while new session keys are made, for which this thread is needed."""
+
+
+def _close_in_order(channel: Any, message: Any) -> None:  # noqa: ANN401 (paramiko has no types)
+    order: threading.Lock | None = getattr(channel, "order", None)
+    held = order is not None and order.acquire(timeout=_PATIENCE_S)
+    try:
+        paramiko.Channel._handle_close(channel, message)
+    finally:
+        if order is not None and held:
+            order.release()
+
+
+class OrderedTransport(paramiko.Transport):  # type: ignore[misc]
+    """A transport for channels that several threads use."""
+
+    _channel_handler_table = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_CLOSE: _close_in_order}  # noqa: RUF012 (as there)
+
+    def open_ordered_session(self, timeout: float) -> Any:  # noqa: ANN401 (paramiko has no types)
+        """A session channel with an `order`, to be held while something is sent on it.
+
+        Args:
+            timeout: Seconds.
+        """
+        channel = self.open_session(timeout=timeout)
+        channel.order = threading.Lock()
+        return channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,7 @@ from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.function import NetworkFunctions
-from resources.libraries.python.testbed.roles.generator import TrafficGenerator
-from resources.libraries.python.testbed.roles.part import DeploymentPart
-from resources.libraries.python.testbed.roles.vswitch import VSwitch
+from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
 
 
 class Deployment:

@@ -10,14 +10,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.roles.clock import Passing
-from resources.libraries.python.testbed.roles.function import NetworkFunctions
-from resources.libraries.python.testbed.roles.generator import TrafficGenerator
-from resources.libraries.python.testbed.roles.part import DeploymentPart
-from resources.libraries.python.testbed.roles.sampler import Sampler
-from resources.libraries.python.testbed.roles.service import Orchestrator
-from resources.libraries.python.testbed.roles.vswitch import VSwitch
-from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Tracer
+from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
+from resources.libraries.python.testbed.roles.service import Orchestrator, Passing
+from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,17 @@
-"""Looks at all machines of a testbed at the same time, and says what is wrong and how to fix it."""
+"""The doctor: examines all machines of a testbed at the same time; reports what is wrong and how to fix it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import located
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks.all_checks import check_node, check_together
+from resources.libraries.python.testbed.node.checks import cables, drivers, memory, ports, processors, system
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.reservation import holder_of
@@ -156,3 +157,25 @@ def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFindi
         yield make(place, "drivers", what, fix)
     if not rows:
         yield ok(place, "drivers", "have all they need")
+
+
+_OF_A_LAB = (ports.check,)
+"""Checks of what only nodes of a lab have."""
+_OF_ANY = (system.check, processors.check, memory.check, drivers.check)
+
+
+def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding]:
+    """What the facts of one node mean for it.
+
+    Args:
+        topology: The testbed.
+        name: The node's; in the local world the DUT's, on whose machine everything is.
+        facts: Of that node.
+    """
+    checks = (*_OF_ANY, *(_OF_A_LAB if topology.world is World.LAB else ()))
+    return [finding for check in checks for finding in check(topology, name, facts)]
+
+
+def check_together(topology: Topology, facts: Mapping[str, Facts]) -> list[CheckFinding]:
+    """What the facts of several nodes mean together: clocks, both ends of cables."""
+    return [*system.check_clocks(facts), *cables.check(topology, facts)]

@@ -1,4 +1,4 @@
-"""Preparing the machines of a testbed for measuring: settings for repeatable figures, until it is released."""
+"""Preparation of the machines of a testbed: settings for repeatable figures, until the testbed is released."""
 
 import os
 from collections.abc import Callable, Collection
@@ -6,17 +6,43 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from resources.libraries.python.errors import InUse
+from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.maintenance.restore import restore
-from resources.libraries.python.testbed.node import reservation, tunables
+from resources.libraries.python.testbed.node import preparation, reservation
 from resources.libraries.python.testbed.node.fact_collection import gather
+from resources.libraries.python.testbed.node.facts import Leftovers
+from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.preparation import Preparation, SettingChange, changes, prepare
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim
+from resources.libraries.python.testbed.node.sent import leftovers
 
 Report = Callable[[str], None]
+
+
+def is_prepared(place: MaintainedMachine) -> bool:
+    """Whether a machine has settings to put back.
+
+    Raises:
+        InUse: It has, and a run is alive there that began with them.
+    """
+    left = Leftovers.model_validate(ask(place.connection, leftovers, {}, python=place.python, root=False))
+    if left.prepared and left.in_use:
+        raise InUse(f"{place.name}: a run is alive there; its settings can be put back after its end, or with --force")
+    return left.prepared is not None
+
+
+def restore(place: MaintainedMachine) -> tuple[str, ...]:
+    """Put the settings of a machine back; a sentence for each.
+
+    Raises:
+        CsitError: Some could not be put back; the text says which. They stay on record.
+    """
+    done = preparation.restore(place.connection, place.python)
+    if done.refused:
+        raise CsitError(f"{place.name}: {'; '.join(done.refused)}")
+    return (*(f"{place.name}: {each}" for each in done.done), *(f"{place.name}: {note}" for note in done.notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +86,7 @@ def propose(machines: Machines, cells: Collection[Cell] = ()) -> list[Proposal]:
 def _propose(topology: Topology, place: MaintainedMachine, cells: Collection[Cell]) -> Proposal:
     root = place.nodes[0].access is not None
     facts = gather(place.connection, place.nodes, place.python, root=root)
-    files = tunables.look(place.connection, place.python)
+    files = preparation.look(place.connection, place.python)
     wanted = prepare(topology, place.name, facts, files, cells)
     rows = [(setting.path, files[setting.path], setting.value) for setting in wanted.settings]
     left, busy = facts.leftovers, ""
@@ -110,7 +136,7 @@ def apply(
             place = machines.places[each.machine]
             if not each.prepared:
                 undo.callback(restore, place)
-            tuned = tunables.apply(place.connection, place.python, each.wanted, claim.owner)
+            tuned = preparation.apply(place.connection, place.python, each.wanted, claim.owner)
             lines = (*map(str, tuned.done), *tuned.notes, *tuned.refused)
             done.append(PreparationResult(each, lines, tuned.short))
         undo.pop_all()

@@ -1,9 +1,10 @@
-"""Parts of a deployment: what roles that are deployed have in common."""
+"""Roles of the deployed parts of a cell: vSwitch, network functions, traffic generator, and their common base."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.testbed.roles.patience import patience
 
 
@@ -40,3 +41,56 @@ class ForwardingPart(ObservablePart, Protocol):
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Return counters by interface name."""
+
+
+class VSwitch(ForwardingPart, Protocol):
+    """Joins the ports of a plan to L2 segments."""
+
+
+class NetworkFunctions(ForwardingPart, Protocol):
+    """All NFs of one kind in a plan. They start and stop together: one by one would cost minutes at 100 NFs."""
+
+
+@runtime_checkable
+class Processing(Protocol):
+    """Network functions that count packets themselves: those that a monitor inspects pass no interface."""
+
+    def processed(self) -> Mapping[str, Processed]:
+        """Return packets by name of the NF, since its start; without NFs that do not count.
+
+        Cheap: called around every trial.
+
+        Raises:
+            CsitError: An NF has exited, or its counters cannot be read.
+        """
+
+
+@runtime_checkable
+class Confined(Protocol):
+    """Network functions of which some have a limit of CPU time (`model.function.Limits`)."""
+
+    def throttling(self) -> Mapping[str, Throttling]:
+        """Return throttling by name of the NF, since its start; without NFs that have no such limit."""
+
+
+class ProcessingFunctions(NetworkFunctions, Processing, Protocol):
+    """Network functions of which some report what they have processed."""
+
+
+class TrafficGenerator(ObservablePart, Protocol):
+    """Offers load to every instance and direction of a plan and counts what comes back."""
+
+    @patience(120.0, lambda trial: trial.duration_s)
+    def run(self, trial: Trial) -> TrialResult:
+        """Send, stop, let packets settle, then read the counters."""
+
+    @patience(120.0, lambda trial: 10 * trial.duration_s)
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """Return the highest offered load, measured or known from the links, and a load to begin a search at."""
+
+
+class MeteredGenerator(TrafficGenerator, Protocol):
+    """A generator with counters of its own ports."""
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        """Return counters by interface name; empty where it has no interfaces."""

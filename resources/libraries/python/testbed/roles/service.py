@@ -1,6 +1,7 @@
-"""A service of several components, deployed in one size, and the workload that is offered to it."""
+"""Roles of a multi-component service in one size: the service, the load that is offered to it, and the clock."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -65,3 +66,16 @@ class Orchestrator(Protocol):
 
     def service(self, size: Size) -> SizedService:
         """A service that is not yet started."""
+
+
+class Passing(Protocol):
+    """A clock that also tells when a while has passed."""
+
+    def now(self) -> float:
+        """Seconds; only differences mean something."""
+
+    def every(self, seconds: float, tick: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `tick` again and again, each time after so many seconds, until the context ends.
+
+        It may be called in another thread, never after the context has ended. What it raises is raised at the end.
+        """

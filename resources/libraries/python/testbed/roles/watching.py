@@ -1,9 +1,9 @@
-"""Watching a deployed chain while traffic runs: features each second, events of the kernel."""
+"""Roles of probes while traffic runs: use of CPUs, features per second, events of the kernel, costs."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from resources.libraries.python.model.counters import Cost
+from resources.libraries.python.model.counters import Cost, Sample
 from resources.libraries.python.studies.chains.model.record import Series, StateGraph
 from resources.libraries.python.testbed.roles.patience import patience
 
@@ -56,3 +56,10 @@ class CostMeter(Protocol):
 
     def facts(self) -> Mapping[str, str]:
         """Which sources are missing on this machine. After `start`."""
+
+
+class Sampler(Protocol):
+    """Reads how CPUs and data threads spend their time."""
+
+    def read(self) -> Sample:
+        """Times since boot. What cannot be read is left out. Cheap: one read before and one after a trial."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.services import programs
+from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import CabledLoad, Load, LoadNetwork
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
@@ -121,6 +121,6 @@ def load_here(brought: ServiceBundle, size: Size, cable: Port, machine: MachineL
         Unsupported: Programs of the generator script are missing, or there are no control groups.
     """
     asked, controllers = specifications(brought), cgroups.discover()
-    programs.check("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
+    scripts.check_programs("the workload", (*asked.workload.needs, *needed(asked.workload.options)))
     load = Load(asked, size, machine, controllers)
     return NodeService(CabledLoad(load, LoadNetwork(cable, machine)), brought, machine)

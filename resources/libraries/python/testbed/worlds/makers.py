@@ -12,9 +12,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.testbed.roles.function import NetworkFunctions
-from resources.libraries.python.testbed.roles.generator import TrafficGenerator
-from resources.libraries.python.testbed.roles.vswitch import VSwitch
+from resources.libraries.python.testbed.roles.part import NetworkFunctions, TrafficGenerator, VSwitch
 
 
 def switch(node: DutNode, context: DriverContext) -> VSwitch:

@@ -11,7 +11,7 @@ from resources.libraries.python.model.plan import NfPlan
 
 
 class LinuxRouters:
-    """Fulfils `roles.function.NetworkFunctions`: NFs that route IPv4 in the kernel."""
+    """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric) -> None:
         """Prepare.

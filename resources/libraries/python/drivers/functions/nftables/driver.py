@@ -23,7 +23,7 @@ _MERGED = 64
 
 
 class NftablesRouters:
-    """Fulfils `roles.function.NetworkFunctions`: NFs that route IPv4 in the kernel by rules for what they forward."""
+    """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel by rules for what they forward."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, ruleset: Ruleset) -> None:
         """Prepare.

@@ -68,7 +68,7 @@ def version(said: str) -> str:
 
 
 class Testpmds:
-    """Fulfils `roles.function.NetworkFunctions`: NFs that forward between their two ports in user space."""
+    """Fulfils `roles.part.NetworkFunctions`: NFs that forward between their two ports in user space."""
 
     def __init__(
         self,

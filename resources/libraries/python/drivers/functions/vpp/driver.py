@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class VppRouters:
-    """Fulfils `roles.function.NetworkFunctions`."""
+    """Fulfils `roles.part.NetworkFunctions`."""
 
     def __init__(  # noqa: PLR0917 - what it stands on
         self,

@@ -133,7 +133,7 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
 
 
 class BuiltInGenerator:
-    """Sends and counts on the ports of a namespace. Fulfils `roles.generator.TrafficGenerator`.
+    """Sends and counts on the ports of a namespace. Fulfils `roles.part.TrafficGenerator`.
 
     With one planned CPU one worker process handles both directions, with two each direction has its own.
     """

@@ -33,7 +33,7 @@ _MOST_FLOWS = 64
 
 
 class DitgGenerator:
-    """Sends by D-ITG between sockets at both ends, and back. Fulfils `roles.generator.TrafficGenerator`.
+    """Sends by D-ITG between sockets at both ends, and back. Fulfils `roles.part.TrafficGenerator`.
 
     The receiver sends every packet back, so both directions carry the same; half of a round trip is one way. Counts are
     of the network interfaces; delays are of all packets in D-ITG's logs. A trial never stops early.

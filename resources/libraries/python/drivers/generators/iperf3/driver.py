@@ -29,7 +29,7 @@ _VERSION_S = 10.0
 
 
 class Iperf3Generator:
-    """Sends TCP or UDP between sockets behind TG port 1 and TG port 2. Fulfils `roles.generator.TrafficGenerator`.
+    """Sends TCP or UDP between sockets behind TG port 1 and TG port 2. Fulfils `roles.part.TrafficGenerator`.
 
     UDP goes both ways, with the load of a trial shared evenly; of TCP the load is that of the way forward, and the way
     back has the acknowledgements. Figures are those of the receivers. A trial never stops early, and lasts whole

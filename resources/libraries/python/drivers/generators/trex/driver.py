@@ -75,7 +75,7 @@ def highest_loads(run: Callable[[float, float], TrialResult], line_pps: float | 
 
 
 class TrexGenerator:
-    """Sends and counts by TRex. Fulfils `roles.generator.TrafficGenerator`."""
+    """Sends and counts by TRex. Fulfils `roles.part.TrafficGenerator`."""
 
     def __init__(
         self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Trex, *, largest_frame_bytes: int = 1518

@@ -18,7 +18,7 @@ _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
 
 class HostSampler:
-    """Fulfils `roles.sampler.Sampler` on this machine.
+    """Fulfils `roles.watching.Sampler` on this machine.
 
     Times of threads are exact to the nanosecond (schedstat), those of CPUs to a clock tick of 10 ms.
     """

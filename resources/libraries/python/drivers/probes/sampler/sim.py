@@ -12,7 +12,7 @@ from resources.libraries.python.studies.chains.model.record import HOST, Series
 
 
 class SimSampler:
-    """Fulfils `roles.sampler.Sampler` on a simulated system."""
+    """Fulfils `roles.watching.Sampler` on a simulated system."""
 
     def __init__(self, system: SimulatedSystem) -> None:
         self._system = system

@@ -86,7 +86,7 @@ def make_copies(change: Callable[[Sequence[Request]], None], requests: Sequence[
 
 
 class LinuxBridge:
-    """Fulfils `roles.vswitch.VSwitch`. Its data threads are those of its ports: a bridge forwards in its receiver."""
+    """Fulfils `roles.part.VSwitch`. Its data threads are those of its ports: a bridge forwards in its receiver."""
 
     def __init__(self, plan: Plan, fabric: Fabric, owner: str = VSWITCH) -> None:
         """Prepare.

@@ -127,7 +127,7 @@ def down(printed: str) -> tuple[str, ...]:
 
 
 class OpenVSwitch:
-    """Fulfils `roles.vswitch.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
+    """Fulfils `roles.part.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
 
     def __init__(
         self,

@@ -128,7 +128,7 @@ def kind_of(
 
 
 class VppSwitch:
-    """Fulfils `roles.vswitch.VSwitch`."""
+    """Fulfils `roles.part.VSwitch`."""
 
     def __init__(
         self,
