@@ -11,6 +11,7 @@ from csit_utils.analysis.grouping import Metric, Series, System, bounds, error_p
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.analysis.density import asks_for
+from resources.libraries.python.model.cell import Dimensions
 
 
 @dataclass(frozen=True, order=True)
@@ -18,8 +19,7 @@ class Cell:
     """A metric of a cell of a matrix, or a quantity of another study."""
 
     series: Series
-    nf_chains: int
-    nf_nodes: int
+    dimensions: Dimensions
     metric: Metric | Measure
 
     @property
@@ -27,18 +27,18 @@ class Cell:
         """Name for a line of text: `sim-a (simulated) CSC 2R1C NF-1c vSwitch-1c 64B NDR`."""
         series = self.series
         if isinstance(self.metric, Measure):
-            return f"{series.system.name} {place_text(series, self.nf_chains, self.nf_nodes)} {self.metric}"
+            return f"{series.system.name} {place_text(series, self.dimensions)} {self.metric}"
         return (
-            f"{series.system.name} {series.service_type} {self.nf_chains}R{self.nf_nodes}C {series.nf_name} "
+            f"{series.system.name} {series.service_type} {self.dimensions.locator} {series.nf_name} "
             f"{series.vswitch_name} {series.frame} {self.metric}"
         )
 
 
-def place_text(series: Series, nf_chains: int, nf_nodes: int) -> str:
+def place_text(series: Series, dimensions: Dimensions) -> str:
     """Return the name of a cell without its testbed: `CSC 2R1C NF-1c vSwitch-1c 64B`."""
     sizes = [f"NF-{series.nf_size}"] if series.nf_size else []
     switch = [f"vSwitch-{series.vs_dtc}c"] if series.vs_dtc else []
-    return " ".join([series.service_type, f"{nf_chains}R{nf_nodes}C", *sizes, *switch, series.frame])
+    return " ".join([series.service_type, dimensions.locator, *sizes, *switch, series.frame])
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,17 @@ def figures(rows: Iterable[TestRow]) -> dict[Cell, list[CellFigure]]:
     by_the_way: dict[Cell, list[CellFigure]] = defaultdict(list)
     for row in rows:
         series = series_of(row)
-        if series is None or row.nf_chains is None or row.nf_nodes is None:
+        if series is None or (dimensions := row.dimensions) is None:
             continue
         if isinstance(row, MeasuredRow):
             for each in row.measures:
-                cell = Cell(series, row.nf_chains, row.nf_nodes, each.measure)
+                cell = Cell(series, dimensions, each.measure)
                 asked[cell].append(CellFigure(row, each.value, each.highest, 0.0, each.lowest))
             continue
         for metric in Metric:
             if (found := figure(row, metric)) is not None:
                 group = asked if asks_for(row, metric) else by_the_way
-                group[Cell(series, row.nf_chains, row.nf_nodes, metric)].append(found)
+                group[Cell(series, dimensions, metric)].append(found)
     every = {**by_the_way, **asked}
     return {cell: sorted(every[cell], key=lambda each: each.at) for cell in sorted(every)}
 

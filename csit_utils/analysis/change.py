@@ -6,6 +6,7 @@ from enum import StrEnum
 from csit_utils.analysis.cells import Cell, CellFigure, place_text
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
+from resources.libraries.python.model.cell import Dimensions
 
 CONFIDENCE = 0.95
 """Confidence level of intervals."""
@@ -63,8 +64,7 @@ class Change:
     nf_size: str
     vs_dtc: int | None
     frame: str
-    nf_chains: int
-    nf_nodes: int
+    dimensions: Dimensions
     metric: Metric | Measure
     a: CellSide
     b: CellSide
@@ -85,7 +85,7 @@ class Change:
     @property
     def name(self) -> str:
         """Name for a line of text."""
-        return f"{place_text(self.a.series, self.nf_chains, self.nf_nodes)} {self.metric}"
+        return f"{place_text(self.a.series, self.dimensions)} {self.metric}"
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def _place(cell: Cell) -> tuple[object, ...]:
     """Identity of a cell across testbeds."""
     series = cell.series
     frame = series.frame.split(" ")[0].upper()
-    return (series.service_type, series.nf_size, series.vs_dtc, frame, cell.nf_chains, cell.nf_nodes, cell.metric)
+    return (series.service_type, series.nf_size, series.vs_dtc, frame, cell.dimensions, cell.metric)
 
 
 def _change(one: Cell, other: Cell, of_a: Sequence[CellFigure], of_b: Sequence[CellFigure], *, insist: bool) -> Change:
@@ -79,7 +79,7 @@ def _change(one: Cell, other: Cell, of_a: Sequence[CellFigure], of_b: Sequence[C
         if any(each.upper_pps is None for each in found)
     ]
     return Change(
-        one.series.service_type, one.series.nf_size, one.series.vs_dtc, one.series.frame, one.nf_chains, one.nf_nodes,
+        one.series.service_type, one.series.nf_size, one.series.vs_dtc, one.series.frame, one.dimensions,
         one.metric, a, b, change, low, high, method, probability, None, outcome,
         (*like.differences, *like.remarks, *bound),
     )  # fmt: skip

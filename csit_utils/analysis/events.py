@@ -67,9 +67,7 @@ class EventGroup:
     @property
     def cells(self) -> int:
         """Number of cells of the density matrix with a change of any metric."""
-        return len(
-            {(each.trend.cell.series, each.trend.cell.nf_chains, each.trend.cell.nf_nodes) for each in self.events}
-        )
+        return len({(each.trend.cell.series, each.trend.cell.dimensions) for each in self.events})
 
     @property
     def middle(self) -> float:

@@ -63,9 +63,7 @@ def _why(change: Change) -> str:
 def _missing(cell: Cell, candidate: Sequence[TestRow]) -> str:
     """Reason why the candidate has no figure for a cell."""
     for row in candidate:
-        here = (row.service_type, row.nf_chains, row.nf_nodes) == (
-            cell.series.service_type, cell.nf_chains, cell.nf_nodes,
-        )  # fmt: skip
+        here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)
         if here and row.status != "PASS" and asks_for(row, cell.metric) and series_of(row) in (None, cell.series):
             return f"the candidate's test ended with {row.status}: {row.message}"
     return "the candidate has no figure"

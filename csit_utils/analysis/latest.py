@@ -34,7 +34,7 @@ def _kind(row: TestRow) -> Hashable:
     """Identity of a test across runs, also without a record."""
     frame = (row.frame or "").split(" ", 1)[0].upper()
     sizes = (row.nf_size, row.vs_dtc) if row.recorded else row.test_id
-    return (row.test_type, row.service_type, row.nf_chains, row.nf_nodes, sizes, frame, row.profile, row.drivers)
+    return (row.test_type, row.service_type, row.dimensions, sizes, frame, row.profile, row.drivers)
 
 
 def rows_of(runs: Iterable[Run], history: History, rows: Sequence[TestRow]) -> Sequence[TestRow]:

@@ -28,7 +28,7 @@ from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.paths import PROJECT
@@ -183,7 +183,7 @@ def measure(rounds: int = _ROUNDS, side: int = 10) -> dict[str, Any]:
     problems = check()
     if problems or not shutil.which("ip"):
         raise Unsupported("; ".join(map(str, problems)) or "the command ip (iproute2) is not installed")
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=side, nf_nodes=side)
+    cell = Cell(service_type=ServiceType.CSC, **Dimensions(side, side).columns)
     plan = make_plan(load_topology(_TOPOLOGY), cell, discover())
     ours, peer = [], []
     with MachineLock() as machine:

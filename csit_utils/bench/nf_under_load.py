@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
@@ -68,7 +68,7 @@ def service() -> Iterator[ServiceUnderLoad]:
     topology = load_topology(LOCAL_TOPOLOGY)
     if problems := [*check(), *makers.missing(topology.tg)]:
         raise Unsupported("; ".join(map(str, problems)))
-    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), discover())
+    plan = make_plan(topology, Cell(service_type=ServiceType.CSC, **Dimensions(1, 1).columns), discover())
     with ExitStack() as held:
         lock = held.enter_context(MachineLock())
         lock.remove_leftovers()

@@ -87,8 +87,8 @@ class PlantedEvent:
             testbed == self.testbed
             and self.first <= night <= self.last
             and self.service_type in (None, cell.service_type)
-            and self.chains in (None, cell.nf_chains)
-            and self.nodes in (None, cell.nf_nodes)
+            and self.chains in (None, cell.dimensions.instances)
+            and self.nodes in (None, cell.dimensions.nfs)
         )
 
 

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
@@ -63,7 +63,7 @@ def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: 
     if problems := world.problems():
         world.close()
         raise Unsupported("; ".join(problems))
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    cell = Cell(service_type=ServiceType.CSC, **Dimensions(1, 1).columns)
     asked = Asked(
         test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(f"quick,sum=1,time={most_s:g}")
     )

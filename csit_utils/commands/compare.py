@@ -125,8 +125,7 @@ def as_object(change: "Change", called: str) -> Mapping[str, Any]:
     return {
         "b": called,
         "service_type": change.service_type,
-        "nf_chains": change.nf_chains,
-        "nf_nodes": change.nf_nodes,
+        **change.dimensions.columns,
         "nf_size": change.nf_size,
         "vs_dtc": change.vs_dtc,
         "frame": change.frame,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 
@@ -34,19 +34,18 @@ def place_of(tags: Sequence[str]) -> Place:
     vs_dtc = int(switch[1]) if switch else None
     if service is None or locator is None or not (int(locator[1]) and int(locator[2])):
         return Place({"vs_dtc": vs_dtc, "vswitch_data_cores": None if vs_dtc is None else float(vs_dtc)})
-    chains, nodes = int(locator[1]), int(locator[2])
+    dimensions = Dimensions(int(locator[1]), int(locator[2]))
     size = _nf_size(known)
     columns: dict[str, Any] = {
         "service_type": service.value,
-        "nf_chains": chains,
-        "nf_nodes": nodes,
+        **dimensions.columns,
         "nf_size": str(size) if size else None,
         "vs_dtc": vs_dtc,
     }
-    nf_cores = size.cores * chains * nodes if size else None
+    nf_cores = size.cores * dimensions.instances * dimensions.nfs if size else None
     total = vs_dtc + nf_cores if vs_dtc and nf_cores else None
     if size and vs_dtc and 1 <= vs_dtc <= 4:
-        cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
+        cell = Cell(service_type=service, **dimensions.columns, nf_sizes=(size,), vs_dtc=vs_dtc)
         columns["slide_cores"] = core_usage(cell)
     columns |= {"vswitch_data_cores": float(vs_dtc) if vs_dtc else None, "nf_data_cores": nf_cores, "data_cores": total}
     return Place(columns, service, total)

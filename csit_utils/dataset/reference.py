@@ -10,7 +10,7 @@ from csit_utils.dataset.goal_words import GoalWords
 from csit_utils.dataset.items import Dataset, Foreign, Status
 from csit_utils.dataset.rows import TestRow, frame_text
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.cell import Dimensions, ServiceType
 
 WORLD = "published"
 """World of published tests."""
@@ -74,21 +74,21 @@ def _fdio_2019() -> Iterator[Foreign]:
 
 def _fdio_cell(row: dict[str, str], cores_used: float) -> Foreign:
     service, size = ServiceType(row["topology"]), f"{float(row['nf_cores']):g}c"
-    chains, nodes = int(row["instances"]), int(row["nfs_per_instance"])
-    nf_cores = float(row["nf_cores"]) * chains * nodes
+    dimensions = Dimensions(int(row["instances"]), int(row["nfs_per_instance"]))
+    nf_cores = float(row["nf_cores"]) * dimensions.instances * dimensions.nfs
     frame = frame_of("64B", [(64, 1)])
-    name = f"64B-1c-{service.value}-{chains}R{nodes}C-NF-{size}"
+    name = f"64B-1c-{service.value}-{dimensions.locator}-NF-{size}"
     ndr = goal_columns("ndr", 0.0, round(float(row["ndr_mpps"]) * 10) * _STEP_PPS, None, None, frame, 1 + nf_cores)
     return Foreign(
         TestRow(
-            anchor=f"test-{FDIO_2019}-{service.value}-{chains}r{nodes}c-{size.replace('.', '')}".lower(),
+            anchor=f"test-{FDIO_2019}-{service.value}-{dimensions.locator}-{size.replace('.', '')}".lower(),
             test_id=f"{FDIO_2019}.{name}".lower(),
             test_name=name,
             source=_SLIDES,
             recorded=True,
             status=Status.PASS,
             message="",
-            tags=f"{service.value} {chains}R{nodes}C 64B 1C",
+            tags=f"{service.value} {dimensions.locator} 64B 1C",
             origin="fdio-csit 1904 (published)",
             run=FDIO_2019,
             label="CSIT-1904",
@@ -100,8 +100,7 @@ def _fdio_cell(row: dict[str, str], cores_used: float) -> Foreign:
             goals=GoalWords("NDR", 0.0, step_pps=_STEP_PPS).text,
             test_type="NDR",
             service_type=service.value,
-            nf_chains=chains,
-            nf_nodes=nodes,
+            **dimensions.columns,
             nf_size=size,
             vs_dtc=1,
             frame=frame_text(frame),

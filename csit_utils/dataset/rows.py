@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Annotated, Any, get_args, get_type_hints
 
 from csit_utils.dataset.goal_words import profile_text
-from resources.libraries.python.model.cell import Cell, Frame
+from resources.libraries.python.model.cell import Cell, Dimensions, Frame
 from resources.libraries.python.model.goal import Algorithm, SearchProfile
 from resources.libraries.python.search.profiles import current_name
 from resources.libraries.python.studies.density.planning.matrix import core_usage
@@ -189,6 +189,13 @@ class TestRow:
     trials_s: Annotated[float | None, At("counted.trials_s")] = None
     deploy_s: Annotated[float | None, At("deployment.deploy_s", label="Deployment")] = None
     remove_s: Annotated[float | None, At("deployment.remove_s", label="Removal")] = None
+
+    @property
+    def dimensions(self) -> Dimensions | None:
+        """Row and column in the density matrix; None if unknown."""
+        if self.nf_chains is None or self.nf_nodes is None:
+            return None
+        return Dimensions(self.nf_chains, self.nf_nodes)
 
 
 PLACES = {

@@ -46,7 +46,7 @@ def command(result: DensityRecord) -> list[str]:
     cell, rerun = result.cell, result.rerun
     variables = {
         "TOPOLOGY": rerun.topology if rerun else f"topologies/{result.testbed}.yaml",
-        "CELLS": f"{cell.nf_chains}x{cell.nf_nodes}",
+        "CELLS": str(cell.dimensions),
         "NF_SIZES": "+".join(cell.nf_sizes),
         "VSWITCH": str(cell.vs_dtc),
         "FRAMES": result.asked.frame.name,

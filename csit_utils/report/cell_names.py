@@ -29,7 +29,7 @@ class CellNames:
         """
         if isinstance(cell.metric, Measure):
             return " ".join(filter(None, [cell.series.service_type, cell.series.nf_size, cell.series.frame]))
-        words = [cell.series.service_type, f"{cell.nf_chains}x{cell.nf_nodes}"]
+        words = [cell.series.service_type, str(cell.dimensions)]
         return " ".join([*words, *(part(cell.series) for part in self._telling)])
 
     @property
@@ -43,7 +43,7 @@ class CellNames:
     @staticmethod
     def address(cell: Cell) -> str:
         """Return the anchor of a cell's trend, the same in every report of the series."""
-        return f"trend-{cell_anchor(cell.series, cell.metric, (cell.nf_chains, cell.nf_nodes))}"
+        return f"trend-{cell_anchor(cell.series, cell.metric, cell.dimensions)}"
 
     @cached_property
     def _telling(self) -> tuple[Callable[[Series], str], ...]:

@@ -142,8 +142,8 @@ def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[
     usual = [None if up is None else (up - one.value_pps) / 2 for one, up in zip(each, ups, strict=True)]
     made: Json = {
         "t": series.service_type,
-        "s": cell.nf_chains,
-        "n": cell.nf_nodes,
+        "s": cell.dimensions.instances,
+        "n": cell.dimensions.nfs,
         "c": names.short(cell),
         "l": names.address(cell),
         "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",

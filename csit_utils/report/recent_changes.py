@@ -95,6 +95,6 @@ def _line(run: Run, row: TestRow, text: str, *, better: bool) -> Changed:
 
 
 def _cell(row: TestRow) -> str:
-    if row.service_type is None or row.nf_chains is None:
+    if row.service_type is None or row.dimensions is None:
         return row.test_name
-    return f"{row.service_type} {row.nf_chains}x{row.nf_nodes} {row.test_type or ''}".strip()
+    return f"{row.service_type} {row.dimensions} {row.test_type or ''}".strip()

@@ -31,7 +31,7 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
         for metric in metrics:
             chosen = sorted(
                 (each for each in own if each.cell.metric is metric and each.box.median > 0),
-                key=lambda each: (each.cell.nf_chains, each.cell.nf_nodes, each.level),
+                key=lambda each: (each.cell.dimensions, each.level),
             )
             factor, unit = common_unit([figure.value_pps for each in chosen for figure in each.figures])
             for way in (AGAINST, RATES):
@@ -46,7 +46,7 @@ def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats
 
 def place(each: Repeats) -> str:
     """Return the name of a cell on the axis, with nights if it has several levels: `to 11-12`, `from 11-13`."""
-    cell = f"{each.cell.nf_chains}x{each.cell.nf_nodes}"
+    cell = str(each.cell.dimensions)
     if each.levels == 1:
         return cell
     text = level_text(each)

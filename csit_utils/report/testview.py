@@ -100,10 +100,10 @@ def view_of(
     """Return the values for the page of a test."""
     result = item.result
     cell = result.asked.cell
-    title = f"{cell.service_type} {cell.nf_chains}x{cell.nf_nodes} {frame_text(result.asked.frame)}: latency"
+    title = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: latency"
     return TestView(
         row=row,
-        cell=f"{cell.nf_chains}x{cell.nf_nodes}",
+        cell=str(cell.dimensions),
         frame=frame_text(result.asked.frame),
         goals=tuple(_goals(item, row)),
         kinds=tuple(result.verdict.kinds),

@@ -53,11 +53,11 @@ class Timeline:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
         self._numbers = {run.rows[0].run: number for number, run in enumerate(runs)}
-        self._bad: dict[tuple[str, object, object, object], list[TestRow]] = {}
+        self._bad: dict[tuple[str, object, object], list[TestRow]] = {}
         for run in runs:
             for row in run.rows:
                 if row.status != "PASS":
-                    self._bad.setdefault((row.run, row.service_type, row.nf_chains, row.nf_nodes), []).append(row)
+                    self._bad.setdefault((row.run, row.service_type, row.dimensions), []).append(row)
 
     def number(self, row: TestRow) -> int:
         """Return the number of the run of a test."""
@@ -77,7 +77,7 @@ class Timeline:
             number: row
             for number, run in enumerate(self.runs)
             for row in self._bad.get(
-                (run.rows[0].run, cell.series.service_type, cell.nf_chains, cell.nf_nodes), ()
+                (run.rows[0].run, cell.series.service_type, cell.dimensions), ()
             )
             if asks_for(row, cell.metric) and (row.nf_size, row.vs_dtc) in sizes
         }  # fmt: skip

@@ -16,6 +16,8 @@ LIBRARIES = "resources/libraries/python/"
 MOST_LINES = 600
 MOST_MODULES = 2
 """That define a class of the same name."""
+MOST_NAMING_CHAINS = 20
+"""Modules that mention `nf_chains`."""
 
 PURE = ("model", "planning", "search", "analysis", "registration")
 """Rooms of the libraries that need no machine. Folders of these names in a study's folder belong to the same rooms."""
@@ -333,6 +335,12 @@ def test_no_class_name_is_used_for_three_things() -> None:
     modules = [str(file.relative_to(ROOT)) for file in sources(".py")]
     trees = {path: tree_of(path) for path in modules if path.startswith(("resources/", "csit_utils/"))}
     assert not shared_class_names(trees)
+
+
+def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
+    """All others pass a `Cell` or its `Dimensions` on."""
+    paths = [file for file in sources(".py") if file.relative_to(ROOT).parts[0] in {"resources", "csit_utils"}]
+    assert len([file for file in paths if "nf_chains" in file.read_text(encoding="utf-8")]) <= MOST_NAMING_CHAINS
 
 
 @pytest.mark.parametrize(

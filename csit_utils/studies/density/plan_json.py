@@ -18,8 +18,7 @@ def cell_object(row: Candidate) -> dict[str, Any]:
     return {
         "object": "cell",
         "service_type": cell.service_type.value,
-        "nf_chains": cell.nf_chains,
-        "nf_nodes": cell.nf_nodes,
+        **cell.dimensions.columns,
         "nf_dtc": sizes[0] if len(sizes) == 1 else sizes,
         "nf_kinds": list(cell.nf_kinds),
         "vs_dtc": cell.vs_dtc,

@@ -22,6 +22,7 @@ from csit_utils.studies.density.plan_terminal import (
     unspread,
 )
 from csit_utils.studies.density.plan_time import Times
+from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
@@ -111,10 +112,10 @@ def _matrices(rows: Sequence[Candidate]) -> list[PlannedMatrix]:
 
     found = []
     for (kind, size, nf_kinds), group in groupby(rows, key=key):
-        places = {(row.cell.nf_chains, row.cell.nf_nodes): row for row in group}
+        places = {row.cell.dimensions: row for row in group}
         columns = tuple(sorted({nodes for _, nodes in places}))
         lines = tuple(
-            (chains, tuple(_square(places.get((chains, nodes))) for nodes in columns))
+            (chains, tuple(_square(places.get(Dimensions(chains, nodes))) for nodes in columns))
             for chains in sorted({chains for chains, _ in places})
         )
         found.append(PlannedMatrix(f"{kind} · NF-{size}{' · ' + nf_kinds if nf_kinds else ''}", columns, lines))
@@ -128,7 +129,7 @@ def _square(row: Candidate | None) -> PlanSquare | None:
     words = {"fits": "fits", "over": "oversubscribed", "none": "does not fit"}[state]
     cores = f", {row.cores.cores_needed} cores" if row.cores else ""
     balance = row.balance is not None and not row.balance.even
-    label = f"{row.cell.nf_chains}x{row.cell.nf_nodes} {words}{cores}"
+    label = f"{row.cell.dimensions} {words}{cores}"
     return PlanSquare(mark(row).rstrip("*"), state, balance, label, key_of(row))
 
 
@@ -136,7 +137,7 @@ def key_of(row: Candidate) -> str:
     """A cell's place in the data, and in the page's address."""
     cell = row.cell
     kinds = f"-{'+'.join(cell.nf_kinds)}" if cell.nf_kinds else ""
-    return f"{cell.service_type}-{cell.nf_chains}x{cell.nf_nodes}-{cell.size_name}-{cell.vs_dtc}c{kinds}"
+    return f"{cell.service_type}-{cell.dimensions}-{cell.size_name}-{cell.vs_dtc}c{kinds}"
 
 
 def page_data(rows: Sequence[Candidate]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from csit_utils.report.units import DASH, rate, seconds
 from csit_utils.studies.density.plan_time import Times
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.cell import Dimensions, Frame
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.linerate import max_rate
@@ -93,9 +93,9 @@ def _matrix(title: str, rows: Sequence[Candidate]) -> Table:
     table.add_column("services \\ NFs", justify="right")
     for column in columns:
         table.add_column(str(column), justify="right")
-    by_point = {(row.cell.nf_chains, row.cell.nf_nodes): row for row in rows}
-    for chains in sorted({row.cell.nf_chains for row in rows}):
-        table.add_row(str(chains), *(_mark(by_point.get((chains, column))) for column in columns))
+    by_point = {row.cell.dimensions: row for row in rows}
+    for chains in sorted({chains for chains, _ in by_point}):
+        table.add_row(str(chains), *(_mark(by_point.get(Dimensions(chains, column))) for column in columns))
     return table
 
 
@@ -115,7 +115,7 @@ def _mark(row: Candidate | None) -> str:
 def name_of(row: Candidate) -> str:
     """A cell in words."""
     cell = row.cell
-    return f"{cell.service_type} {cell.nf_chains}x{cell.nf_nodes} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
+    return f"{cell.service_type} {cell.dimensions} NF-{cell.size_name} vSwitch-{cell.vs_dtc}c"
 
 
 def examples(rows: Iterable[Candidate]) -> list[tuple[str, int]]:

@@ -67,7 +67,7 @@ def _metrics(rows: Sequence[TestRow]) -> list[Metric]:
 
 
 def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, types: bool) -> list[str]:
-    cell = f"{row.service_type} {row.nf_chains}x{row.nf_nodes}" if row.service_type and row.nf_chains else row.test_name
+    cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
     said = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
     if row.simulated:

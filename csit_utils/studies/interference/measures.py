@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from csit_utils.analysis.measures import Measure, Measured, MeasuredRow, measured_row
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import frame_text
+from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.interference.model.record import Interference
 
 NORMALIZED = Measure("normalized", "")
@@ -27,8 +28,7 @@ def _of_sets(item: Characterized, found: Interference, *, passed: bool) -> Itera
                 (Measured(NORMALIZED, row.mean, low, high),) if passed else (),
                 test_type=NORMALIZED.value,
                 service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
-                nf_chains=1 + len(row.against),
-                nf_nodes=1,
+                **Dimensions(1 + len(row.against), 1).columns,
                 nf_size=str(found.spec.size),
                 frame=frame_text(found.spec.frame),
                 goals="interference",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from csit_utils.analysis.measures import OF_WORKLOAD, Measure, Measured, MeasuredRow, measured_row
 from csit_utils.dataset.items import Characterized, Status
+from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.sizing.model.spec import Sizing
 
 CAPACITY = Measure("capacity", OF_WORKLOAD)
@@ -27,8 +28,7 @@ def _of_sizes(item: Characterized, sizing: Sizing, *, passed: bool) -> Iterator[
             measures,
             test_type=CAPACITY.value,
             service_type=sizing.deployment.vnf_name,
-            nf_chains=1,
-            nf_nodes=len(size.size.components),
+            **Dimensions(1, len(size.size.components)).columns,
             nf_size=size.name,
             frame=sizing.workload.unit,
             goals=sizing.workload.generator,

@@ -43,7 +43,7 @@ def comparisons(found: Sequence[View]) -> list[SweepComparison]:
         sweep = view.record.sweep
         if sweep is not None and sweep.points:
             cell = sweep.cell
-            key = (cell.service_type, cell.nf_chains, cell.nf_nodes, cell.nf_kinds, cell.shared_nodes, cell.vs_dtc)
+            key = (cell.service_type, cell.dimensions, cell.nf_kinds, cell.shared_nodes, cell.vs_dtc)
             groups.setdefault((view.record.testbed, view.record.simulated, *key), []).append((view, sweep))
     made = []
     for number, own in enumerate(groups.values(), 1):

@@ -83,7 +83,7 @@ def chain_words(cell: Cell) -> str:
     for node in range(1, cell.nf_nodes + 1):
         kind = cell.kind_of(node)
         name = kind.removeprefix("linux_").replace("_", " ") if kind else "NF"
-        nodes.append(" | ".join([name] * (1 if node in cell.shared_nodes else cell.nf_chains)))
+        nodes.append(" | ".join([name] * cell.count_of(node)))
     return " → ".join(nodes)
 
 

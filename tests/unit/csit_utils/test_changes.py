@@ -57,7 +57,7 @@ def plain(html: str) -> str:
 
 def place(each: TestRow) -> str:
     """`CSC 2x1`."""
-    return f"{each.service_type} {each.nf_chains}x{each.nf_nodes}"
+    return f"{each.service_type} {each.dimensions}"
 
 
 def test_the_events_are_those_that_were_planted_and_no_others(shown: ReportContents) -> None:

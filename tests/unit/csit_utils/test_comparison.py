@@ -93,7 +93,7 @@ def test_single_runs_of_many_cells_are_judged_by_how_differently_cells_changed()
     found = [each for each in compare(one_run(rng), one_run(rng, fallen)).changes if each.metric is Metric.PDR]
     assert {each.method for each in found} == {Method.SPREAD}
     assert [each.outcome is Outcome.REGRESSION for each in found] == [
-        (each.service_type, each.nf_chains, each.nf_nodes) == PLACES[3] for each in found
+        (each.service_type, *each.dimensions) == PLACES[3] for each in found
     ]
     everything = compare(one_run(rng), one_run(rng, dict.fromkeys(PLACES, 0.9)))
     assert {each.outcome for each in everything.changes} == {Outcome.REGRESSION}
@@ -142,7 +142,7 @@ def test_the_same_testbed_is_compared_with_itself_and_a_lone_one_with_the_other(
 
 def test_cells_of_one_side_are_told() -> None:
     found = compare([row(RATE), row(RATE, cell=("CSC", 2, 1))], [row(RATE), row(RATE, cell=("CSP", 1, 1))])
-    assert {cell.nf_chains for cell in found.only_a} == {2}
+    assert {cell.dimensions.instances for cell in found.only_a} == {2}
     assert {cell.series.service_type for cell in found.only_b} == {"CSP"}
 
 
@@ -173,7 +173,7 @@ def test_probabilities_are_adjusted_for_how_many_cells_there_are() -> None:
     expected = false_discovery_control([each.probability for each in changes])
     assert [each.adjusted for each in changes] == pytest.approx(list(expected))
     called = [each for each in changes if each.outcome is Outcome.REGRESSION]
-    assert {each.nf_chains for each in called} == {9}
+    assert {each.dimensions.instances for each in called} == {9}
 
 
 def test_bounds_that_lie_apart_upwards_are_a_progression() -> None:
@@ -193,8 +193,8 @@ def test_a_gate_counts_what_fell_what_kept_and_what_it_could_not_judge() -> None
         row(None, cell=("CSC", 4, 1)),
     ]
     found = decide(compare(baseline, candidate), candidate)
-    assert {each.nf_chains for each in found.fallen} == {1}
-    assert {each.nf_chains for each in found.kept} == {2}
+    assert {each.dimensions.instances for each in found.fallen} == {1}
+    assert {each.dimensions.instances for each in found.kept} == {2}
     assert found.judged == 4
     assert [each.reason for each in found.unjudged] == ["the candidate's test ended with FAIL: no traffic at hop 2"] * 2
     tolerant = decide(compare(baseline, candidate), candidate, tolerance=0.15)

@@ -32,7 +32,7 @@ def test_the_largest_fall_comes_first() -> None:
     changes = [each.change for each in gate(baseline, candidate).fallen]
     assert changes == sorted(changes)
     assert changes[0] == pytest.approx(-0.2, abs=0.02)
-    assert [each.nf_chains for each in gate(baseline, candidate, tolerance=0.1).fallen] == [2, 2]
+    assert [each.dimensions.instances for each in gate(baseline, candidate, tolerance=0.1).fallen] == [2, 2]
 
 
 def test_unlike_figures_are_not_judged_for_the_reason_that_makes_them_unlike() -> None:

@@ -14,6 +14,7 @@ from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.judging import judge_sides, side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.sizing.measures import CAPACITY
+from resources.libraries.python.model.cell import Dimensions
 from tests.unit.csit_utils.histories import row
 
 RATE = 5e6
@@ -77,7 +78,7 @@ def test_two_runs_lie_in_the_range_of_both() -> None:
 def test_a_number_of_a_characterization_lies_where_it_says(
     lowest: float | None, highest: float | None, range_pps: tuple[float, float]
 ) -> None:
-    cell = Cell(series(), 1, 1, CAPACITY)
+    cell = Cell(series(), Dimensions(1, 1), CAPACITY)
     found = side(cell, [CellFigure(row(RATE), 1e6, highest, 0.0, lowest)])
     assert (found.low_pps, found.high_pps) == range_pps
 

@@ -72,8 +72,7 @@ def _planted(history: Story, trend: Trend) -> Sequence[PlantedEvent]:
     series = trend.cell.series
     cell = Cell(
         service_type=ServiceType(series.service_type),
-        nf_chains=trend.cell.nf_chains,
-        nf_nodes=trend.cell.nf_nodes,
+        **trend.cell.dimensions.columns,
     )
     return [event for event in history.events if event.meets(series.system.testbed, event.first, cell)]
 

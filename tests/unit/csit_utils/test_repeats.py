@@ -27,7 +27,7 @@ def test_cells_that_vary_most_come_first_and_lone_runs_are_left_out() -> None:
     wild = nights(8, lambda _: 5e6, cell=("CSC", 2, 1), noise=0.05)
     once = nights(1, lambda _: 5e6, cell=("CSC", 4, 1))
     found = [each for each in repeats([*calm, *wild, *once]) if each.cell.metric is Metric.PDR]
-    assert [each.cell.nf_chains for each in found] == [2, 1]
+    assert [each.cell.dimensions.instances for each in found] == [2, 1]
     assert found[0].variation == pytest.approx(0.05, rel=0.5)
     assert found[1].variation == pytest.approx(0.001, rel=0.5)
 
@@ -37,14 +37,17 @@ def test_runs_before_and_after_a_step_are_told_apart() -> None:
     rows += nights(20, lambda _: 5e6, cell=("CSC", 2, 1))
     steps = {trend.cell: trend.steps for trend in trends(rows)}
     found = [each for each in repeats(rows, steps=steps) if each.cell.metric is Metric.PDR]
-    levels = sorted((each.cell.nf_chains, each.level, each.levels, each.box.count, each.nights) for each in found)
+    levels = sorted(
+        (each.cell.dimensions.instances, each.level, each.levels, each.box.count, each.nights) for each in found
+    )
     assert levels == [
         (1, 1, 2, 12, ("2026-11-01", "2026-11-12")),
         (1, 2, 2, 8, ("2026-11-13", "2026-11-20")),
         (2, 1, 1, 20, ("2026-11-01", "2026-11-20")),
     ]
     assert all(each.variation < 0.01 for each in found), "and none of them is as wide as the step"
-    (mixed,) = (each for each in repeats(rows) if each.cell.metric is Metric.PDR and each.cell.nf_chains == 1)
+    pdr = [each for each in repeats(rows) if each.cell.metric is Metric.PDR]
+    (mixed,) = (each for each in pdr if each.cell.dimensions.instances == 1)
     assert mixed.variation > 0.04
 
 

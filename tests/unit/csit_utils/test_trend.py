@@ -36,7 +36,7 @@ def test_the_last_step_gives_the_state() -> None:
 def test_failed_nights_are_gaps_and_no_zeros() -> None:
     others = nights(30, lambda _: RATE, cell=("CSC", 2, 1))
     found = trends([*nights(30, lambda night: None if 10 <= night < 14 else RATE), *others])
-    failed = next(each for each in found if each.cell.nf_chains == 1)
+    failed = next(each for each in found if each.cell.dimensions.instances == 1)
     assert failed.state is State.STEADY
     assert len(failed.figures) == 26
     assert len(failed.gaps) == 4
@@ -91,7 +91,7 @@ def test_many_cells_share_one_false_alarm_rate() -> None:
 
     alone = pdr(nights(30, fall), alpha=0.05)
     crowd = [each for chains in range(2, 102) for each in nights(30, lambda _: RATE, cell=("CSC", chains, 1))]
-    together = next(each for each in trends([*nights(30, fall), *crowd], 0.05) if each.cell.nf_chains == 1)
+    together = next(each for each in trends([*nights(30, fall), *crowd], 0.05) if each.cell.dimensions.instances == 1)
     assert alone.steps
     assert not together.steps
 
@@ -111,7 +111,7 @@ def test_what_is_only_known_to_be_below_a_load_is_no_figure() -> None:
 def test_gaps_lie_between_the_first_figure_and_the_last_run() -> None:
     others = nights(30, lambda _: RATE, cell=("CSC", 2, 1))
     found = trends([*nights(30, lambda night: RATE if night in range(5, 25) and night != 6 else None), *others])
-    gaps = next(each for each in found if each.cell.nf_chains == 1).gaps
+    gaps = next(each for each in found if each.cell.dimensions.instances == 1).gaps
     assert [(at.date() - FIRST.date()).days for at in gaps] == [6, 25, 26, 27, 28, 29]
 
 

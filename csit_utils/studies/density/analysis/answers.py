@@ -140,8 +140,9 @@ def answers(question: Question, seen: Evidence) -> list[Answer]:
     for series in all_series(seen.rows):
         cells: dict[tuple[int, int], list[TestRow]] = {}
         for row in seen.rows:
-            if row.nf_chains and row.nf_nodes and belongs(row, series, sources.get(row.source)):
-                cells.setdefault((row.nf_chains, row.nf_nodes), []).append(row)
+            at = row.dimensions
+            if at is not None and at.nfs and belongs(row, series, sources.get(row.source)):
+                cells.setdefault(at, []).append(row)
         refused = refusals(seen.rows, series, seen.refused)
         for nfs in sorted({nodes for _, nodes in cells}):
             looked = [_look(question, seen, place[0], tests) for place, tests in cells.items() if place[1] == nfs]
@@ -209,12 +210,12 @@ def _runs(tests: Sequence[TestRow], metric: Metric, seen: Evidence) -> list[Cell
 def _run(row: TestRow, metric: Metric, seen: Evidence) -> CellRun | None:
     """Rates and latency of a test; None without a reliable lower bound."""
     found = bounds(row, metric)
-    if found is None or found.lower is None or not row.nf_chains:
+    if found is None or found.lower is None or row.dimensions is None:
         return None
     points = tuple(latency_points(seen.latencies.get(row.anchor, ())))
     flows = [flow for flow in seen.instances.get(row.anchor, ()) if flow.number == metric.value]
     if not flows:
-        return CellRun(row, found.lower / row.nf_chains, "mean of all instances", found.lower, points)
+        return CellRun(row, found.lower / row.dimensions.instances, "mean of all instances", found.lower, points)
     worst = min(flows, key=lambda flow: flow.forwarded_pps)
     return CellRun(row, 2 * worst.forwarded_pps, f"instance {worst.instance} {worst.direction}", worst.load_pps, points)
 

@@ -82,7 +82,7 @@ def refusals(rows: Iterable[TestRow], series: Series, refused: Iterable[Refusal]
     sources = {row.source for row in rows if series_of(row) == series}
     mine = (series.service_type, series.nf_size, series.vs_dtc)
     return {
-        (cell.nf_chains, cell.nf_nodes): one.refused
+        cell.dimensions: one.refused
         for one in refused
         if one.source in sources
         and (cell := one.refused.cell)
@@ -102,8 +102,8 @@ def matrices(rows: Sequence[TestRow], series: Series, refused: Iterable[Refusal]
     mine = [row for row in rows if belongs(row, series, sources.get(row.source))]
     placed: dict[tuple[int, int], list[TestRow]] = {}
     for row in mine:
-        if row.nf_chains is not None and row.nf_nodes is not None:
-            placed.setdefault((row.nf_chains, row.nf_nodes), []).append(row)
+        if (at := row.dimensions) is not None:
+            placed.setdefault(at, []).append(row)
     left_out = refusals(mine, series, refused)
     chains = tuple(sorted({place[0] for place in (*placed, *left_out)}))
     nodes = tuple(sorted({place[1] for place in (*placed, *left_out)}))

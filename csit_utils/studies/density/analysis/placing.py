@@ -87,8 +87,8 @@ def _layout(  # noqa: PLR0917 - as `layouts`
 ) -> SeriesLayout:
     tests: dict[Place, list[TestRow]] = {}
     for row in rows:
-        if row.nf_chains is not None and row.nf_nodes is not None:
-            tests.setdefault((row.nf_chains, row.nf_nodes), []).append(row)
+        if (at := row.dimensions) is not None:
+            tests.setdefault(at, []).append(row)
     left_out = refusals(rows, series, refused)
     chains = tuple(sorted({place[0] for place in (*tests, *left_out)}))
     nodes = tuple(sorted({place[1] for place in (*tests, *left_out)}))

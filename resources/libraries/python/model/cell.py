@@ -1,8 +1,8 @@
 """What is asked of one test: a cell of the density matrix, a frame size."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self, TypedDict
 
 from pydantic import Field, model_validator
 
@@ -76,6 +76,36 @@ def misfit(kind: NfKind | None, program: UserProgram | None) -> str | None:
 def _is_empty(value: object) -> bool:
     """Left out of the JSON of cells that do not need the key, so that their digests stay what they were."""
     return not value
+
+
+class DimensionColumns(TypedDict):
+    """`Dimensions` as records and tables name them."""
+
+    nf_chains: int
+    nf_nodes: int
+
+
+class Dimensions(NamedTuple):
+    """Row and column of a cell in the density matrix."""
+
+    instances: int
+    """Service instances."""
+    nfs: int
+    """NFs of each."""
+
+    def __str__(self) -> str:
+        """`2x4`."""
+        return f"{self.instances}x{self.nfs}"
+
+    @property
+    def locator(self) -> str:
+        """Row and column as CSIT tags them: `2R4C`."""
+        return f"{self.instances}R{self.nfs}C"
+
+    @property
+    def columns(self) -> DimensionColumns:
+        """As records and tables name them."""
+        return {"nf_chains": self.instances, "nf_nodes": self.nfs}
 
 
 class Cell(Frozen):
@@ -244,9 +274,29 @@ class Cell(Frozen):
         return "+".join(self.nf_sizes)
 
     @property
+    def dimensions(self) -> Dimensions:
+        """Row and column in the density matrix."""
+        return Dimensions(self.nf_chains, self.nf_nodes)
+
+    @property
+    def instances(self) -> range:
+        """All service instances, counting from 1."""
+        return range(1, self.nf_chains + 1)
+
+    @property
+    def different_instances(self) -> Sequence[int]:
+        """One service instance of each kind: all where they have different NFs, the first otherwise."""
+        return self.instances if self.instance_kinds else [1]
+
+    @property
+    def inner_ports(self) -> int:
+        """Ports of the vSwitch towards NFs: two for each NF of a snake, or for the ends of each pipeline."""
+        return 2 * self.nf_chains * (1 if self.service_type.is_pipeline else self.nf_nodes)
+
+    @property
     def locator(self) -> str:
         """Row and column as CSIT tags them: `2R4C`."""
-        return f"{self.nf_chains}R{self.nf_nodes}C"
+        return self.dimensions.locator
 
 
 class FramePart(Frozen):

@@ -240,8 +240,7 @@ def sized_nfs(cell: Cell, dut: int) -> list[tuple[str, NfSize]]:
     """Names and sizes of all NFs of a DUT; passive ones last, so that the others stay where they are without them."""
     nodes, taps = (dut - 1) * cell.nf_nodes, (dut - 1) * len(cell.taps)
     inline = [(nf_name(holder, nodes + node), cell.size_of(node, holder)) for holder, node in cell.nfs()]
-    instances = range(1, cell.nf_chains + 1)
-    passive = [(tap_name(each, taps + k), tap.size) for each in instances for k, tap in enumerate(cell.taps, 1)]
+    passive = [(tap_name(each, taps + k), tap.size) for each in cell.instances for k, tap in enumerate(cell.taps, 1)]
     return inline + passive
 
 

@@ -126,13 +126,13 @@ def _nic(topology: Topology, socket: Socket) -> Nic:
     )
 
 
-def too_few_cables(topology: Topology, nf_chains: int) -> tuple[str, int] | None:
+def too_few_cables(topology: Topology, instances: int) -> tuple[str, int] | None:
     """Say that instances would have to share cables, and how many ways there are; None where there are enough."""
     there = len(topology.ways)
-    if topology.world is not World.LAB or topology.discriminator != "link" or nf_chains <= there:
+    if topology.world is not World.LAB or topology.discriminator != "link" or instances <= there:
         return None
     what = "cable pairs" if len(topology.duts) == 1 else "cables around"
-    return f"needs {nf_chains} {what}, one for each instance (discriminator: link), {there} there", there
+    return f"needs {instances} {what}, one for each instance (discriminator: link), {there} there", there
 
 
 def cannot_discriminate(topology: Topology) -> str | None:
@@ -161,13 +161,13 @@ def _no_vlans(topology: Topology) -> str | None:
     return None
 
 
-def check(topology: Topology, nf_chains: int) -> None:
+def check(topology: Topology, instances: int) -> None:
     """Refuse a cell that cables or drivers cannot keep apart.
 
     Raises:
         PlanError: With the numbers.
     """
-    lack = too_few_cables(topology, nf_chains)
+    lack = too_few_cables(topology, instances)
     reason = lack[0] if lack else cannot_discriminate(topology)
     if reason:
         raise PlanError(f"testbed {topology.metadata.name}: {reason}")

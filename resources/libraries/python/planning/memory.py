@@ -43,12 +43,12 @@ def need(topology: Topology, cell: Cell) -> Need:
     dut = topology.dut
     total = driver_registry.vswitches()[dut.vswitch].memory(dut)
     for tap in cell.taps:
-        total += _of_nf(topology, ServiceType.CSC, tap.kind, tap.limits).times(cell.nf_chains)
+        total += _of_nf(topology, ServiceType.CSC, tap.kind, tap.limits).times(len(cell.instances))
     if len(cell.nf_kinds) <= 1 and not cell.limits and not cell.instance_kinds:
         # One kind for all: as fast as planning a thousand cells has to be.
         kind = dut.kind_of(cell.service_type, cell.kind_of(1))
         return total + _of_nf(topology, cell.service_type, kind).times(cell.nf_count)
-    for instance in range(1, cell.nf_chains + 1) if cell.instance_kinds else [1]:
+    for instance in cell.different_instances:
         for node in range(1, cell.nf_nodes + 1):
             kind = dut.kind_of(cell.service_type, cell.kind_of(node, instance))
             times = 1 if cell.instance_kinds else cell.count_of(node)

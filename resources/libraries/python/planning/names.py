@@ -80,7 +80,6 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     do not count; `vm` is a virtual machine), and that NFs have limits of their own.
     """
     pipeline = cell.service_type.is_pipeline
-    interfaces = 2 * cell.nf_chains * (1 if pipeline else cell.nf_nodes)
     threads = f"{threads_per_nf}t" if len(set(cell.nf_sizes)) == 1 else cell.size_name
     kinds = known_kinds(topology, cell)
     applications = applications_of(kinds)
@@ -88,7 +87,7 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     application = applications[0] if len(set(applications)) == 1 else between.join(applications) or "path"
     encapsulation = "dot1q" if topology.discriminator == "vlan" else "eth"
     return (
-        f"{encapsulation}-l2bd-{cell.nf_chains}{'pl' if pipeline else 'ch'}-{interfaces}"
+        f"{encapsulation}-l2bd-{len(cell.instances)}{'pl' if pipeline else 'ch'}-{cell.inner_ports}"
         f"{_interfaces(vswitch_of(topology.dut), cell, kinds)}-"
         f"{_packages(cell, threads)}-{application}{_shared(cell)}{_taps(cell)}"
     )

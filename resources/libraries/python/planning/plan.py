@@ -96,8 +96,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
 
 def _too_small(topology: Topology, cell: Cell) -> str | None:
     """Say which NF's limits leave too little memory for what is in its virtual machine; None when none do."""
-    instances = range(1, cell.nf_chains + 1) if cell.instance_kinds else [1]
-    places = product(instances, range(1, cell.nf_nodes + 1)) if cell.limits else ()
+    places = product(cell.different_instances, range(1, cell.nf_nodes + 1)) if cell.limits else ()
     inline = ((cell.kind_of(node, row), cell.limits_of(node, row), f"node {node}") for row, node in places)
     passive = ((tap.kind, tap.limits, f"passive, at position {tap.position}") for tap in cell.taps)
     for kind, limits, where in (*inline, *passive):
@@ -125,9 +124,10 @@ def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
             has = tuple(kind for kind in has if kind.driver.passive)
             return f"testbed {name} has no passive NFs of kind {tap.kind}; it has {', '.join(has) or 'none'}"
         at_cable = tap.position in {1, cell.nf_nodes + 1}
-        if at_cable and cell.nf_chains > 1 and edges_of(topology).shared:
+        instances = len(cell.instances)
+        if at_cable and instances > 1 and edges_of(topology).shared:
             return (
-                f"a passive NF at position {tap.position} would get copies of all {cell.nf_chains} service instances, "
+                f"a passive NF at position {tap.position} would get copies of all {instances} service instances, "
                 "which share that cable (discriminator: mac)"
             )
     return None
@@ -148,7 +148,7 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
         PlanError: The cell cannot be planned on this testbed.
     """
     dut, layouts = topology.dut, layouts_of(topology, layout)
-    check(topology, cell.nf_chains)
+    check(topology, len(cell.instances))
     core_map = place(topology, cell, layouts)
     edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
     wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources)

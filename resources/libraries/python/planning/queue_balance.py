@@ -97,8 +97,7 @@ def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
     Two edges for each instance, or for all of them where they share a cable, and two for each NF of a snake or for the
     ends of each pipeline. Those towards passive NFs receive nothing.
     """
-    inner = 2 * cell.nf_chains * (1 if cell.service_type.is_pipeline else cell.nf_nodes)
-    return inner + 2 * (1 if one_cable else cell.nf_chains)
+    return cell.inner_ports + 2 * (1 if one_cable else len(cell.instances))
 
 
 def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQueues | None = None) -> Balance:
@@ -160,7 +159,7 @@ def unequal(cell: Cell, cores: CoreMap) -> tuple[str, ...]:
 
 def _queues_of_nf(cell: Cell, instance: int, node: int, queues: RxQueues | None) -> int:
     each = sum(queues.nf_counts(instance, node)) if queues else QUEUES_OF_AN_NF
-    return each * (cell.nf_chains if node in cell.shared_nodes else 1)
+    return each * (len(cell.instances) if node in cell.shared_nodes else 1)
 
 
 def _title(cell: Cell, instance: int, node: int) -> str:

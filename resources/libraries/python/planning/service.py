@@ -49,7 +49,7 @@ class ServiceLayout:
     @property
     def instances(self) -> range:
         """All instances, counting from 1."""
-        return range(1, self.cell.nf_chains + 1)
+        return self.cell.instances
 
     def nodes_on(self, dut: int) -> range:
         """Nodes of an instance on a DUT."""

@@ -55,11 +55,12 @@ def too_many(cell: Cell, duts: int) -> str | None:
 
     A shared NF has addresses for each instance, so it counts as often as there are instances.
     """
-    functions = duts * cell.nf_chains * cell.nf_nodes
-    if cell.nf_chains <= MOST_INSTANCES and max(functions, duts * cell.tap_count) <= MOST_NFS:
+    instances = len(cell.instances)
+    functions = duts * instances * cell.nf_nodes
+    if instances <= MOST_INSTANCES and max(functions, duts * cell.tap_count) <= MOST_NFS:
         return None
     return (
-        f"{cell.nf_chains} service instances with {functions} NFs, but the address plan holds "
+        f"{instances} service instances with {functions} NFs, but the address plan holds "
         f"{MOST_INSTANCES} instances and {MOST_NFS} NFs"
     )
 

@@ -103,6 +103,7 @@ def _crossing_us(cell: Cell) -> float:
 
 def _crowding(cell: Cell) -> float:
     """Time per packet relative to the least crowded cell of the kind."""
+    more = len(cell.instances) - 2
     if cell.service_type is ServiceType.VSC:
-        return 1.10 if cell.nf_chains == 1 else 1 + 0.048 * (cell.nf_chains - 2)
-    return 1.0 if cell.nf_chains == 1 else 1.164 + 0.0236 * (cell.nf_chains - 2)
+        return 1.10 if more < 0 else 1 + 0.048 * more
+    return 1.0 if more < 0 else 1.164 + 0.0236 * more

@@ -43,7 +43,7 @@ class SimulatedTruth:
         memory_left = memory_left_ratio(plan)
         times = cpu_time_left(plan, impaired(plan, simulation.impaired))
         self._quota = {name: time * memory_left[name] for name, time in times.items()}
-        instances = tuple(range(1, plan.cell.nf_chains + 1))
+        instances = tuple(plan.cell.instances)
         self.parts: tuple[Part, ...] = tuple((each,) for each in instances) if by_instance else (instances,)
         """Of the cell."""
 
@@ -109,7 +109,7 @@ class SimulatedTruth:
         for part in self.parts:
             here = self._rates(frame, part)
             rates |= {nf.name: scale * count * here[node] for node in here if node for nf in self._at(node, part)}
-        rates |= {name: self._cell.nf_chains * tap_pps for name, tap_pps in self.taps_pps().items()}
+        rates |= {name: len(self._cell.instances) * tap_pps for name, tap_pps in self.taps_pps().items()}
         if simulation.limited_by is not None:
             rates = {owner: 2 * rate_pps for owner, rate_pps in rates.items()}
         if count > 1 and simulation.limited_by is None and not simulation.drops_inside:

@@ -3,7 +3,7 @@
 from functools import cache
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType, TestType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.plan import Plan
@@ -100,8 +100,7 @@ class SharedServer:
         programs = tuple(contender.program for contender in row)
         cell = Cell(
             service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
-            nf_chains=most,
-            nf_nodes=1,
+            **Dimensions(most, 1).columns,
             nf_sizes=(self._spec.size,),
             instance_kinds=kinds,
             programs=programs if any(programs) else (),

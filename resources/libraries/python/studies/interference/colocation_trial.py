@@ -50,10 +50,10 @@ def met(
     frame, _ = spec.points()[turn.point]
     plan, target = deployment.plan, _target(deployment.plan)
     trial = Trial(
-        load_pps=_WAYS * load_pps * plan.cell.nf_chains,
+        load_pps=_WAYS * load_pps * len(plan.cell.instances),
         duration_s=spec.duration_s,
         frame=frame,
-        probe_pps=probes_pps(plan, load_pps * plan.cell.nf_chains),
+        probe_pps=probes_pps(plan, load_pps * len(plan.cell.instances)),
         purpose="interference",
         protocol=protocol,
     )

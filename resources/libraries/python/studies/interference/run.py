@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.cell import Dimensions, Frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
@@ -131,7 +131,7 @@ class InterferenceTest:
     def _name_parts(self) -> Plan:
         plan = self.draft.plan = self._server.plan(self._names[:1] * self.spec.together)
         kinds = tuple(dict.fromkeys(contender.kind for contender in self.spec.contenders))
-        cell = plan.cell.model_copy(update={"nf_chains": len(kinds), "instance_kinds": kinds})
+        cell = plan.cell.model_copy(update={**Dimensions(len(kinds), 1).columns, "instance_kinds": kinds})
         self.draft.drivers = drivers_of(self._topology, cell, self._world.drivers)
         return plan
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.result import Rerun
@@ -79,7 +79,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep
         name=row.name,
         cell=cell,
         frame=frame(row.frame or _value(lookup, "FRAME")),
-        flows=cell.nf_chains if flows == "auto" else _whole(flows, "flows", 1000),
+        flows=len(cell.instances) if flows == "auto" else _whole(flows, "flows", 1000),
         protocol=protocol_of(topology.tg.generator.driver, row.protocol or _value(lookup, "PROTOCOL")),
         duration_s=_whole(row.duration or _value(lookup, "SWEEP_DURATION"), "seconds of a load", LONGEST_LOAD_S),
         rates=None if row.bursts else parse_rates(row.rates or _value(lookup, "SWEEP_RATES")),
@@ -105,8 +105,7 @@ def _cell(row: SweepRow) -> Cell:
     try:
         return Cell(
             service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSP,
-            nf_chains=_whole(row.branches, "branches", 100),
-            nf_nodes=0 if none else max(1, len(kinds)),
+            **Dimensions(_whole(row.branches, "branches", 100), 0 if none else max(1, len(kinds))).columns,
             nf_sizes=parse_sizes(row.nf_sizes),
             nf_kinds=kinds,
             shared_nodes=tuple(

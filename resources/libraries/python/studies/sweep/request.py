@@ -38,7 +38,7 @@ class AskedSweep:
         Raises:
             ConfigError: They cannot.
         """
-        branches = self.cell.nf_chains
+        branches = len(self.cell.instances)
         if self.flows < 1 or self.flows % branches:
             raise ConfigError(f"{self.flows} flows for {branches} branches: each branch needs the same number of them")
 

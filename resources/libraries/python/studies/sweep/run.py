@@ -75,7 +75,7 @@ class ServiceSweep:
         Raises:
             PlanError: The service does not fit.
         """
-        self.draft.plan = plan = self._cell.plan(self.asked.flows // self.asked.cell.nf_chains)
+        self.draft.plan = plan = self._cell.plan(self.asked.flows // len(self.asked.cell.instances))
         return plan
 
     def digest(self) -> str:

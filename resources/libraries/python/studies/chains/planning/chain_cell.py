@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType, Tap
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.planning.names import nf_name, tap_name
@@ -39,8 +39,7 @@ def _cell_of(chain: Chain, spec: ChainStudySpec) -> Cell:
     programs = tuple(spec.vnf(member.name).program for member in inline)
     return Cell(
         service_type=ServiceType.VSC if are_vms(kinds) else ServiceType.CSC,
-        nf_chains=1,
-        nf_nodes=len(inline),
+        **Dimensions(1, len(inline)).columns,
         nf_kinds=kinds,
         **({"nf_sizes": tuple(member.size for member in inline)} if inline else {}),
         taps=_taps(chain, spec),

@@ -12,7 +12,7 @@ from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MOST_NFS, MOST_NFS_OF_A_SELECTION, quoted, refuse_endless
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
@@ -42,8 +42,7 @@ class Selection(Frozen):
         return tuple(
             Cell(
                 service_type=service_type,
-                nf_chains=rows,
-                nf_nodes=columns,
+                **Dimensions(rows, columns).columns,
                 nf_sizes=sizes,
                 vs_dtc=vs_dtc,
                 nf_kinds=kinds,

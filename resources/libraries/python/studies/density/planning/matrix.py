@@ -81,7 +81,7 @@ def candidates(
             yield Candidate(cell, reasons, None, None)
             continue
         # The service type decides about links, not about cores: three types share a map.
-        key = (cell.nf_chains, cell.nf_nodes, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes, cell.taps)
+        key = (cell.dimensions, cell.nf_sizes, cell.vs_dtc, cell.shared_nodes, cell.taps)
         if key not in maps:
             maps[key] = place(topology, cell, layouts)
         cores = maps[key]
@@ -104,13 +104,13 @@ def _reasons(
         yield Reason(limit=Limit.KIND, text=lacks)
     if cannot := cannot_discriminate(topology):
         yield Reason(limit=Limit.DISCRIMINATOR, text=cannot)
-    if lack := too_few_cables(topology, cell.nf_chains):
-        yield Reason(limit=Limit.LINKS, text=lack[0], needs=cell.nf_chains, there=lack[1])
-    functions = len(topology.duts) * cell.nf_chains * cell.nf_nodes
+    instances = len(cell.instances)
+    if lack := too_few_cables(topology, instances):
+        yield Reason(limit=Limit.LINKS, text=lack[0], needs=instances, there=lack[1])
+    functions = len(topology.duts) * instances * cell.nf_nodes
     if too_many(cell, len(topology.duts)):
         text = (
-            f"needs addresses for {cell.nf_chains} instances and {functions} NFs, "
-            f"there are {MOST_INSTANCES} and {MOST_NFS}"
+            f"needs addresses for {instances} instances and {functions} NFs, there are {MOST_INSTANCES} and {MOST_NFS}"
         )
         yield Reason(limit=Limit.ADDRESSES, text=text)
     yield from core_shortages(topology, cell, layouts)

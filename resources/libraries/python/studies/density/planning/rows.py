@@ -29,7 +29,7 @@ class Row:
         """Of the template keywords: service type, chains, nodes, frame, NF size, vSwitch cores; NF kinds if given."""
         cell = self.cell
         kinds = ["+".join(cell.nf_kinds)] if cell.nf_kinds else []
-        size = (cell.service_type.value, cell.nf_chains, cell.nf_nodes)
+        size = (cell.service_type.value, *cell.dimensions)
         return (*size, self.frame.name, cell.size_name, cell.vs_dtc, *kinds)
 
 

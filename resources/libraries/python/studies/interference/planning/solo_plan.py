@@ -18,8 +18,8 @@ def first_instances(plan: Plan, count: int) -> Plan:
     Raises:
         ValueError: There are fewer, or instances share NFs.
     """
-    if not 1 <= count <= plan.cell.nf_chains:
-        raise ValueError(f"{count} of {plan.cell.nf_chains} service instances")
+    if count not in plan.cell.instances:
+        raise ValueError(f"{count} of {len(plan.cell.instances)} service instances")
     if shared := [function.name for function in plan.functions if not function.instance]:
         raise ValueError(f"service instances share {', '.join(shared)}")
     stay = range(count + 1)

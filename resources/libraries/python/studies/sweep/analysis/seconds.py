@@ -30,7 +30,7 @@ class SamplerReading:
 
 def probes_pps(plan: Plan, one_way_pps: float) -> float:
     """Probe frames per instance and direction: a hundredth of its load, 20 at least and 1000 at most."""
-    return min(_MOST_PROBES_PPS, max(_LEAST_PROBES_PPS, _PROBE_SHARE * one_way_pps / plan.cell.nf_chains))
+    return min(_MOST_PROBES_PPS, max(_LEAST_PROBES_PPS, _PROBE_SHARE * one_way_pps / len(plan.cell.instances)))
 
 
 def vnfs(plan: Plan) -> tuple[Vnf, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.attachment import attachment_of
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nf_size import NfSize
@@ -98,5 +98,5 @@ def _smallest(topology: Topology, name: str) -> dict[str, Need]:
     if not isinstance(node, DutNode):
         return {}
     types = [ServiceType.CSC, *([ServiceType.VSC] if node.vms else [])]
-    cells = (Cell(service_type=kind, nf_chains=1, nf_nodes=1, nf_sizes=(NfSize.ONE,)) for kind in types)
+    cells = (Cell(service_type=kind, **Dimensions(1, 1).columns, nf_sizes=(NfSize.ONE,)) for kind in types)
     return {cell.service_type.value: need(topology, cell) for cell in cells}
