@@ -6,6 +6,7 @@ import typer
 
 from csit_utils.commands.reserve import TOPOLOGY, seconds
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers, find, remove
 from resources.libraries.python.testbed.maintenance.machines import Machines
 
@@ -55,6 +56,7 @@ def _print(found: MachineLeftovers) -> None:
     for each in found.stale:
         typer.echo(f"{name}: {each.title}, {each.mb} MB, unused for {each.unused_days:.0f} days")
     for named in left.unclaimed:
-        typer.echo(f"{name}: network namespace {named} is not on record; if it is unused: ip netns del {named}")
+        delete = command_text("ip", "netns", "del", named)
+        typer.echo(f"{name}: network namespace {named} is not on record; if it is unused: {delete}")
     if found.clean and not left.in_use:
         typer.echo(f"{name}: no leftovers")

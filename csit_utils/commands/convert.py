@@ -8,6 +8,7 @@ import yaml
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import convert_topology
+from resources.libraries.python.redaction import command_text
 
 
 def convert(
@@ -38,7 +39,7 @@ def convert(
     models = {port.model for port in used.values() if port.model}
     typer.echo(f"runs use the {len(used)} TG ports cabled to {' and '.join(sorted(models)) or 'NICs'}", err=True)
     if output is not None:
-        typer.echo(f"written: {output}; next: ./csit plan {output}", err=True)
+        typer.echo(f"written: {output}; next: {command_text('./csit', 'plan', output)}", err=True)
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:

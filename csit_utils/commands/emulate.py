@@ -14,6 +14,7 @@ from resources.libraries.python.emulation.layout import MOST_QUEUES, EmulatedLay
 from resources.libraries.python.emulation.machine import EmulatedNicModel
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, State, check, state_folder
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.redaction import command_text
 
 _WITHIN_S = 600.0
 _USUAL_S = 30.0
@@ -118,9 +119,10 @@ def _others(testbed: EmulatedTestbed) -> list[str]:
 def _words(testbed: EmulatedTestbed, state: State) -> str:
     if state.pid is None:
         return f"exited; log: {testbed.folder / state.name}.log"
-    login = f"ssh -p {state.port} -i {testbed.folder}/key -o UserKnownHostsFile={testbed.folder}/known_hosts"
+    key, hosts = testbed.folder / "key", testbed.folder / "known_hosts"
+    login = command_text("ssh", "-p", state.port, "-i", key, "-o", f"UserKnownHostsFile={hosts}", "root@127.0.0.1")
     answers = "up" if state.answers else "running, SSH does not answer"
-    return f"{answers}, pid {state.pid}, {state.memory_mb} MB: {login} root@127.0.0.1"
+    return f"{answers}, pid {state.pid}, {state.memory_mb} MB: {login}"
 
 
 class _Line:

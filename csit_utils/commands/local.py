@@ -16,6 +16,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.recording.writer import check_folder
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import Selection, parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
@@ -122,7 +123,8 @@ def _resumed(context: typer.Context, folder: Path) -> list[str]:
         raise ConfigError(f"--resume uses the options of the interrupted run; remove {', '.join(given)}")
     header = header_of(folder)
     if header.command != "local":
-        raise ConfigError(f"{folder}: not a run of ./csit local; use ./csit robot --resume {folder}")
+        resume = command_text("./csit", "robot", "--resume", folder)
+        raise ConfigError(f"{folder}: not a run of ./csit local; use {resume}")
     argv = again(folder)
     _try_to_open(load_topology(Path(header.choices.topology)))
     return argv

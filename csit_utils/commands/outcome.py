@@ -9,6 +9,7 @@ from csit_utils.dataset.items import Dataset, Status
 from csit_utils.dataset.load import load
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from resources.libraries.python.recording.run_journal import has_ended
+from resources.libraries.python.redaction import command_text
 
 FAILED = 1
 UNFINISHED = 3
@@ -32,7 +33,8 @@ def outcome(
         statuses = [test.status for test in dataset.recorded] + [test.status for test in dataset.unrecorded]
         failed = statuses.count(Status.FAIL)
         if reason is not None:
-            typer.echo(f"{folder}: incomplete: {reason}; resume with ./csit robot --resume {folder}")
+            resume = command_text("./csit", "robot", "--resume", folder)
+            typer.echo(f"{folder}: incomplete: {reason}; resume with {resume}")
         else:
             typer.echo(f"{folder}: {len(statuses)} tests, {failed} failed")
         worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)

@@ -10,6 +10,7 @@ from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import no_such_kind
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.testbed.maintenance import preparation
 from resources.libraries.python.testbed.maintenance.machines import Machines
@@ -66,7 +67,9 @@ def prepare(
     for prepared in done:
         _print_done(prepared)
     if token:
-        typer.echo(f"reserved for {lease}; ./csit release {topology} restores all settings", err=True)
+        typer.echo(
+            f"reserved for {lease}; {command_text('./csit', 'release', topology)} restores all settings", err=True
+        )
         typer.echo(f"{TOKEN_VARIABLE}={token}")
     if any(prepared.short for prepared in done):
         raise typer.Exit(1)

@@ -8,6 +8,7 @@ import typer
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.maintenance import reservation
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -39,7 +40,7 @@ def reserve(
         seconds(wait, "--wait"),
         lambda text: typer.echo(text, err=True),
     )
-    typer.echo(f"reserved for {lease}; release it by ./csit release {topology}", err=True)
+    typer.echo(f"reserved for {lease}; release it by {command_text('./csit', 'release', topology)}", err=True)
     typer.echo(f"{reservation.TOKEN_VARIABLE}={token}")
 
 

@@ -2,14 +2,13 @@
 
 import json
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.recording.journal import RunBegun
 from resources.libraries.python.recording.run_journal import header_of
-from resources.libraries.python.redaction import MASK, masked_words, redacted_words
+from resources.libraries.python.redaction import MASK, command_text, masked_words, redacted_words
 
 
 def remembered(name: str, arguments: Sequence[str]) -> str:
@@ -40,10 +39,10 @@ def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
         if header.command is None:
             raise ConfigError(
                 f"{folder}: this run was started by Robot itself; repeat its command with "
-                f"{shlex.join(['-d', str(folder), '-v', f'RESUME:{folder}'])}"
+                f"{command_text('-d', folder, '-v', f'RESUME:{folder}')}"
             )
         if missing := masked_words(header.arguments):
-            command = shlex.join(["./csit", "robot", "--resume", str(folder), *header.arguments])
+            command = command_text("./csit", "robot", "--resume", folder, *header.arguments)
             raise ConfigError(
                 f"{folder}: the journal has no secrets; repeat the command with a value for "
                 f"{', '.join(word.removesuffix(MASK) for word in missing)} {command}"

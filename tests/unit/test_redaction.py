@@ -1,7 +1,9 @@
 """Secrets and control characters in texts that leave the program."""
 
 import json
+import os
 import shlex
+import subprocess
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -16,6 +18,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.recording.lines import Lines
 from resources.libraries.python.redaction import (
     MASK,
+    command_text,
     is_secret_name,
     keep_named_secrets,
     keep_secret,
@@ -141,3 +144,12 @@ def test_control_characters_are_visible(text: str) -> None:
 
 def test_escapes_are_visible() -> None:
     assert outgoing("a\x1b[2J\rb\tc\n\u202ed é 日本\u00a0x") == "a\\x1b[2J\\rb\tc\n\\u202ed é 日本\u00a0x"
+
+
+@pytest.mark.parametrize("name", ["my lab.yaml", "$(reboot)", "it's", "a\nb\tc", "\x1b[2J'\\", "-rf", "é \u202e\r"])
+def test_commands_can_be_pasted(name: str) -> None:
+    line = command_text("printf", "%s", "--", f"./{name}")
+    assert "\n" not in line and "\x1b" not in line
+    shell = ["bash", "-c", line]
+    done = subprocess.run(shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]})
+    assert done.stdout.decode() == f"--./{name}"

@@ -75,6 +75,24 @@ def outgoing(text: str) -> str:
     return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), redacted(text))
 
 
+def command_text(*words: object) -> str:
+    """Return a command line as a message shows it, to be pasted into a shell, whatever is in its words."""
+    return " ".join(map(_shell_word, map(str, words)))
+
+
+def _shell_word(word: str) -> str:
+    if _INVISIBLE.search(word) is None and "\n" not in word and "\t" not in word:
+        return quote(word)
+    return f"$'{''.join(map(_shell_letter, word))}'"
+
+
+def _shell_letter(letter: str) -> str:
+    """Return a letter as it is written between `$'` and `'`."""
+    if letter in "\n\t\\'" or _INVISIBLE.match(letter):
+        return f"\\{letter}" if letter in "\\'" else f"\\u{ord(letter):04x}"
+    return letter
+
+
 def with_texts(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - any JSON value
     """Return a JSON value with all its texts changed; keys and numbers stay."""
     match value:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from resources.libraries.python.model.base import Location, Misfit
 from resources.libraries.python.model.nics import NICS
+from resources.libraries.python.redaction import command_text
 
 GENERATOR_CORES = 8
 """Cores that TRex sends from, where the file does not say: enough for two ports of 100 Gb/s with 64 B frames."""
@@ -146,7 +147,8 @@ def _refuse_secret(place: Location, node: Mapping[str, Any], others: Sequence[st
     """Say how to move a secret out, without repeating it."""
     same = f" (the same at {', '.join(others)})" if others else ""
     if _is_secret(node):
-        target = f"-p {node.get('port', 22)} {node.get('username', 'USER')}@{node.get('host', 'HOST')}"
+        user, host = node.get("username", "USER"), node.get("host", "HOST")
+        target = command_text("-p", node.get("port", 22), f"{user}@{host}")
         raise Misfit(
             (*place, "password"),
             "a password in a file is refused. Let `./csit convert` write a file without it, or write `password: "

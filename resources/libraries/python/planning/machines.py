@@ -17,6 +17,7 @@ from resources.libraries.python.planning.cores import allocate, impossible, lack
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.polling import polled_queues
 from resources.libraries.python.planning.reasons import Limit, Reason
+from resources.libraries.python.redaction import command_text
 
 Layouts = CpuLayout | Mapping[str, CpuLayout]
 """Logical CPUs of the (first) DUT, or of nodes by name."""
@@ -36,7 +37,7 @@ def layouts_of(topology: Topology, given: Layouts) -> dict[str, CpuLayout]:
     unknown = [name for name in nodes if name not in known and topology.nodes[name].cpus == "discover"]
     if unknown:
         keys = " and ".join(f"nodes.{name}.cpus" for name in unknown)
-        files = " ".join(f"--cpus {name}=FILE" for name in unknown)
+        files = " ".join(command_text("--cpus", f"{name}=FILE") for name in unknown)
         raise ConfigError(
             f"testbed {topology.metadata.name}: {keys} unknown: `discover`, and no node was reached; list the CPUs "
             f"there, or give `./csit plan` a file for each with what `lscpu -p` prints on it: {files}"

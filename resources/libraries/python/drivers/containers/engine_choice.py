@@ -21,6 +21,7 @@ from resources.libraries.python.model.check_finding import CheckFinding, ok, pro
 from resources.libraries.python.model.driver import InstalledProgram
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.settings import Container
+from resources.libraries.python.redaction import command_text
 
 STORE = Path("/run/csit-density/engine")
 """Where Podman keeps containers that need no image: apart from those of the machine's users, and gone with a boot."""
@@ -154,7 +155,7 @@ def _remedy(engine: Engine, said: str) -> str:
     if "Cannot connect to the Docker daemon" in said:
         return "systemctl start docker, or set container.engine to podman"
     if engine.image is not None and re.search(r"image not known|No such image|Unable to find image", said):
-        return f"bring the image: {engine.name} pull {engine.image}"
+        return f"bring the image: {command_text(engine.name, 'pull', engine.image)}"
     if engine.runtime == "crun" and "cgroup" in said:
         return "apt-get install runc: crun refuses control groups of versions 1 and 2 beside each other"
     if "rlimit" in said:

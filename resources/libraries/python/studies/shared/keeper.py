@@ -30,6 +30,7 @@ from resources.libraries.python.recording.writer import (
     write_record,
     write_tables,
 )
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.shared.choices import Lookup, choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
@@ -84,7 +85,7 @@ class StudyKeeper:
         """
         self._resumed = resumed_folder(lookup)
         if self._resumed is not None and self._resumed.resolve() != folder.resolve() and not elsewhere:
-            raise CsitError(f"a run is resumed in its own folder; use -d {self._resumed}")
+            raise CsitError(f"a run is resumed in its own folder; use {command_text('-d', self._resumed)}")
         check_folder(folder, RESULT_SPACE_BYTES)
         self._folder = folder
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from resources.libraries.python.errors import ConfigError, ConnectionFailed
 from resources.libraries.python.model.access import SecretReference
-from resources.libraries.python.redaction import keep_secret
+from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
 
 Transport = Any
@@ -164,7 +164,8 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
         raise ConfigError(f"{whose}: the keyring does not tell {reference}: {error}") from error
     if not kept:
         raise ConfigError(
-            f"{whose}: password says {reference}, but the keyring has no such entry: keyring set {service} {user}"
+            f"{whose}: password says {reference}, but the keyring has no such entry: "
+            f"{command_text('keyring', 'set', service, user)}"
         )
     keep_secret(kept)
     return SecretStr(kept)

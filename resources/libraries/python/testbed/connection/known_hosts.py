@@ -5,12 +5,12 @@ import binascii
 import fnmatch
 import hashlib
 import hmac
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.redaction import command_text
 
 SYSTEM_FILES = (Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2"))
 USER_FILES = (Path("~/.ssh/known_hosts"), Path("~/.ssh/known_hosts2"))
@@ -81,14 +81,14 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
         raise ConnectionFailed(
             f"{who} is unknown: no known_hosts file has {shown.name} (looked in {looked}); it shows {said}. "
             "Where `ssh-keygen -lf` prints the same for its key on the host itself: "
-            f"{scan} >>{shlex.quote(str(files[0]))}"
+            f"{scan} >>{command_text(files[0])}"
         )
     entry = next((entry for entry in known if entry.kind == shown.kind), known[0])
-    file = shlex.quote(str(entry.file))
+    file = command_text(entry.file)
     raise ConnectionFailed(
         f"{who} shows another host key than before: {said}, but line {entry.line} of {entry.file} has {entry.kind} "
         f"{fingerprint(entry.key)}. Somebody may be in between; if the host was installed anew: "
-        f"ssh-keygen -R {shlex.quote(shown.name)} -f {file} && {scan} >>{file}"
+        f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}"
     )
 
 

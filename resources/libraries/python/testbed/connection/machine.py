@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.connection.command import killing, words
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
 from resources.libraries.python.testbed.connection.streams import Streams
@@ -222,7 +223,8 @@ class StreamConnection(ABC):
             raise CommandFailed(
                 error.argv, error.status,
                 f"{user} may not become root on {self._name} without a password ({error.stderr.strip()}); "
-                f"as root there: echo '{user} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/{user}",
+                f"as root there: {command_text('echo', f'{user} ALL=(ALL) NOPASSWD: ALL')} "
+                f">{command_text(f'/etc/sudoers.d/{user}')}",
             ) from error  # fmt: skip
         return True
 

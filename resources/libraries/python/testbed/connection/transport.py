@@ -6,7 +6,6 @@ So a thread that sends on a channel holds its `order`, and the answer waits for 
 """
 
 import logging
-import shlex
 import socket
 import threading
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ import paramiko
 from paramiko.common import MSG_CHANNEL_CLOSE
 
 from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.connection import known_hosts
 from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
 from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
@@ -161,4 +161,4 @@ def _scan(hop: SshHop, kind: str, before: Sequence[SshHop]) -> str:
         words += ["-p", str(hop.port)]
     if before:
         words = ["ssh", "-p", str(before[-1].port), f"{before[-1].user}@{before[-1].host}", *words]
-    return shlex.join([*words, hop.host])
+    return command_text(*words, hop.host)

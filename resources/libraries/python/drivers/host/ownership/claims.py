@@ -14,6 +14,7 @@ from resources.libraries.python.drivers.host.nics.nic_driver import Binding, Par
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.redaction import command_text
 
 
 class OwnershipRecord(Frozen):
@@ -113,7 +114,11 @@ class Claims:
         record, names = self._held(), tuple(names)
         for name in names:
             if name in record.namespaces or namespaces.inode(name) is not None:
-                whose = "left by an earlier run" if name in record.namespaces else f"not ours; `ip netns del {name}`"
+                whose = (
+                    "left by an earlier run"
+                    if name in record.namespaces
+                    else f"not ours; `{command_text('ip', 'netns', 'del', name)}`"
+                )
                 raise CsitError(f"there is a network namespace {name} already, {whose}")
         self._change(namespaces={**record.namespaces, **dict.fromkeys(names)})
 
@@ -143,7 +148,11 @@ class Claims:
         record, folders = self._held(), tuple(folders)
         for folder in folders:
             if folder in record.groups or folder.exists():
-                whose = "left by an earlier run" if folder in record.groups else f"not ours; `rmdir {folder}`"
+                whose = (
+                    "left by an earlier run"
+                    if folder in record.groups
+                    else f"not ours; `{command_text('rmdir', folder)}`"
+                )
                 raise CsitError(f"there is a control group {folder} already, {whose}")
         self._change(groups=(*record.groups, *folders))
 

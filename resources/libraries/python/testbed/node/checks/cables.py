@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from resources.libraries.python.model.cabling import Cable, Socket
 from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts
 
 
@@ -45,7 +46,9 @@ def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -
         yield ok(_place(one), "link", f"{cable.link}: {text}")
     elif down:
         text = ", ".join(f"{_name(socket, end)} is down" for socket, end in down.items())
-        commands = (f"`ip link set {end.device} up` on {socket.node}" for socket, end in down.items())
+        commands = (
+            f"`{command_text('ip', 'link', 'set', end.device, 'up')}` on {socket.node}" for socket, end in down.items()
+        )
         fix = f"runs bring the ports up; to check the link before, run {' and '.join(commands)}"
         yield warning(_place(next(iter(down))), "link", f"{cable.link}: {text}, so its link cannot be seen", fix)
     elif len(without) == 1:

@@ -7,6 +7,7 @@ from resources.libraries.python.model.check_finding import CheckFinding, ok, pro
 from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.port_attachment import how_driven
+from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts, PortInventory
 
 
@@ -70,7 +71,7 @@ def _use(place: str, there: PortFacts) -> Iterator[CheckFinding]:
     reasons += ["has the default route"] * there.default_route
     reasons += [f"is a part of {there.master}"] * (there.master is not None)
     if reasons:
-        fix = f"use another port, or free it: ip address flush dev {there.device}"
+        fix = f"use another port, or free it: {command_text('ip', 'address', 'flush', 'dev', there.device)}"
         yield problem(place, "in use", f"{there.device} {', '.join(reasons)}; a run takes it away", fix)
 
 
