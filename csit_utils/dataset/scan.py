@@ -16,7 +16,7 @@ from csit_utils.dataset.blocks import BLOCK_BYTES, Blocks
 from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
 from csit_utils.dataset.refused import logged_cells, metadata_cells
 from csit_utils.dataset.xmltext import ATTRIBUTES, NotXml, TestElement, attributes_of, name_of, text_of
-from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
+from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER, REFUSED_MARKER, RESULT_MARKER
 
 LARGEST_TEST_BYTES = 256 * 1024 * 1024
 """Upper bound of a test, which is held in memory as a whole."""
@@ -219,6 +219,8 @@ class _Scanner:
             message = f"damaged XML: {error}"
         record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
         status = None if test.status is None else _status(test.status)
+        if test.name.startswith(PLACEHOLDER) and message == NOT_STARTED:
+            return
         yield ScannedTest(long_name, test.name, tuple(test.tags), status, message, record, test.started_at)
 
     def finish(self, rest: bytes) -> Iterator[Scanned]:

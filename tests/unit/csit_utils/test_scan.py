@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from csit_utils.dataset.items import Problem, Refusal, Status
 from csit_utils.dataset.scan import ScannedTest, scan
-from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
+from resources.libraries.python.recording.marker import NOT_STARTED, REFUSED_MARKER, RESULT_MARKER
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS
 from tests.unit.csit_utils.builders import refused_cell
 from tests.unit.csit_utils.tree_reader import read
@@ -223,3 +223,16 @@ def test_damage_is_named_once_and_costs_nothing_else(content: bytes, tests: int,
 def test_what_older_robots_wrote_is_read(test: str) -> None:
     found, problems = _scanned(_file(f'<suite source="/x" id="s1" name="S">{test}</suite>'))
     assert (found, problems) == ([ScannedTest("S.n", "n", (), Status.FAIL, "bad", "{}")], [])
+
+
+def test_placeholders_of_suites_that_never_started_are_no_tests() -> None:
+    """What Robot lists of the later suites of a run that was ended."""
+    named = '<test name="{}"><status status="FAIL">{}</status></test>'
+    rows = [
+        named.format("Place Of The Rows", NOT_STARTED),
+        named.format("Place Of The Rows With Exclude", "Parent suite setup failed: no node"),
+        named.format("64B-1c-mrr", NOT_STARTED),
+    ]
+    text = f'<robot generator="Robot"><suite name="S">{"".join(rows)}</suite></robot>'
+    found = [each.name for each in scan(io.BytesIO(text.encode()), "x") if isinstance(each, ScannedTest)]
+    assert found == ["Place Of The Rows With Exclude", "64B-1c-mrr"]

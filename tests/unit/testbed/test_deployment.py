@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.errors import NotReady, SystemBroken
+from resources.libraries.python.errors import NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
@@ -13,6 +13,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
@@ -73,3 +74,32 @@ def test_waiting_in_vain_for_no_reason_that_is_known_is_told_as_it_is() -> None:
     with pytest.raises(NotReady, match=r"^links of nf-1-1 not ready after 20"):
         Deployment(plan, parts).__enter__()
     assert switch.stopped
+
+
+@pytest.mark.parametrize("signal", [True, False])
+def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, signal: bool
+) -> None:
+    class Failure(Exception):
+        """As Robot's, of a signal that it has been sent."""
+
+        exit = signal
+
+    def fails(*_: object) -> None:
+        raise Failure("Execution terminated by signal")
+
+    asked = Asked(
+        test_type=TestType.MRR,
+        cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
+        frame=frame("64B"),
+        profile=QUICK,
+    )
+    cell = CellUnderTest(TOPOLOGY, SimulatedTestbed(TOPOLOGY), asked)
+    cell.deploy(plan := cell.plan())
+    monkeypatch.setattr(Deployment, "__exit__", fails)
+    if signal:
+        with pytest.raises(RunStopped, match=r"^Execution terminated by signal$"):
+            cell.remove(plan)
+    else:
+        assert cell.remove(plan) == "the cell could not be removed: Execution terminated by signal"
+    assert not cell.is_deployed

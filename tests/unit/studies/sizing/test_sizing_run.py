@@ -10,7 +10,14 @@ from statistics import fmean, pstdev
 import pytest
 
 from resources.libraries.python.drivers.sim.sizing import VirtualTime, simulated_sizing
-from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, RunStopped, Unsupported
+from resources.libraries.python.errors import (
+    CommandFailed,
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    RunStopped,
+    Unsupported,
+)
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
 from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
 from resources.libraries.python.studies.sizing.load_monitor import LoadMonitor
@@ -173,6 +180,8 @@ class Faulty:
         self.calls.append(what)
         if what == self.where:
             raise CommandFailed((what,), 1, "no")
+        if what == "offer" and self.where == "node":
+            raise ConnectionFailed("DUT1: the agent ended with 137")
 
     def start(self) -> None:
         self._do("start")
@@ -206,15 +215,16 @@ LOAD = load_specifications(SPECS / "clearwater" / "deployment.json", SPECS / "cl
         ("offer", "offer ended with 1: no"),
         ("use", "use ended with 1: no"),
         ("problems", "at 200 calls/s: all processes of sprout-1 have ended"),
+        ("node", "DUT1: the agent ended with 137"),
     ],
 )
 def test_whatever_fails_is_told_and_the_service_is_removed(where: str, said: str) -> None:
     faulty = Faulty(where)
     found = run_sizing(service(), LOAD, faulty, None, lambda _: None, time=faulty.time)
     assert (found.stopped, found.sizes[0].failed) == ("failed", said)
-    attempts = 2 if where == "problems" else 1
+    attempts = 2 if where in ("problems", "node") else 1
     assert faulty.calls[-1] == "stop"
-    assert faulty.calls.count("stop") == attempts, "a service that breaks is tried once more"
+    assert faulty.calls.count("stop") == attempts, "what breaks the service or loses a node is tried once more"
 
 
 def test_a_service_that_cannot_be_removed_stops_the_run() -> None:

@@ -21,9 +21,17 @@ from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.sentences import bounds_in_words, result_in_words
-from resources.libraries.python.studies.density.suite_rows import cell_of, has_placeholders, keys_of, put_rows, rows_for
+from resources.libraries.python.studies.density.suite_rows import (
+    cell_of,
+    drop_placeholders,
+    has_placeholders,
+    keys_of,
+    put_rows,
+    rows_for,
+)
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
+from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import variable
@@ -89,6 +97,11 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         )
         carried = [f"{self._carried} of {self._tests} tests are carried over"] if self._carried else []
         self._progress.begin(data.name, carried, simulated=False, each_s=each_s, left=self._tests - self._carried)
+
+    def end_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (as above)
+        """Where the run ends here, drop the placeholders of the suites that Robot still goes through."""
+        if self._keeper.ends_run or any(ends_run(test.tags, test.message) for test in result.tests):
+            drop_placeholders(data)
 
     def _announce(self) -> None:
         if self._refused:

@@ -50,6 +50,11 @@ _NAMES: defaultdict[Path, FileNames] = defaultdict(FileNames)
 """By folder of a run, shared by its suites."""
 
 
+def ends_run(tags: Collection[str], message: str) -> bool:
+    """Whether a test of Robot tells that the run has ended: by a signal, also one in a teardown, or before the test."""
+    return "robot:exit" in tags or _SIGNAL in message
+
+
 class EndOfRun(Exception):
     """Ends the whole run, with its text as the reason."""
 
@@ -69,6 +74,8 @@ class StudyKeeper:
         self._reserve: Reserve | None = None
         self._key: TestKey | None = None
         self._cut_short = False
+        self.ends_run = False
+        """Whether a test was the last one of the run: a signal or an error has ended it."""
         self._held = ExitStack()
         self._test = ExitStack()
 
@@ -261,6 +268,7 @@ class StudyKeeper:
             removal = test.remove() or ""
         except RunStopped as error:
             removal, stop, cut_short = str(error), error, True
+        self.ends_run = self.ends_run or cut_short
         record: Record = test.draft.finish(
             test_id=_test_id(),
             test_name=str(variable("TEST NAME")),
@@ -295,6 +303,7 @@ class StudyKeeper:
         try:
             yield
         except RunStopped as error:
+            self.ends_run = True
             if self._reserve is not None:
                 self._reserve.free()
             if self._run_or_none is not None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import CsitError, SystemBroken
+from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Asked
 from resources.libraries.python.model.topology import Topology
@@ -202,19 +202,23 @@ class CellUnderTest:
             plan: Of the cell, deployed or not.
 
         Raises:
-            RunStopped: Something is left and cannot be removed by force either.
+            RunStopped: Something is left and cannot be removed by force either, or a signal has ended the removal.
         """
         deployment, self._deployment = self._deployment, None
         failure: str | None = None
+        signalled: Exception | None = None
         if deployment is not None:
             try:
                 with within("the removal", _DEPLOY_S + _EACH_NF_S * len(deployment.plan.functions)):
                     deployment.__exit__(None, None, None)
             except Exception as error:  # a step boundary: what is left is removed by force
                 failure = f"the cell could not be removed: {health.reason_of(error)}"
+                signalled = error if getattr(error, "exit", False) else None  # Robot's, of a signal that ends the run
             finally:
                 self.remove_s = deployment.remove_s
         left = health.clean_up(self._world, plan)
+        if signalled is not None:
+            raise RunStopped(str(signalled)) from signalled
         if left:
             found = f"after its removal there was still {_few(left)}, removed by force"
             failure = "; ".join(filter(None, [failure, found]))

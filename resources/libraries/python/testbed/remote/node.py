@@ -144,6 +144,7 @@ class LabNode:
         self._link: AgentLink | None = None
         self._is_open = False
         self._given_up = ""
+        self._agent_pid: int | None = None
         self._connection: Connection | None = None
 
     @property
@@ -236,6 +237,7 @@ class LabNode:
         while True:
             self._end_agent()
             try:
+                self._continue_agent()
                 self._link = self._start()
                 return self.open(self._access.silence_s + _REMOVE_S) if self._is_open else ()
             except (ConnectionFailed, NotReady) as error:
@@ -265,6 +267,16 @@ class LabNode:
         if connection is not None:
             connection.close()
 
+    def _continue_agent(self) -> None:
+        """Continue the lost agent, in case it was stopped (SIGSTOP): else it would hold the machine for ever.
+
+        It then notices that the controller is gone, and removes everything. The signal harms no other process that may
+        have got its number.
+        """
+        if self._agent_pid is not None:
+            self.connection.run(["kill", "-CONT", str(self._agent_pid)], check=False, root=True)
+            self._agent_pid = None
+
     def _end_agent(self) -> None:
         link, self._link = self._link, None
         if link is not None:
@@ -283,5 +295,6 @@ class LabNode:
         except BaseException:
             link.close()
             raise
+        self._agent_pid = greeting.pid
         _log.info("%s: agent %d on %s, Python %s", self.name, greeting.pid, greeting.hostname, greeting.python)
         return link

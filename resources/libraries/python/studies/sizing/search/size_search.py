@@ -9,7 +9,15 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from resources.libraries.python.errors import ConfigError, CsitError, InUse, RunStopped, SystemBroken, Unsupported
+from resources.libraries.python.errors import (
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    InUse,
+    RunStopped,
+    SystemBroken,
+    Unsupported,
+)
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Size, Sized, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import (
@@ -31,6 +39,8 @@ MOST_FAILURES = 3
 """So many sizes in a row that could not be measured: it is not the sizes."""
 _NOT_OF_A_SIZE = (ConfigError, InUse, RunStopped, Unsupported)
 """Errors that the next size would meet as well."""
+_BREAKS = (ConnectionFailed, SystemBroken)
+"""Errors after which a size is measured once more: a node was lost, or a part of the service has died."""
 Reached = Callable[[int, int], None]
 Stopped = Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]
 
@@ -201,10 +211,10 @@ class SizingSearch:
         return sized
 
     def _measured_with_retry(self, size: Size, name: str) -> Sized:
-        """Measure a size; where that breaks the service, once more."""
+        """Measure a size; where that breaks the service or loses a node, once more."""
         try:
             return self._measured(size, name)
-        except SystemBroken as error:
+        except _BREAKS as error:
             self._report(f"{name}: {error}; trying again")
         return self._measured(size, name, last=True)
 
@@ -225,7 +235,7 @@ class SizingSearch:
             except _NOT_OF_A_SIZE:
                 raise
             except CsitError as error:
-                if isinstance(error, SystemBroken) and not last:
+                if isinstance(error, _BREAKS) and not last:
                     raise
                 failed = str(error)
         capacity = None if failed else capacity_of(offered, self._workload.threshold)
