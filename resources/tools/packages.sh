@@ -100,6 +100,7 @@ need_integration() {
     need_emulate
     need nftables command -v nft
     need_lab
+    need faketime command -v faketime # a wall clock that tests step
     need openvswitch-switch command -v ovs-vswitchd
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     need dpdk-dev command -v dpdk-testpmd

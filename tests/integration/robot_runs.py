@@ -39,11 +39,11 @@ def run_robot(
 
 
 @contextmanager
-def going_on(output: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+def going_on(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> Iterator["subprocess.Popen[str]"]:
     """A run that goes on beside the test; what it says is kept. It is ended where the test has not done that."""
     with subprocess.Popen(
-        argv(output, *options), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True,
+        argv(output, *options, sources=sources), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
     ) as run:  # fmt: skip
         try:
             yield run

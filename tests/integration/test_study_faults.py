@@ -1,0 +1,211 @@
+"""Every study on the simulated testbed: what ends a run at a chosen moment loses nothing, and it resumes equal."""
+
+import json
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from csit_utils.dataset.items import Characterized, Recorded
+from csit_utils.dataset.output_xml import read_output_xml
+from tests.integration.clocks import FAKETIME, Clock
+from tests.integration.disks import filled, small_disk
+from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused
+from tests.integration.robot_runs import DENSITY, PROJECT, csit, going_on, run_robot
+
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
+
+SUITES = PROJECT / "tests" / "characterization"
+SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
+OF_A_RUN = {
+    "started_at",
+    "finished_at",
+    "deploy_s",
+    "remove_s",
+    "settings",
+    "git_revision",
+    "git_dirty",
+    "carried_over",
+}
+"""Keys of records that tell when and how a test was run. Other programs of the machine change its settings, and git is
+given a second."""
+RESUMED = re.compile(r'"\d+ loads were measured in an interrupted run from [^"]*"')
+CHAINS = """\
+name: two
+vnfs:
+  - {name: gateway, kind: linux_gateway}
+  - {name: router, kind: linux_router}
+lengths: [1, 2]
+workloads: {volumes_mbps: [2], sessions: [1], frames: [64B]}
+duration_s: 1
+"""
+INTERFERENCE = """\
+name: two
+frame: 512B
+duration_s: 0.4
+repetitions: 4
+contenders:
+  - {name: gateway, type: I, kind: linux_gateway}
+  - {name: proxy, type: V, kind: nginx_proxy}
+"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A small run of a study."""
+
+    suite: str
+    options: tuple[str, ...]
+    writing: Moment
+    """A result is about to be written, and it is not the first one."""
+    sending: Moment
+    """Of a later step."""
+    spec: tuple[str, str] = ("", "")
+    """What of the suite is replaced by the specification with this text."""
+
+    def source(self, folder: Path) -> Path:
+        """The suite, with a specification of the test's own."""
+        named, text = self.spec
+        if not named:
+            return (DENSITY if self.suite.startswith("csc") else SUITES) / self.suite
+        (folder / "spec.yaml").write_text(text, encoding="utf-8")
+        robot = (SUITES / self.suite).read_text(encoding="utf-8").replace("../../resources", f"{PROJECT}/resources")
+        (folder / self.suite).write_text(
+            robot.replace(named, f"{folder}/spec.yaml")
+            .replace("    clearwater/", f"    {SUITES}/specs/clearwater/")
+            .replace("Planted Fault Should Be Found", "Chains Should Be Compared"),
+            encoding="utf-8",
+        )
+        return folder / self.suite
+
+
+WORKLOAD = {
+    "range": {"min": 200, "max": 1000}, "increase": 200, "repeat": 1, "stop": {"below": 0.8, "loads": 1},
+    "generator": f"{SUITES}/specs/clearwater/reg-dereg.sh", "duration_s": 10, "threshold": 0.9, "unit": "calls/s",
+}  # fmt: skip
+OFFERING = "resources.libraries.python.studies.sizing.size_trials:_Deployed.offer"
+STUDIES: Mapping[str, Study] = {
+    "density": Study(
+        "csc-mrr.robot",
+        ("-v", "CELLS:1-4x1", "-v", "NF_SIZES:1c"),
+        Moment(WRITING, "CSC 2R1C"),
+        Moment(SENDING, "CSC 4R1C"),
+    ),
+    "sweep": Study(
+        "chain.robot",
+        ("-t", "Path Alone", "-v", "SWEEP_RATES:3000-60000/3000"),
+        Moment(KEEPING, call=5),
+        Moment(SENDING, call=12),
+    ),
+    "sizing": Study(
+        "sizing.robot",
+        ("-t", "Clearwater"),
+        Moment(KEEPING, call=2),
+        Moment(OFFERING, call=2),
+        ("clearwater/workload.json", json.dumps(WORKLOAD)),
+    ),
+    "chains": Study(
+        "chains.robot", (), Moment(KEEPING, call=2), Moment(SENDING, call=3), ("chains/four-vnfs.yaml", CHAINS)
+    ),
+    "interference": Study(
+        "interference.robot",
+        ("-i", "PAIRS"),
+        Moment(KEEPING, call=2),
+        Moment(SENDING, call=9),
+        ("interference/pairs.yaml", INTERFERENCE),
+    ),
+}
+
+
+def dataset(output: Path) -> list[Any]:
+    """Status, message and record of all tests."""
+    found: list[Any] = []
+    for item in read_output_xml(output / "output.xml"):
+        if isinstance(item, Recorded | Characterized):
+            record = item.result if isinstance(item, Recorded) else item.record
+            row = json.loads(RESUMED.sub("null", record.model_dump_json()))
+            row["warnings"] = [text for text in row.get("warnings") or () if text]
+            found.append([item.status, item.message, row])
+        else:
+            found.append(str(replace(item, source="")))
+    return found
+
+
+def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
+    """Places where two datasets differ, but for times and for what says that a run was resumed."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other} - OF_A_RUN):
+            yield from differences(one.get(key), other.get(key), f"{place}.{key}")
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for number, pair in enumerate(zip(one, other, strict=True)):
+            yield from differences(*pair, f"{place}[{number}]")
+    elif one != other:
+        yield f"{place}: {str(one)[:200]} and {str(other)[:200]}"
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_results(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second run at the same time, a full disk, a kill, and a clock that is stepped forward and back."""
+    study = STUDIES[name]
+    options, source, whole = (*SIM, *study.options), study.source(tmp_path), tmp_path / "whole"
+    done = run_robot(whole, *options, sources=[source])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (folder := tmp_path / "run").mkdir()
+    resume = ("-v", f"RESUME:{folder}")
+    clock = Clock(tmp_path)
+    if FAKETIME:
+        for variable, value in clock.variables().items():
+            monkeypatch.setenv(variable, value)
+    with small_disk(folder, 80):
+        paused = Paused(tmp_path, [study.writing])
+        with (
+            going_on(folder, *options, *paused.options, sources=[source]) as run,
+            paused.at(study.writing, run),
+        ):
+            second = run_robot(folder, *options, *resume, "--output", "NONE", sources=[source])
+            clock.step("+30d")
+            with filled(folder):
+                run.send_signal(signal.SIGCONT)
+                said, _ = run.communicate(timeout=120)
+        assert run.returncode not in (0, None), said
+        assert "No space left on device; fix that, then resume the run" in said
+        assert "Traceback" not in said
+        assert second.returncode != 0
+        assert "the run of this journal is still active" in second.stdout
+        clock.step("-60d")
+        paused = Paused(tmp_path, [study.sending])
+        with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run:
+            with paused.at(study.sending, run):
+                run.kill()
+            run.communicate(timeout=120)
+        done = run_robot(folder, *options, *resume, sources=[source])
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert list(differences(dataset(folder), dataset(whole))) == []
+
+
+def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placeholder(tmp_path: Path) -> None:
+    """SIGTERM while a cell is deployed, loaded and removed, while its result is written, and before the next test."""
+    options = (*SIM, "-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr", "--suite", "csp-mrr")
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    done = run_robot(whole, *options)
+    assert done.returncode == 0, done.stdout
+    for number, at in enumerate((DEPLOYED, SENDING, REMOVING, WRITING, BETWEEN)):
+        moment = Moment(at, call=2) if at == BETWEEN else Moment(at, "CSC 1R1C")
+        paused = Paused(tmp_path, [moment])
+        resume = ("-v", f"RESUME:{folder}") if number else ()
+        with going_on(folder, *options, *resume, *paused.options) as run:
+            with paused.at(moment, run):
+                run.terminate()
+            said, _ = run.communicate(timeout=120)
+        assert run.returncode not in (0, None), said
+        assert "Place Of The Rows" not in said, at
+        assert "Place Of The Rows" not in csit("show", str(folder / "output.xml")).stdout
+    done = run_robot(folder, *options, "-v", f"RESUME:{folder}")
+    assert done.returncode == 0, done.stdout
+    assert list(differences(dataset(folder), dataset(whole))) == []
