@@ -179,6 +179,26 @@ def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_mea
     ]  # fmt: skip
 
 
+class BreaksOnce(SimulatedTestbed):
+    """A part dies in the very first deployment, which calibrates the study."""
+
+    def __init__(self) -> None:
+        super().__init__(SIM)
+        self.deployments = 0
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        self.deployments += 1
+        if self.deployments == 1:
+            raise SystemBroken("nf-1-1 was killed by SIGKILL")
+        return super().parts(plan, asked)
+
+
+def test_a_calibration_that_breaks_is_repeated() -> None:
+    found = measured(spec(repetitions=2), BreaksOnce())
+    assert len(found.matrix) == 16
+    assert not [note for note in found.notes if "left out" in note]
+
+
 def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why() -> None:
     study = study_of(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
     study.plan()

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from resources.libraries.python.errors import PlanError
+from resources.libraries.python.errors import PlanError, SystemBroken
 from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType, TestType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import are_vms
@@ -75,6 +75,7 @@ class SharedServer:
         They are to be removed afterwards.
 
         Raises:
+            SystemBroken: Nothing arrives, and a part is not well.
             CsitError: One of them does not start.
         """
         cell = self.deploy(group, frame)
@@ -83,7 +84,10 @@ class SharedServer:
             result = cell.measure(calibration(frame, load_pps, self._protocol))
             return result.offered_pps, result.forwarded_pps
 
-        return capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
+        found_pps = capacity(offer, cell.highest_loads().search_pps, LEAST_PPS)
+        if not found_pps and (problems := cell.problems()):
+            raise SystemBroken("; ".join(problems))
+        return found_pps
 
     def line_share_pps(self, group: tuple[str, ...], frame: Frame) -> float | None:
         """An equal part of the line for each of a group, one way; None where no port's rate is known."""

@@ -359,9 +359,10 @@ class InterferenceTest:
         """What one carries alone; where it does not start and has a stand-in, what that carries."""
         try:
             try:
-                return self._server.carried_pps((name,), frame)
-            finally:
-                self._remove()
+                return self._carried_once(name, frame)
+            except SystemBroken as error:
+                _log.warning("%s alone: %s; trying again", name, reason_of(error))
+            return self._carried_once(name, frame)
         except RunStopped:
             raise
         except (CsitError, OSError) as error:
@@ -369,6 +370,12 @@ class InterferenceTest:
                 raise
         self._name_parts()
         return self._carried_pps(name, frame)
+
+    def _carried_once(self, name: str, frame: Frame) -> float:
+        try:
+            return self._server.carried_pps((name,), frame)
+        finally:
+            self._remove()
 
     def _stand_in(self, name: str, why: str) -> bool:
         """Have a network function replaced by its stand-in; false where it has none."""
