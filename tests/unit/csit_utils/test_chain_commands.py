@@ -212,7 +212,7 @@ def test_measurements_of_interference_are_counted_with_their_time(
     assert [(row["name"], row["kind"], row["stand_in"]) for row in functions] == [
         ("gateway", "linux_gateway", None), ("inspection", "suricata", "ngrep"),
     ]  # fmt: skip
-    assert (summary["companies"], summary["measurements"], summary["deployments"]) == (6, 30, 32)
+    assert (summary["combinations"], summary["measurements"], summary["deployments"]) == (6, 30, 32)
     assert summary["seconds"] == pytest.approx(2 * ALONE_S + 30 * (0.6 + 1.4))
     out, _ = printed(capsys, "interference", str(path))
     assert "\ninspection\tIII\tsuricata\tngrep\n" in out

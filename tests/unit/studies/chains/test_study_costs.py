@@ -62,7 +62,7 @@ def test_a_study_of_interference_does_what_its_preview_counts(
     assert len(study.result().meetings) == len(seen) == previewed.runs
     assert len({(meeting.target, meeting.against) for meeting in study.result().meetings}) == previewed.sets
     assert previewed.counts() == {
-        "companies": previewed.sets,
+        "combinations": previewed.sets,
         "measurements": previewed.runs,
         "deployments": previewed.deployments,
         "seconds": previewed.seconds,

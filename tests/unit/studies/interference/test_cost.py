@@ -25,7 +25,7 @@ def test_three_network_functions_in_pairs_take_ten_minutes() -> None:
     found = cost(spec_of("A", "B", "C", repetitions=10, duration_s=4.0))
     assert (found.sets, found.runs, found.deployments) == (12, 120, 123)
     assert found.seconds == pytest.approx(3 * 3.0 + 120 * 4.9)
-    assert found.counts() == {"companies": 12, "measurements": 120, "deployments": 123, "seconds": found.seconds}
+    assert found.counts() == {"combinations": 12, "measurements": 120, "deployments": 123, "seconds": found.seconds}
 
 
 def test_a_sweep_is_measured_at_each_point_and_its_load_found_for_each_frame_size() -> None:

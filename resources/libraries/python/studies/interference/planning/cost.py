@@ -25,7 +25,7 @@ class InterferenceCost(StudyCost):
     def counts(self) -> dict[str, float]:
         """See StudyCost."""
         return {
-            "companies": self.sets,
+            "combinations": self.sets,
             "measurements": self.runs,
             "deployments": self.deployments,
             "seconds": self.seconds,
