@@ -4,6 +4,7 @@ Beside a record are the rows that are queried most, as lists; their values are i
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,46 +13,30 @@ import pyarrow.parquet as pq
 from csit_utils.dataset.columns import UNREADABLE, check_columns
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
-from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.chains.analysis import tables as chains
-from resources.libraries.python.studies.chains.model.record import ChainsRecord
-from resources.libraries.python.studies.interference.analysis import tables as interference
-from resources.libraries.python.studies.interference.model.record import InterferenceRecord
+from csit_utils.studies.registry import kind_of, record_kinds
 
-_TABLES = {
-    "runs": chains.RUNS,
-    "statistics": chains.STATISTICS,
-    "suspects": chains.SUSPECTS,
-    "reasons": chains.REASONS,
-    "meetings": interference.MEETINGS,
-    "interference_matrix": interference.MATRIX,
-    "interference_means": interference.MEANS,
-    "interference_sweep": interference.SWEEP,
+_COLUMNS: dict[str, pa.DataType] = {
+    **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
+    "simulated": pa.bool_(),
+    **dict.fromkeys(("status", "message", "source", "record"), pa.string()),
 }
-"""Tables of the CSV files, with their columns. Samples and transitions, the largest part, are in the record only."""
-_WORDS = (
-    "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "target",
-    "against", "network_function", "type", "kind", "stand_in_for", "rules", "measure",
-)  # fmt: skip
-_COUNTS = ("sessions", "samples", "filtered", "rank", "turn", "repetition", "memory_bytes", "cache_misses")
-_TYPES = {
-    **dict.fromkeys(_WORDS, pa.string()),
-    **dict.fromkeys(_COUNTS, pa.int64()),
-    "guaranteed": pa.bool_(),
-}
-"""Types of columns that are not numbers."""
-_SCHEMA = pa.schema(
-    {
-        **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
-        "simulated": pa.bool_(),
-        **dict.fromkeys(("status", "message", "source", "record"), pa.string()),
-        **{
-            table: pa.list_(pa.struct({column: _TYPES.get(column, pa.float64()) for column in columns}))
-            for table, columns in _TABLES.items()
-        },
-    }
-)
 """`record` is the JSON of the model; other columns permit queries without it."""
+
+
+@cache
+def _tables() -> dict[str, pa.Schema]:
+    """Columns of the tables that studies declare, by table."""
+    found = {}
+    for kind in record_kinds().values():
+        if (queried := kind.queried) is not None:
+            types = {
+                **dict.fromkeys(queried.texts, pa.string()),
+                **dict.fromkeys(queried.counts, pa.int64()),
+                **dict.fromkeys(queried.flags, pa.bool_()),
+            }
+            for table, columns in queried.columns.items():
+                found[table] = pa.schema({column: types.get(column, pa.float64()) for column in columns})
+    return found
 
 
 def write(path: Path, items: Sequence[Characterized], label: str | None) -> None:
@@ -70,23 +55,20 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
             "message": item.message,
             "source": item.source,
             "record": item.record.model_dump_json(),
-            **_tables(item.record),
+            **_rows(item),
         }
         for item in items
     ]
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path, compression="zstd")
+    tables = {name: pa.list_(pa.struct(list(columns))) for name, columns in _tables().items()}
+    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(_COLUMNS | tables)), path, compression="zstd")
 
 
-def _tables(record: Record) -> dict[str, list[dict[str, object]]]:
-    every: tuple[tuple[str, list[tuple[object, ...]]], ...] = ()
-    if isinstance(record, ChainsRecord):
-        every = chains.chain_tables(record)
-    elif isinstance(record, InterferenceRecord):
-        every = interference.interference_tables(record)
+def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
+    queried = kind_of(item).queried
     return {
-        name: [dict(zip(_TABLES[name], row, strict=True)) for row in rows[1:]]
-        for name, rows in every
-        if name in _TABLES
+        name: [dict(zip(queried.columns[name], row, strict=True)) for row in rows[1:]]
+        for name, rows in (queried.rows(item.record) if queried is not None else ())
+        if queried is not None and name in queried.columns
     }
 
 
@@ -100,7 +82,7 @@ def read(path: Path) -> Iterator[Characterized | Problem]:
     try:
         with pq.ParquetFile(path) as file:
             there = wanted.intersection(file.schema_arrow.names)  # earlier versions wrote no label
-            check_columns(file.schema_arrow, _SCHEMA, wanted - {"label"})
+            check_columns(file.schema_arrow, pa.schema(_COLUMNS), wanted - {"label"})
             rows = file.read(columns=sorted(there)).to_pylist()
     except (*UNREADABLE, ReadError) as error:
         raise ReadError(f"{path}: damaged; import its files again: {error}") from error

@@ -33,7 +33,12 @@ def views(items: Iterable[Characterized]) -> list[View]:
     newest = [(own[-1], len(own) - 1) for own in by_key.values()]
     order = list(record_kinds())
     newest.sort(key=lambda pair: (pair[0].record.simulated, order.index(pair[0].record.kind)))
-    return [View(item, kind_of(item).title(item.record), kind_of(item).headline(item), older) for item, older in newest]
+    return [_view(item, older) for item, older in newest]
+
+
+def _view(item: Characterized, older: int) -> View:
+    kind = kind_of(item)
+    return View(item, kind.title(item.record), kind.headline(item), older, kind.name_first(item.record))
 
 
 def warnings(record: Record) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Declarations of studies on the reading side: pages, commands, record kinds, explanations."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -38,6 +38,8 @@ class View:
     headline: str
     older: int
     """Number of earlier repetitions, which are not shown."""
+    name_first: bool = False
+    """As `RecordKind.name_first`."""
 
     @property
     def anchor(self) -> str:
@@ -88,6 +90,11 @@ def no_lines(_record: object) -> Iterable[str]:
     return ()
 
 
+def never(_record: object) -> bool:
+    """No record."""
+    return False
+
+
 def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
     """No quantity that is compared or followed over time."""
     return iter(())
@@ -96,6 +103,19 @@ def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
 def no_tables(_record: object) -> Mapping[str, str]:
     """No CSV file."""
     return {}
+
+
+@dataclass(frozen=True)
+class QueriedTables:
+    """Tables of a record that are columns of a dataset too, for queries without reading the record."""
+
+    columns: Mapping[str, Sequence[str]]
+    """Names of the columns by table; they are numbers unless named below."""
+    rows: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]]
+    """Tables of a record, the heads first; others than those of `columns` are in the record only."""
+    texts: Sequence[str] = ()
+    counts: Sequence[str] = ()
+    flags: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +139,10 @@ class RecordKind:
     """Quantities that are compared and followed over time."""
     tables: Callable[[Any], Mapping[str, str]] = no_tables
     """Texts of CSV files, by their names."""
+    queried: QueriedTables | None = None
+    """None without such tables."""
+    name_first: Callable[[Any], bool] = never
+    """Whether the headline of a record begins with a name, which keeps its case at the beginning of a sentence."""
 
 
 @dataclass(frozen=True)

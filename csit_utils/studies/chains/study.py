@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 
 from csit_utils.dataset.items import Characterized
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.studies.chains.explanations import EXPLANATIONS
 from csit_utils.studies.chains.pages import chain_study
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.studies.chains.analysis.tables import chain_tables
+from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.model.record import ChainsRecord
 
 
@@ -49,12 +49,22 @@ def _lines(record: ChainsRecord) -> Iterator[str]:
 
 
 def _tables(record: ChainsRecord) -> Mapping[str, str]:
-    return csv_files(chain_tables(record))
+    return csv_files(tables.chain_tables(record))
 
 
+_QUERIED = QueriedTables(
+    {"runs": tables.RUNS, "statistics": tables.STATISTICS, "suspects": tables.SUSPECTS, "reasons": tables.REASONS},
+    tables.chain_tables,
+    texts=(
+        "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "rules",
+        "measure",
+    ),
+    counts=("sessions", "samples", "filtered", "rank"),
+)  # fmt: skip
+"""Samples and transitions, the largest part, are in the record only."""
 STUDY = Study(
     order=40,
     pages=(chain_study.PAGE,),
-    kinds=(RecordKind("chains", "Chain study", _title, headline, _identity, _lines, tables=_tables),),
+    kinds=(RecordKind("chains", "Chain study", _title, headline, _identity, _lines, tables=_tables, queried=_QUERIED),),
     explanations=EXPLANATIONS,
 )

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from csit_utils.dataset.items import Characterized
-from csit_utils.report.study import RecordKind, Study
+from csit_utils.report.study import QueriedTables, RecordKind, Study
 from csit_utils.report.units import rate
 from csit_utils.studies.interference.explanations import EXPLANATIONS
 from csit_utils.studies.interference.measures import NORMALIZED, measured
 from csit_utils.studies.interference.pages import interference
 from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.studies.interference.analysis import tables
 from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
-from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 
 
@@ -59,15 +59,35 @@ def _lines(record: InterferenceRecord) -> Iterator[str]:
 
 
 def _tables(record: InterferenceRecord) -> Mapping[str, str]:
-    return csv_files(interference_tables(record))
+    return csv_files(tables.interference_tables(record))
 
 
+_QUERIED = QueriedTables(
+    {
+        "meetings": tables.MEETINGS,
+        "interference_matrix": tables.MATRIX,
+        "interference_means": tables.MEANS,
+        "interference_sweep": tables.SWEEP,
+    },
+    tables.interference_tables,
+    texts=("frame", "target", "against", "network_function", "type", "kind", "stand_in_for"),
+    counts=("samples", "turn", "repetition", "memory_bytes", "cache_misses"),
+    flags=("guaranteed",),
+)
 STUDY = Study(
     order=50,
     pages=(interference.PAGE,),
     kinds=(
         RecordKind(
-            "interference", "Interference", _title, headline, _identity, _lines, measured=measured, tables=_tables
+            "interference",
+            "Interference",
+            _title,
+            headline,
+            _identity,
+            _lines,
+            measured=measured,
+            tables=_tables,
+            queried=_QUERIED,
         ),
     ),
     measures=(NORMALIZED,),

@@ -2,7 +2,7 @@
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import DASH
-from resources.libraries.python.studies.sizing.model.spec import Sized
+from resources.libraries.python.studies.sizing.model.spec import Sized, Sizing
 
 _ENDS = {"failed": "a size could not be measured"}
 
@@ -13,12 +13,18 @@ def headline(item: Characterized) -> str:
     if sizing is None:
         return f"nothing was measured: {item.message}"
     end = _ENDS.get(sizing.stopped, sizing.stopped)
-    best = sizing.named().get(sizing.best or "")
-    if best is None or best.capacity is None:
+    best = best_of(sizing)
+    if best is None:
         return f"no size carries the lowest load; {end}"
     among = f", the most of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
     carries = f"{best.name} carries {capacity_words(best, sizing.workload.unit)} with {best.vcpus:g} vCPUs"
     return f"{carries}{among}; {end}"
+
+
+def best_of(sizing: Sizing) -> Sized | None:
+    """Return the size with the highest capacity; None if no size carries the lowest load."""
+    best = sizing.named().get(sizing.best or "")
+    return None if best is None or best.capacity is None else best
 
 
 def capacity_words(size: Sized, unit: str) -> str:
