@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, Chains, OfSize, Rates, Run
+from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, NfvbenchChains, OfSize, Rates, Run
 from csit_utils.dataset.foreign_parts import (
     anchor_of,
     derived,
@@ -55,7 +55,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
 
 
 def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
-    run: Run, chain: str, chains: Chains, size: str, of_size: OfSize, source: str, whole: object
+    run: Run, chain: str, chains: NfvbenchChains, size: str, of_size: OfSize, source: str, whole: object
 ) -> Foreign:
     frame = _frame(size)
     nodes = _NODES.get(chain)
@@ -170,7 +170,7 @@ def _started(date: str) -> str:
         raise ReadError(f"'{date[:40]}' is not a time: {error}") from error
 
 
-def _drivers(run: Run, chains: Chains, chain: str) -> Iterator[str]:
+def _drivers(run: Run, chains: NfvbenchChains, chain: str) -> Iterator[str]:
     """Properties by which systems differ, besides compute nodes and counts."""
     config = run.config
     yield f"chain {chain}"

@@ -147,7 +147,7 @@ class OfSize(Read):
     packet_path_stats: Paths | None = None
 
 
-class Chains(Read):
+class NfvbenchChains(Read):
     """The chains, and what was measured, by frame size."""
 
     bidirectional: bool
@@ -160,7 +160,7 @@ class Chains(Read):
 class Benchmark(Read):
     """One kind of chain."""
 
-    result: Chains
+    result: NfvbenchChains
 
 
 class Network(Read):
