@@ -24,7 +24,7 @@ class Goals(Read):
     load_epsilon: Amount
 
 
-class Flavor(Read):
+class NfvbenchFlavor(Read):
     """Of the VMs."""
 
     vcpus: Count | None = None
@@ -37,7 +37,7 @@ class Config(Read):
     measurement: Goals | None = None
     tool: str = Field("", alias="tg-tool")
     vm_forwarder: str | None = None
-    flavor: Flavor | None = None
+    flavor: NfvbenchFlavor | None = None
     vif_multiqueue_size: Count | None = None
     sriov: bool | None = None
     l3_router: bool | None = None
