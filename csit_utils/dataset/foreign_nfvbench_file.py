@@ -123,7 +123,7 @@ class ChainLatency(Read):
     hdrh: str | None = None
 
 
-class Path(Read):
+class NfvbenchPath(Read):
     """One direction, by chain."""
 
     chains: dict[str, ChainLatency] = Field(default_factory=dict)
@@ -132,8 +132,8 @@ class Path(Read):
 class Paths(Read):
     """Both directions."""
 
-    forward: Path = Field(Path(), alias="Forward")
-    reverse: Path = Field(Path(), alias="Reverse")
+    forward: NfvbenchPath = Field(NfvbenchPath(), alias="Forward")
+    reverse: NfvbenchPath = Field(NfvbenchPath(), alias="Reverse")
 
 
 class OfSize(Read):
