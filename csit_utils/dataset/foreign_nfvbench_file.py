@@ -93,7 +93,7 @@ class Iterations(Read):
     ndr_pdr: tuple[Tried, ...] = ()
 
 
-class Rate(Read):
+class NfvbenchRate(Read):
     """In packets per second and in percent of line rate, of both directions together."""
 
     rate_pps: Amount
@@ -103,9 +103,9 @@ class Rate(Read):
 class Rates(Read):
     """Asked for, sent and received."""
 
-    orig: Rate
-    tx: Rate
-    rx: Rate
+    orig: NfvbenchRate
+    tx: NfvbenchRate
+    rx: NfvbenchRate
 
 
 class Fixed(Read):
