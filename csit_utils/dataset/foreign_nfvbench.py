@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, NfvbenchChains, OfSize, Rates, Run
+from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, NfvbenchChains, NfvbenchRates, OfSize, Run
 from csit_utils.dataset.foreign_parts import (
     anchor_of,
     derived,
@@ -148,7 +148,7 @@ def _unsent(of_size: OfSize) -> Iterator[str]:
             yield f"{name} is the intended load; the generator sent less than 90 % of it{much}"
 
 
-def _fixed(total: Rates, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], str]:
+def _fixed(total: NfvbenchRates, frame: Frame | None, *, bidirectional: bool) -> tuple[dict[str, Any], str]:
     """A trial at a fixed load: MRR at line rate, otherwise a note."""
     if total.orig.rate_percent >= _LINE_RATE_PERCENT * (2 if bidirectional else 1):
         columns = {"mrr_offered_pps": total.tx.rate_pps, "mrr_pps": total.rx.rate_pps, "mrr_trials": 1}

@@ -100,7 +100,7 @@ class NfvbenchRate(Read):
     rate_percent: Amount
 
 
-class Rates(Read):
+class NfvbenchRates(Read):
     """Asked for, sent and received."""
 
     orig: NfvbenchRate
@@ -111,7 +111,7 @@ class Rates(Read):
 class Fixed(Read):
     """A trial at one load."""
 
-    total: Rates = Field(alias="direction-total")
+    total: NfvbenchRates = Field(alias="direction-total")
 
 
 class ChainLatency(Read):
