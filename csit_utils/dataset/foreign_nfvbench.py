@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, NfvbenchChains, NfvbenchRates, OfSize, Run
+from csit_utils.dataset.foreign_nfvbench_file import ChainLatency, NfvbenchChains, NfvbenchRates, NfvbenchRun, OfSize
 from csit_utils.dataset.foreign_parts import (
     anchor_of,
     derived,
@@ -40,7 +40,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
         ReadError: It has no test, or no time.
         pydantic.ValidationError: It violates the format of NFVbench.
     """
-    run = Run.model_validate(data)
+    run = NfvbenchRun.model_validate(data)
     tests = 0
     for chain, benchmark in run.benchmarks.network.service_chain.items():
         for size, of_size in benchmark.result.result.items():
@@ -55,7 +55,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
 
 
 def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
-    run: Run, chain: str, chains: NfvbenchChains, size: str, of_size: OfSize, source: str, whole: object
+    run: NfvbenchRun, chain: str, chains: NfvbenchChains, size: str, of_size: OfSize, source: str, whole: object
 ) -> Foreign:
     frame = _frame(size)
     nodes = _NODES.get(chain)
@@ -101,7 +101,7 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
 
 
 def _searched(
-    run: Run, of_size: OfSize, frame: Frame | None, *, bidirectional: bool
+    run: NfvbenchRun, of_size: OfSize, frame: Frame | None, *, bidirectional: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """Columns and definitions of the results of a search.
 
@@ -170,7 +170,7 @@ def _started(date: str) -> str:
         raise ReadError(f"'{date[:40]}' is not a time: {error}") from error
 
 
-def _drivers(run: Run, chains: NfvbenchChains, chain: str) -> Iterator[str]:
+def _drivers(run: NfvbenchRun, chains: NfvbenchChains, chain: str) -> Iterator[str]:
     """Properties by which systems differ, besides compute nodes and counts."""
     config = run.config
     yield f"chain {chain}"

@@ -175,7 +175,7 @@ class Benchmarks(Read):
     network: Network
 
 
-class Run(Read):
+class NfvbenchRun(Read):
     """The whole file."""
 
     nfvbench_version: str
