@@ -15,7 +15,7 @@ from resources.libraries.python.model.cell import Dimensions
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
+class CellMetric:
     """A metric of a cell of a matrix, or a quantity of another study."""
 
     series: Series
@@ -81,26 +81,26 @@ def figure(row: TestRow, metric: Metric) -> CellFigure | None:
     return CellFigure(row, found.lower, found.upper, error_pps(row, metric))
 
 
-def figures(rows: Iterable[TestRow]) -> dict[Cell, list[CellFigure]]:
+def figures(rows: Iterable[TestRow]) -> dict[CellMetric, list[CellFigure]]:
     """Return all figures by cell, in the order of time.
 
     The PDR of a latency test, which has less evidence, counts only without a PDR test of the cell.
     """
-    asked: dict[Cell, list[CellFigure]] = defaultdict(list)
-    by_the_way: dict[Cell, list[CellFigure]] = defaultdict(list)
+    asked: dict[CellMetric, list[CellFigure]] = defaultdict(list)
+    by_the_way: dict[CellMetric, list[CellFigure]] = defaultdict(list)
     for row in rows:
         series = series_of(row)
         if series is None or (dimensions := row.dimensions) is None:
             continue
         if isinstance(row, MeasuredRow):
             for each in row.measures:
-                cell = Cell(series, dimensions, each.measure)
+                cell = CellMetric(series, dimensions, each.measure)
                 asked[cell].append(CellFigure(row, each.value, each.highest, 0.0, each.lowest))
             continue
         for metric in Metric:
             if (found := figure(row, metric)) is not None:
                 group = asked if asks_for(row, metric) else by_the_way
-                group[Cell(series, dimensions, metric)].append(found)
+                group[CellMetric(series, dimensions, metric)].append(found)
     every = {**by_the_way, **asked}
     return {cell: sorted(every[cell], key=lambda each: each.at) for cell in sorted(every)}
 

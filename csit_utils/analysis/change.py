@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from csit_utils.analysis.cells import Cell, CellFigure, place_text
+from csit_utils.analysis.cells import CellFigure, CellMetric, place_text
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 from resources.libraries.python.model.cell import Dimensions
@@ -94,9 +94,9 @@ class Comparison:
 
     changes: tuple[Change, ...]
     """In the order of cells."""
-    only_a: tuple[Cell, ...]
+    only_a: tuple[CellMetric, ...]
     """Cells with a figure only in A."""
-    only_b: tuple[Cell, ...]
+    only_b: tuple[CellMetric, ...]
 
     def of(self, *outcomes: Outcome) -> tuple[Change, ...]:
         """Return the changes with one of these outcomes."""

@@ -12,7 +12,7 @@ from math import inf
 from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.alike import likeness
-from csit_utils.analysis.cells import Cell, CellFigure, figures
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.change import CONFIDENCE, FALSE_CALLS, CellSide, Change, Comparison, Method, Outcome
 from csit_utils.analysis.judging import judge_sides, side
 from csit_utils.analysis.spread import SpreadRatio, judge, relative
@@ -43,8 +43,8 @@ def compare(a: Sequence[TestRow], b: Sequence[TestRow], *, insist: bool = False)
     )
 
 
-def _pairs(of_a: Collection[Cell], of_b: Collection[Cell]) -> Iterable[tuple[Cell, Cell]]:
-    places: dict[tuple[object, ...], list[Cell]] = defaultdict(list)
+def _pairs(of_a: Collection[CellMetric], of_b: Collection[CellMetric]) -> Iterable[tuple[CellMetric, CellMetric]]:
+    places: dict[tuple[object, ...], list[CellMetric]] = defaultdict(list)
     for cell in of_b:
         places[_place(cell)].append(cell)
     known_a = set(of_a)
@@ -55,14 +55,16 @@ def _pairs(of_a: Collection[Cell], of_b: Collection[Cell]) -> Iterable[tuple[Cel
         yield from ((cell, other) for other in same_goals or same)
 
 
-def _place(cell: Cell) -> tuple[object, ...]:
+def _place(cell: CellMetric) -> tuple[object, ...]:
     """Identity of a cell across testbeds."""
     series = cell.series
     frame = series.frame.split(" ")[0].upper()
     return (series.service_type, series.nf_size, series.vs_dtc, frame, cell.dimensions, cell.metric)
 
 
-def _change(one: Cell, other: Cell, of_a: Sequence[CellFigure], of_b: Sequence[CellFigure], *, insist: bool) -> Change:
+def _change(
+    one: CellMetric, other: CellMetric, of_a: Sequence[CellFigure], of_b: Sequence[CellFigure], *, insist: bool
+) -> Change:
     a, b = side(one, of_a), side(other, of_b)
     like = likeness(of_a[-1].row, of_b[-1].row, one.metric)
     method, change, low, high, probability = judge_sides(a, b)

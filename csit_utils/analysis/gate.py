@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.comparison import Change, Comparison, Outcome
 from csit_utils.analysis.grouping import series_of
 from csit_utils.dataset.rows import TestRow
@@ -60,7 +60,7 @@ def _why(change: Change) -> str:
     return "one run per side, too few cells to estimate the noise, and overlapping bounds"
 
 
-def _missing(cell: Cell, candidate: Sequence[TestRow]) -> str:
+def _missing(cell: CellMetric, candidate: Sequence[TestRow]) -> str:
     """Reason why the candidate has no figure for a cell."""
     for row in candidate:
         here = (row.service_type, row.dimensions) == (cell.series.service_type, cell.dimensions)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from scipy.special import stdtr, stdtrit
 
 from csit_utils.analysis.alike import without_bounds
-from csit_utils.analysis.cells import Cell, CellFigure, resolution
+from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
 from csit_utils.analysis.change import CONFIDENCE, CellSide, Method
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, trials_of
 from csit_utils.analysis.measures import Measure
@@ -37,7 +37,7 @@ class Judgement(NamedTuple):
     """p-value; None if the noise is unknown."""
 
 
-def side(cell: Cell, found: Sequence[CellFigure]) -> CellSide:
+def side(cell: CellMetric, found: Sequence[CellFigure]) -> CellSide:
     """Summarize the figures of a cell."""
     values = [each.value_pps for each in found]
     lows, highs = zip(*(_interval(each, cell.metric) for each in found), strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, quantiles, stdev
 
-from csit_utils.analysis.cells import Cell, CellFigure, figures, resolution
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution
 from csit_utils.analysis.steps import Step
 from csit_utils.analysis.twobands import TwoBands, find_two_bands
 from csit_utils.dataset.rows import InstanceRow, TestRow
@@ -36,7 +36,7 @@ class Box:
 class Repeats:
     """Runs of one cell at one level."""
 
-    cell: Cell
+    cell: CellMetric
     figures: tuple[CellFigure, ...]
     """In the order of time, at least two."""
     mean_pps: float
@@ -75,7 +75,7 @@ def box(values: Sequence[float]) -> Box:
 def repeats(
     rows: Sequence[TestRow],
     instances: Iterable[InstanceRow] = (),
-    steps: Mapping[Cell, Sequence[Step]] | None = None,
+    steps: Mapping[CellMetric, Sequence[Step]] | None = None,
 ) -> list[Repeats]:
     """Return cells with repeated runs, largest variation first; one entry per level.
 
@@ -96,7 +96,9 @@ def repeats(
     return sorted(found, key=lambda each: -each.variation)
 
 
-def _repeats(cell: Cell, found: Sequence[CellFigure], fairness: Sequence[float], level: int, levels: int) -> Repeats:
+def _repeats(
+    cell: CellMetric, found: Sequence[CellFigure], fairness: Sequence[float], level: int, levels: int
+) -> Repeats:
     values = [each.value_pps for each in found]
     return Repeats(
         cell,

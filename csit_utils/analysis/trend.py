@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from csit_utils.analysis.cells import Cell, CellFigure, figures, resolution, runs_of
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.steps import Step
@@ -43,7 +43,7 @@ class State(StrEnum):
 class Trend:
     """The history of a cell."""
 
-    cell: Cell
+    cell: CellMetric
     figures: tuple[CellFigure, ...]
     """In the order of time."""
     gaps: tuple[datetime, ...]
@@ -95,7 +95,7 @@ def trends(rows: Sequence[TestRow], alpha: float = ALPHA) -> list[Trend]:
 
 
 def trend_of(
-    cell: Cell, found: Sequence[CellFigure], runs: Mapping[System, Mapping[str, datetime]], alpha: float
+    cell: CellMetric, found: Sequence[CellFigure], runs: Mapping[System, Mapping[str, datetime]], alpha: float
 ) -> Trend:  # fmt: skip
     """Return the trend of one cell.
 

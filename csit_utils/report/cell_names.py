@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import Series
 from csit_utils.analysis.measures import Measure
 from csit_utils.report.links import cell_anchor
@@ -19,10 +19,10 @@ _PARTS: tuple[Callable[[Series], str], ...] = (
 class CellNames:
     """Short names of cells: only what distinguishes them."""
 
-    def __init__(self, cells: Iterable[Cell]) -> None:
+    def __init__(self, cells: Iterable[CellMetric]) -> None:
         self._of_matrix = tuple(cell for cell in cells if not isinstance(cell.metric, Measure))
 
-    def short(self, cell: Cell) -> str:
+    def short(self, cell: CellMetric) -> str:
         """Return `CSC 4x2`, with sizes and frame where the cells differ in them, without testbed and metric.
 
         For other studies: the service, its size, and the frame or the unit of the workload.
@@ -41,7 +41,7 @@ class CellNames:
         return ", ".join(part(self._of_matrix[0].series) for part in shared)
 
     @staticmethod
-    def address(cell: Cell) -> str:
+    def address(cell: CellMetric) -> str:
         """Return the anchor of a cell's trend, the same in every report of the series."""
         return f"trend-{cell_anchor(cell.series, cell.metric, cell.dimensions)}"
 

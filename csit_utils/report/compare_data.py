@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import norm, t
 
 from csit_utils.analysis.alike import likeness, resolution_pps
-from csit_utils.analysis.cells import Cell, CellFigure, figures
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.comparison import CONFIDENCE, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
@@ -99,9 +99,9 @@ def student_table() -> Json:
     }
 
 
-def _known(history: History) -> dict[Cell, list[Known]]:
+def _known(history: History) -> dict[CellMetric, list[Known]]:
     """Figures by cell, in the order of cells and of time."""
-    found: dict[Cell, list[Known]] = {}
+    found: dict[CellMetric, list[Known]] = {}
     for number, run in enumerate(history.runs):
         for cell, own in figures(run.rows).items():
             found.setdefault(cell, []).extend(Known(number, each) for each in own)
@@ -127,7 +127,9 @@ def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Itera
                 yield [one, other, metric, found.differences, found.remarks]
 
 
-def _cell(cell: Cell, found: Sequence[Known], names: CellNames, kinds: Sequence[object], goals: Sequence[str]) -> Json:
+def _cell(
+    cell: CellMetric, found: Sequence[Known], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
+) -> Json:
     """Figures of a cell, without what all of them share.
 
     `v` values, `u` upper bounds (None: unbounded), `d` lower bounds, `h` half of the width between bounds, `e` errors

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.events import CellEvent
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.measures import Measure
@@ -21,7 +21,7 @@ def payload(
 ) -> Json:  # fmt: skip
     """Return the data of the large plot. Rates have four digits, more than are visible."""
     systems = list(lines)
-    marks: dict[Cell, list[list[object]]] = {}
+    marks: dict[CellMetric, list[list[object]]] = {}
     for event in found:
         marks.setdefault(event.trend.cell, []).append(
             [event.index, _short(event.level_after_pps), event.up, event.suspected]
@@ -45,7 +45,11 @@ def payload(
 
 
 def _cell(
-    trend: Trend, systems: list[System], names: CellNames, line: Timeline, marks: Mapping[Cell, list[list[object]]]
+    trend: Trend,
+    systems: list[System],
+    names: CellNames,
+    line: Timeline,
+    marks: Mapping[CellMetric, list[list[object]]],
 ) -> dict[str, object]:  # fmt: skip
     failed = line.failed(trend.cell)
     cell: dict[str, object] = {

@@ -6,7 +6,7 @@ from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
-from csit_utils.analysis.cells import Cell
+from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.events import CellEvent
 from csit_utils.analysis.grouping import Metric, System
 from csit_utils.analysis.measures import Measure
@@ -70,7 +70,7 @@ class Timeline:
             found[self.number(each.row)] = each.value_pps
         return found
 
-    def failed(self, cell: Cell) -> dict[int, TestRow]:
+    def failed(self, cell: CellMetric) -> dict[int, TestRow]:
         """Return tests for a figure of a cell that did not pass, by number of the run."""
         sizes = {(cell.series.nf_size, cell.series.vs_dtc), (None, None)}
         return {
@@ -101,7 +101,7 @@ def trend_groups(
     trends: Sequence[Trend], found: Sequence[CellEvent], names: CellNames, lines: Mapping[System, Timeline]
 ) -> list[TrendGroup]:
     """Return all cells in groups as shown."""
-    by_cell: dict[Cell, list[CellEvent]] = {}
+    by_cell: dict[CellMetric, list[CellEvent]] = {}
     for event in found:
         by_cell.setdefault(event.trend.cell, []).append(event)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from csit_utils.analysis.cells import Cell, CellFigure, figures
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.change import CellSide, Method
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.judging import judge_sides, side
@@ -78,7 +78,7 @@ def test_two_runs_lie_in_the_range_of_both() -> None:
 def test_a_number_of_a_characterization_lies_where_it_says(
     lowest: float | None, highest: float | None, range_pps: tuple[float, float]
 ) -> None:
-    cell = Cell(series(), Dimensions(1, 1), CAPACITY)
+    cell = CellMetric(series(), Dimensions(1, 1), CAPACITY)
     found = side(cell, [CellFigure(row(RATE), 1e6, highest, 0.0, lowest)])
     assert (found.low_pps, found.high_pps) == range_pps
 
