@@ -18,7 +18,7 @@ from typing import Any
 
 from robot.api import ExecutionResult
 
-from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.layout import Layout
 from resources.libraries.python.paths import PROJECT
 
@@ -103,7 +103,7 @@ def _import(root: Path, files: list[Path], processes: int) -> None:
     """Import files into a new dataset on disk."""
     layout = Layout.make(root / "dataset")
     with layout.writing(lambda: None):
-        done = [each for each in import_all(layout, files, None, processes) if isinstance(each, Outcome)]
+        done = [each for each in import_all(layout, files, None, processes) if isinstance(each, FileImport)]
     if wrong := [text for each in done for text in each.problems]:
         raise AssertionError(wrong[0])
 

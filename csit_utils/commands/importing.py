@@ -11,7 +11,7 @@ import typer
 from csit_utils.commands.reading import INPUTS, Progress
 
 if TYPE_CHECKING:
-    from csit_utils.dataset.batch import Outcome
+    from csit_utils.dataset.batch import FileImport
 
 
 def import_(
@@ -35,11 +35,11 @@ def import_(
 
     ./csit import /archive/2026-11.zip --into history && ./csit report history -o site
     """
-    from csit_utils.dataset.batch import Outcome, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
+    from csit_utils.dataset.batch import FileImport, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.layout import Layout  # noqa: PLC0415 - as above
 
     layout = Layout.make(into)
-    done: list[Outcome] = []
+    done: list[FileImport] = []
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
         for outcome in _shown(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
             done.append(outcome)
@@ -58,7 +58,7 @@ def import_(
         raise typer.Exit(1)
 
 
-def _shown(outcomes: "Iterator[Outcome | int]") -> "Iterable[Outcome]":
+def _shown(outcomes: "Iterator[FileImport | int]") -> "Iterable[FileImport]":
     """Yield the outcomes, and show progress on a terminal."""
     total, done = 0, 0
     with Progress("files") as progress:

@@ -27,7 +27,7 @@ _COMMITS = 8
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FileImport:
     """Outcome of the import of one file."""
 
     source: str
@@ -39,11 +39,13 @@ class Outcome:
     """More than 1 for record files, which are imported by folder."""
 
 
-_Staged = Outcome | tuple[str, Import | str]
+_Staged = FileImport | tuple[str, Import | str]
 """An outcome; or the name of a file, with the import to commit or the digest of an existing one."""
 
 
-def import_all(layout: Layout, paths: Iterable[Path], label: str | None, processes: int = 1) -> Iterator[Outcome | int]:
+def import_all(
+    layout: Layout, paths: Iterable[Path], label: str | None, processes: int = 1
+) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
     Record files come last, and only records without an output.xml are imported, which has more data on a test.
@@ -64,7 +66,7 @@ def _staged_alone(layout: Layout, named: Iterable[Path], label: str | None, on_d
     """Stage files in archives, which are readable only while the archive is open; collect the others in `on_disk`."""
     for each in (each for path in named for each in sources(path)):
         if isinstance(each, Problem):
-            yield Outcome(each.source, 0, False, (each.text,))
+            yield FileImport(each.source, 0, False, (each.text,))
         elif each.path is not None and not each.is_json:
             on_disk.append(each)
         elif not each.is_json:
@@ -98,19 +100,19 @@ def _stage(layout: Layout, source: Source, label: str | None) -> _Staged:
         if (known is None or not is_whole(layout, known)) and layout.claim(digest):
             return source.name, import_source(layout, source, digest, label)
     except ReadError as error:
-        return Outcome(source.name, 0, False, (f"{source.name}: {error}",))
+        return FileImport(source.name, 0, False, (f"{source.name}: {error}",))
     return source.name, digest
 
 
-def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
+def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[FileImport]:
     """Commit staged files while the next ones are read: waiting for the disk takes a tenth of the reading time."""
     known: list[tuple[str, str]] = []
-    under_way: deque[Future[Outcome]] = deque()
+    under_way: deque[Future[FileImport]] = deque()
     with ThreadPoolExecutor(_COMMITS) as committer:
         for each in staged:
             while under_way and under_way[0].done():
                 yield under_way.popleft().result()
-            if isinstance(each, Outcome):
+            if isinstance(each, FileImport):
                 yield each
             elif isinstance(each[1], Import):
                 under_way.append(committer.submit(_commit, layout, each[0], each[1]))
@@ -120,12 +122,12 @@ def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[Outcome]:
     for name, digest in known:
         # Two files with the same content may have been staged concurrently.
         made = layout.find(digest)
-        yield Outcome(name, made.tests if made else 0, True, made.problems if made else ())
+        yield FileImport(name, made.tests if made else 0, True, made.problems if made else ())
 
 
-def _commit(layout: Layout, name: str, made: Import) -> Outcome:
+def _commit(layout: Layout, name: str, made: Import) -> FileImport:
     layout.commit(made)
-    return Outcome(name, made.tests, False, made.problems)
+    return FileImport(name, made.tests, False, made.problems)
 
 
 @dataclass
@@ -138,7 +140,7 @@ class _Folder:
     problems: list[str] = field(default_factory=list)
 
 
-def _import_records(layout: Layout, files: Iterator[Source], label: str | None) -> Iterator[Outcome]:
+def _import_records(layout: Layout, files: Iterator[Source], label: str | None) -> Iterator[FileImport]:
     """Import record files by folder: a dataset file per record would be slow to read."""
     first = next(files, None)
     if first is None:
@@ -162,10 +164,10 @@ def _import_records(layout: Layout, files: Iterator[Source], label: str | None) 
     for name, folder in folders.items():
         if not folder.fresh:
             before = (text for each in imports if each.source == name for text in each.problems)
-            yield Outcome(name, 0, not folder.problems, (*folder.problems, *before), folder.count)
+            yield FileImport(name, 0, not folder.problems, (*folder.problems, *before), folder.count)
             continue
         digest = blake3("".join(sorted(folder.fresh)).encode()).hexdigest()
         rows = chain.from_iterable(folder.fresh.values())
         made = stage(layout, rows, name, digest, label, files=tuple(folder.fresh))
         layout.commit(made)
-        yield Outcome(name, made.tests, False, (*folder.problems, *made.problems), folder.count)
+        yield FileImport(name, made.tests, False, (*folder.problems, *made.problems), folder.count)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.items import Status
 from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.load import load
@@ -42,7 +42,7 @@ def test_they_are_kept_apart_from_density_tests_and_counted_once(run: Path) -> N
 def test_a_dataset_keeps_them_apart_as_well(run: Path, tmp_path: Path) -> None:
     layout = Layout.make(tmp_path / "dataset")
     with layout.writing(lambda: None):
-        outcomes = [each for each in import_all(layout, [run], None) if isinstance(each, Outcome)]
+        outcomes = [each for each in import_all(layout, [run], None) if isinstance(each, FileImport)]
     assert [each.problems for each in outcomes] == [()] * len(outcomes)
     stored = Stored(layout)
     assert [row.test_type for row in stored.tests] == ["NDRPDR"]

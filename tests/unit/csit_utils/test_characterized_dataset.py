@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.commands.reading import contents_of
-from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.load import load
@@ -33,10 +33,10 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_output_xml(tmp_path_factory.mktemp("run") / "output.xml", records, [("Empty", "Skip", "no", ())])
 
 
-def _import(folder: Path, *paths: Path) -> list[Outcome]:
+def _import(folder: Path, *paths: Path) -> list[FileImport]:
     layout = Layout.make(folder)
     with layout.writing(lambda: None):
-        return [each for each in import_all(layout, paths, None) if isinstance(each, Outcome)]
+        return [each for each in import_all(layout, paths, None) if isinstance(each, FileImport)]
 
 
 def _run(*arguments: str) -> Result:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
 from csit_utils.dataset import inputs
-from csit_utils.dataset.batch import Outcome, import_all
+from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.layout import Import, Layout
 from csit_utils.dataset.load import load
@@ -40,10 +40,10 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_output_xml(tmp_path_factory.mktemp("good") / "output.xml", results, unrecorded)
 
 
-def _import(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[Outcome]:
+def _import(folder: Path, *paths: Path, label: str | None = None, processes: int = 1) -> list[FileImport]:
     layout = Layout.make(folder)
     with layout.writing(lambda: None):
-        return [each for each in import_all(layout, paths, label, processes) if isinstance(each, Outcome)]
+        return [each for each in import_all(layout, paths, label, processes) if isinstance(each, FileImport)]
 
 
 def _tree(folder: Path) -> dict[str, str]:
