@@ -16,7 +16,7 @@ from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
-from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Profile
+from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 PACKET_BITS = 1460 * 8
@@ -39,7 +39,7 @@ class PublishedRouter:
 
     break_point: float
     last_rate: float
-    metrics: Mapping[Metric, tuple[Printed, Printed]]
+    metrics: Mapping[ProfileMetric, tuple[Printed, Printed]]
     """Functions below the break-point, and from it on."""
 
 
@@ -62,7 +62,7 @@ def _testbed(profile: Profile) -> PublishedRouter:
 ADVA, BONSAI = map(_testbed, paper("troia").profiles)
 
 
-def printed_function(testbed: PublishedRouter, metric: Metric) -> Function:
+def printed_function(testbed: PublishedRouter, metric: ProfileMetric) -> Function:
     """Return one function of the rate in Gbit/s that covers both regions."""
     below, above = testbed.metrics[metric]
 
@@ -79,14 +79,14 @@ def printed_function(testbed: PublishedRouter, metric: Metric) -> Function:
 def printed_sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int = 80) -> tuple[SweepPoint, ...]:
     """Sample the paper's router at evenly spaced rates; its CPU is saturated from the break-point on."""
     rates = np.linspace(testbed.last_rate / loads, testbed.last_rate, loads)
-    functions = {metric: printed_function(testbed, metric) for metric in Metric}
+    functions = {metric: printed_function(testbed, metric) for metric in ProfileMetric}
     cpu = {"router": (lambda r: np.minimum(1.0, 0.03 + 0.97 * r / testbed.break_point),)}
     return sweep_of(rates, functions, cpu, noise, seed)
 
 
 def sweep_of(
     rates: Array,
-    functions: Mapping[Metric, Function],
+    functions: Mapping[ProfileMetric, Function],
     cpu: Mapping[str, tuple[Function, ...]],
     noise: float = 0.0,
     seed: int = 0,
@@ -105,7 +105,7 @@ def sweep_of(
     def seen(function: Function) -> Array:
         return np.asarray(function(rates) * (1 + noise * random.standard_normal(len(rates))))
 
-    throughput, delay, loss = (seen(functions[metric]) for metric in Metric)
+    throughput, delay, loss = (seen(functions[metric]) for metric in ProfileMetric)
     used = {vnf: [np.minimum(1.0, seen(thread)) for thread in threads] for vnf, threads in cpu.items()}
     return tuple(
         SweepPoint(
@@ -140,13 +140,15 @@ class PromisedErrors:
     """Share of regions fitted with another function of the catalogue."""
     coefficient_median: float
     coefficient_p95: float
-    curve: Mapping[Metric, float]
+    curve: Mapping[ProfileMetric, float]
     """95th percentile of the mean difference from the printed curve, relative to its mean."""
 
 
 PROMISED: Mapping[float, PromisedErrors] = {
-    0.002: PromisedErrors(1, 1, 1, 5, {Metric.THROUGHPUT: 0.2, Metric.DELAY: 0.2, Metric.LOSS: 0.5}),
-    0.03: PromisedErrors(2, 10, 5, 50, {Metric.THROUGHPUT: 3, Metric.DELAY: 5, Metric.LOSS: 10}),
+    0.002: PromisedErrors(
+        1, 1, 1, 5, {ProfileMetric.THROUGHPUT: 0.2, ProfileMetric.DELAY: 0.2, ProfileMetric.LOSS: 0.5}
+    ),
+    0.03: PromisedErrors(2, 10, 5, 50, {ProfileMetric.THROUGHPUT: 3, ProfileMetric.DELAY: 5, ProfileMetric.LOSS: 10}),
 }
 """By relative noise. Under 3 %, delays are as close as the paper's own, which are within 5 % of its functions."""
 
@@ -158,7 +160,7 @@ class _Errors:
     steps: list[float] = field(default_factory=list)
     other_family: list[bool] = field(default_factory=list)
     coefficients: list[float] = field(default_factory=list)
-    curve: dict[Metric, list[float]] = field(default_factory=lambda: {metric: [] for metric in Metric})
+    curve: dict[ProfileMetric, list[float]] = field(default_factory=lambda: {metric: [] for metric in ProfileMetric})
 
 
 def table(studies: int) -> list[BoundedQuantity]:
@@ -213,7 +215,7 @@ def _coefficient_errors(fit: Fit, truth: Printed) -> list[float] | None:
     return [abs(found[name] - value) / abs(value) for name, value in printed.items()]
 
 
-def _curve_errors(profile: Profile, testbed: PublishedRouter, metric: Metric, rates: Array) -> Iterator[float]:
+def _curve_errors(profile: Profile, testbed: PublishedRouter, metric: ProfileMetric, rates: Array) -> Iterator[float]:
     """Yield the relative error of each region; a rate without a prediction counts as a prediction of 0."""
     truth = printed_function(testbed, metric)
     for region in (rates[rates < testbed.break_point], rates[rates > testbed.break_point]):

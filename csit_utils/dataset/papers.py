@@ -7,7 +7,13 @@ from functools import cache
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    MetricProfile,
+    Profile,
+    ProfileMetric,
+)
 
 _PUBLISHED = Path(__file__).parent / "published"
 _SOURCES = {
@@ -107,9 +113,9 @@ def _troia_profiles() -> tuple[Profile, ...]:
 def _profile(testbed: str, rows: list[dict[str, str]]) -> Profile:
     at, last = _RATES_GBPS[testbed]
     spans = {"nonsat": (_LEAST_GBPS, at), "sat": (at, last)}
-    fits = {(Metric(row["metric"]), row["region"]): _fit(row, *spans[row["region"]]) for row in rows}
+    fits = {(ProfileMetric(row["metric"]), row["region"]): _fit(row, *spans[row["region"]]) for row in rows}
     metrics = tuple(
-        MetricProfile(metric=metric, nonsat=fits[metric, "nonsat"], sat=fits[metric, "sat"]) for metric in Metric
+        MetricProfile(metric=metric, nonsat=fits[metric, "nonsat"], sat=fits[metric, "sat"]) for metric in ProfileMetric
     )
     break_point = BreakPoint(rate=at, vnf="router", cpus_used=1.0, cpus_there=1, reason="as the paper says")
     return Profile(name=f"router, {testbed} testbed", break_point=break_point, metrics=metrics)

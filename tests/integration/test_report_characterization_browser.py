@@ -15,7 +15,13 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
 from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    MetricProfile,
+    Profile,
+    ProfileMetric,
+)
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of, one_of_each
 
@@ -167,7 +173,9 @@ def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, sit
         values = dict(zip(names, (0.02, 0.3, 1.5) if curve.name != "excess" else (0.4, 0.1), strict=False))
         if curve.name == "hyperbola with a pole":
             values["c"] = 3.0
-        profile = one_metric(curve.name, values, Metric.LOSS if curve.only is Metric.LOSS else Metric.DELAY)
+        profile = one_metric(
+            curve.name, values, ProfileMetric.LOSS if curve.only is ProfileMetric.LOSS else ProfileMetric.DELAY
+        )
         for bound in (0.1, 0.4, 2.0, 30.0):
             bounds = QualityBounds(loss_percent=bound, delay_ms=bound)
             best = highest_rate(profile, bounds)
@@ -178,7 +186,7 @@ def test_every_curve_of_the_catalogue_is_known_to_the_page(browser: Browser, sit
             assert found["limitedBy"] == (best.limited_by.value if best.limited_by else None), curve.name
 
 
-def one_metric(name: str, coefficients: dict[str, float], metric: Metric) -> Profile:
+def one_metric(name: str, coefficients: dict[str, float], metric: ProfileMetric) -> Profile:
     """One curve of a metric up to 0.9 Gbit/s, saturated from 1 on with a straight line; the other metric is zero."""
     below, above = fit(name, coefficients, 0.1, 0.9), fit("linear", {"a": 1.0, "b": 5.0}, 1.0, 2.0)
     nothing = fit("constant", {"a": 0.0}, 0.1, 0.9), fit("constant", {"a": 0.0}, 1.0, 2.0)
@@ -186,7 +194,7 @@ def one_metric(name: str, coefficients: dict[str, float], metric: Metric) -> Pro
         MetricProfile(
             metric=each, nonsat=below if each is metric else nothing[0], sat=above if each is metric else nothing[1]
         )
-        for each in (Metric.LOSS, Metric.DELAY)
+        for each in (ProfileMetric.LOSS, ProfileMetric.DELAY)
     )
     point = BreakPoint(rate=1.0, vnf="x", cpus_used=1, cpus_there=1, reason="")
     return Profile(name=name, break_point=point, metrics=metrics)

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.recording.records import records_schema
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, run_robot
 
@@ -89,8 +89,8 @@ def test_a_chain_is_predicted_from_its_parts_alone(records: dict[str, SweepRecor
     assert record.kind == "chain"
     (prediction,) = record.predictions
     assert (prediction.parts, prediction.model) == (("router", "firewall"), "hungriest")
-    assert prediction.errors[Metric.THROUGHPUT] < 0.05
-    assert prediction.errors[Metric.LOSS] < 3.0
+    assert prediction.errors[ProfileMetric.THROUGHPUT] < 0.05
+    assert prediction.errors[ProfileMetric.LOSS] < 3.0
     assert len(prediction.points) == 12
 
 
@@ -103,11 +103,11 @@ def test_the_path_alone_makes_the_delay_of_a_chain_that_of_its_parts(records: di
     (prediction,) = records["Router And Firewall"].predictions
     assert prediction.path == "path"
     assert prediction.summed_delay_error is not None
-    assert prediction.errors[Metric.DELAY] < 0.08
+    assert prediction.errors[ProfileMetric.DELAY] < 0.08
     assert prediction.summed_delay_error > 0.2
     for point in prediction.points:
         assert point.summed_delay is not None
-        assert point.summed_delay - point.predicted[Metric.DELAY] == pytest.approx(0.0167, rel=0.1)
+        assert point.summed_delay - point.predicted[ProfileMetric.DELAY] == pytest.approx(0.0167, rel=0.1)
 
 
 def test_branches_halve_what_each_firewall_does(records: dict[str, SweepRecord]) -> None:

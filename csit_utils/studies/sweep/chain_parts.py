@@ -12,7 +12,7 @@ from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, PlotPosition, ax
 from csit_utils.studies.sweep.prediction_figures import share_of
 from csit_utils.studies.sweep.words import kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 
 _CHAIN, _PATH = 0, 6
@@ -46,15 +46,15 @@ def parts_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | Non
             axes(metric, FIRST_SCALE[metric])["yaxis"],
             [_line(name, each, metric, colour) for name, each, colour in lines],
         )
-        for metric in Metric
+        for metric in ProfileMetric
     ]
-    variant = stacked(panels, axes(Metric.THROUGHPUT, "")["xaxis"])
+    variant = stacked(panels, axes(ProfileMetric.THROUGHPUT, "")["xaxis"])
     variant["layout"] |= saturation(record.profile.break_point if record.profile else None)
     title = f"Throughput, one-way delay and loss of {sweep.name} and of its VNFs alone"
     return Figure(f"{anchor}-parts", title, record.simulated, (("all",),), {"all": variant})
 
 
-def _line(name: str, sweep: Sweep, metric: Metric, colour: int) -> Json:
+def _line(name: str, sweep: Sweep, metric: ProfileMetric, colour: int) -> Json:
     places = [place(point, sweep.spec.frame) for point in sweep.points]
     return {
         "type": "scatter",
@@ -84,10 +84,10 @@ def delays_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | No
         places = below(record.profile, sweep, share)
         areas = list(_areas(sweep, alone, [each.rate for each in places]))
         if places and len(areas) >= len(sweep.vnfs):
-            variants[reach] = {"data": [*areas, _measured(places)], "layout": axes(Metric.DELAY, "")}
+            variants[reach] = {"data": [*areas, _measured(places)], "layout": axes(ProfileMetric.DELAY, "")}
     if not variants:
         return None
-    title = f"{NAMES[Metric.DELAY].capitalize()} of {sweep.name} below saturation, and what its parts add"
+    title = f"{NAMES[ProfileMetric.DELAY].capitalize()} of {sweep.name} below saturation, and what its parts add"
     return Figure(f"{anchor}-delays", title, record.simulated, (tuple(variants),), variants)
 
 
@@ -97,8 +97,8 @@ def _measured(places: Sequence[PlotPosition]) -> Json:
         "mode": "lines+markers",
         "name": "the chain, measured",
         "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[Metric.DELAY], "") for each in places],
-        "text": [each.text(Metric.DELAY) for each in places],
+        "y": [shown(each.values[ProfileMetric.DELAY], "") for each in places],
+        "text": [each.text(ProfileMetric.DELAY) for each in places],
         "hovertemplate": "the chain<br>%{text}<extra></extra>",
         "line": {"width": 2.5},
         "marker": {"size": 7},

@@ -11,7 +11,7 @@ from csit_utils.studies.sweep.points import LINEAR, PlotPosition, axes, place, s
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, steps
 from resources.libraries.python.studies.sweep.analysis.sentences import scaling_in_words
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep
 
 IN_BITS, IN_PACKETS = "by Gbit/s", "by kpps"
@@ -61,12 +61,12 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
     ]
     variants: Json = {}
     for across in _WAYS:
-        for metric in Metric:
+        for metric in ProfileMetric:
             lines = list(_lines(own, names, metric, across))
             variants[f"{metric.value}|{across}"] = {"data": lines, "layout": _layout(metric, across)}
         base = {"xaxis": {"rangemode": "tozero"}, "yaxis": {"title": {"text": "CPU of all VNFs, % of one vCPU"}}}
         variants[f"{_CPU}|{across}"] = {"data": list(_cpu(own, names, across)), "layout": _axes(base, across)}
-    selectors = ((*(metric.value for metric in Metric), _CPU), _WAYS)
+    selectors = ((*(metric.value for metric in ProfileMetric), _CPU), _WAYS)
     figure = Figure(identity, f"Sizes and frames of {title}", view.record.simulated, selectors, variants)
     crowded = any(each.oversubscribed for each, _ in own)
     named = [(name, each, swept) for name, (each, swept) in zip(names, own, strict=True)]
@@ -75,9 +75,9 @@ def _comparison(identity: str, own: Sequence[tuple[View, Sweep]]) -> SweepCompar
     return SweepComparison(title, view.simulated, crowded, figure, drawn, tuple(_flavors(own)))
 
 
-def _layout(metric: Metric, across: str) -> Json:
+def _layout(metric: ProfileMetric, across: str) -> Json:
     layout = _axes(axes(metric, LINEAR), across)
-    if metric is Metric.THROUGHPUT and across == IN_PACKETS:
+    if metric is ProfileMetric.THROUGHPUT and across == IN_PACKETS:
         layout["yaxis"] = {**layout["yaxis"], "title": {"text": "throughput, kpps"}}
     return layout
 
@@ -87,7 +87,9 @@ def _axes(base: Json, across: str) -> Json:
     return {**base, "xaxis": {**base["xaxis"], "title": {"text": words}}}
 
 
-def _lines(own: Sequence[tuple[View, Sweep]], names: Sequence[str], metric: Metric, across: str) -> Iterator[Json]:
+def _lines(
+    own: Sequence[tuple[View, Sweep]], names: Sequence[str], metric: ProfileMetric, across: str
+) -> Iterator[Json]:
     for number, ((_, sweep), name) in enumerate(zip(own, names, strict=True)):
         places = [place(point, sweep.spec.frame) for point in sweep.points]
         yield _line(number, name) | {
@@ -97,9 +99,9 @@ def _lines(own: Sequence[tuple[View, Sweep]], names: Sequence[str], metric: Metr
         }
 
 
-def _height(each: PlotPosition, metric: Metric, across: str) -> float | None:
+def _height(each: PlotPosition, metric: ProfileMetric, across: str) -> float | None:
     value = each.values[metric]
-    if value is None or metric is not Metric.THROUGHPUT or across == IN_BITS:
+    if value is None or metric is not ProfileMetric.THROUGHPUT or across == IN_BITS:
         return value
     return each.output_pps / 1e3
 

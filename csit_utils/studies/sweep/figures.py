@@ -11,7 +11,7 @@ from csit_utils.studies.sweep.words import vnf_words
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import function_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Metric, Profile
+from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, Vnf
 
 _ON_A_LINE = 60
@@ -30,7 +30,7 @@ def sweep_figures(anchor: str, record: SweepRecord) -> list[Figure]:
         return []
     found = [
         _metric_figure(f"{anchor}-{metric.value}", record, sweep, metric)
-        for metric in Metric
+        for metric in ProfileMetric
         if any(place(point, sweep.spec.frame).values[metric] is not None for point in sweep.points)
     ]
     return [*found, *_cpu_figure(f"{anchor}-cpu", record, sweep)]
@@ -53,9 +53,11 @@ def saturation(found: BreakPoint | None) -> Json:
     }
 
 
-def _metric_figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Metric) -> Figure:
+def _metric_figure(identity: str, record: SweepRecord, sweep: Sweep, metric: ProfileMetric) -> Figure:
     first = FIRST_SCALE[metric]
-    scales = (first, *(scale for scale in SCALES if scale != first)) if metric is not Metric.THROUGHPUT else (first,)
+    scales = (
+        (first, *(scale for scale in SCALES if scale != first)) if metric is not ProfileMetric.THROUGHPUT else (first,)
+    )
     break_point = record.profile.break_point if record.profile else None
     variants: Json = {
         scale: {
@@ -68,7 +70,7 @@ def _metric_figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Met
     return Figure(identity, title, record.simulated, (scales,), variants)
 
 
-def _traces(record: SweepRecord, sweep: Sweep, metric: Metric, scale: str) -> Iterator[Json]:
+def _traces(record: SweepRecord, sweep: Sweep, metric: ProfileMetric, scale: str) -> Iterator[Json]:
     yield _dots(sweep, sweep.samples, metric, scale) | {
         "name": "each second",
         "marker": {"size": 13, "opacity": 0.7, "symbol": "line-ew-open"},
@@ -85,7 +87,7 @@ def _traces(record: SweepRecord, sweep: Sweep, metric: Metric, scale: str) -> It
 
 
 def _dots(
-    sweep: Sweep, rows: Sequence[SweepPoint | SweepSample], metric: Metric, scale: str, colour: int = _MEANS
+    sweep: Sweep, rows: Sequence[SweepPoint | SweepSample], metric: ProfileMetric, scale: str, colour: int = _MEANS
 ) -> Json:
     places = [place(row, sweep.spec.frame) for row in rows]
     return {
@@ -99,7 +101,7 @@ def _dots(
     }
 
 
-def _functions(profile: Profile, metric: Metric, scale: str) -> Iterator[Json]:
+def _functions(profile: Profile, metric: ProfileMetric, scale: str) -> Iterator[Json]:
     """The fitted functions where they have points."""
     whole = profile.break_point is None
     for found, region, fit in functions_of(profile):

@@ -10,7 +10,7 @@ from csit_utils.report.study import View
 from csit_utils.studies.sweep.points import FIRST_SCALE, LINEAR, NAMES, PlotPosition, axes, place, shown
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
-from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep
 
 _ON_A_LINE = 120
@@ -31,7 +31,7 @@ def functions_figure(identity: str, title: str, own: Named) -> Figure | None:
     if len(profiled) < 2:
         return None
     variants: Json = {}
-    for metric in Metric:
+    for metric in ProfileMetric:
         scale = FIRST_SCALE[metric]
         data = [
             trace
@@ -45,7 +45,7 @@ def functions_figure(identity: str, title: str, own: Named) -> Figure | None:
     return Figure(identity, f"Fitted functions of {title}", simulated, (tuple(variants),), variants, (_FRAME,))
 
 
-def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: Metric, colour: int) -> Iterator[Json]:
+def _of_profile(name: str, profile: Profile, sweep: Sweep, metric: ProfileMetric, colour: int) -> Iterator[Json]:
     """Its functions, where it saturates, and the loads that they were fitted to."""
     rates = measured_rates(profile)
     row = profile.of(metric)
@@ -101,11 +101,11 @@ def delays_figure(identity: str, title: str, own: Named) -> Figure | None:
             if (line := _delays(name, below(view.record.profile, sweep, share), _meta(sweep, number))) is not None
         ]
         if len(lines) > 1:
-            variants[reach] = {"data": lines, "layout": axes(Metric.DELAY, LINEAR)}
+            variants[reach] = {"data": lines, "layout": axes(ProfileMetric.DELAY, LINEAR)}
     if not variants:
         return None
     simulated = own[0][1].record.simulated
-    words = f"{NAMES[Metric.DELAY].capitalize()} below saturation, {title}"
+    words = f"{NAMES[ProfileMetric.DELAY].capitalize()} below saturation, {title}"
     return Figure(identity, words, simulated, (tuple(variants),), variants, (_FRAME,))
 
 
@@ -114,7 +114,7 @@ def below(profile: Profile | None, sweep: Sweep, share: float) -> list[PlotPosit
     at = profile.break_point if profile else None
     places = (place(point, sweep.spec.frame) for point in sweep.points)
     limit = share * at.rate if at else float("inf")
-    return [each for each in places if each.rate < limit and each.values[Metric.DELAY] is not None]
+    return [each for each in places if each.rate < limit and each.values[ProfileMetric.DELAY] is not None]
 
 
 def _meta(sweep: Sweep, colour: int) -> Json:
@@ -129,8 +129,8 @@ def _delays(name: str, places: Sequence[PlotPosition], meta: Json) -> Json | Non
         "mode": "lines+markers",
         "name": escape(name),
         "x": [shown(each.rate, "") for each in places],
-        "y": [shown(each.values[Metric.DELAY], LINEAR) for each in places],
-        "text": [f"{escape(name)}<br>{each.text(Metric.DELAY)}" for each in places],
+        "y": [shown(each.values[ProfileMetric.DELAY], LINEAR) for each in places],
+        "text": [f"{escape(name)}<br>{each.text(ProfileMetric.DELAY)}" for each in places],
         "hovertemplate": "%{text}<extra></extra>",
         "line": {"width": 2},
         "marker": {"size": 7, "symbol": _SYMBOLS[meta["colour"] % len(_SYMBOLS)]},

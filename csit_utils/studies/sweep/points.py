@@ -7,17 +7,17 @@ from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint, SweepSample
 
 LINEAR, LOGARITHMIC = "linear", "logarithmic"
 SCALES = (LINEAR, LOGARITHMIC)
 NAMES = {
-    Metric.THROUGHPUT: "throughput",
-    Metric.DELAY: "one-way delay",
-    Metric.LOSS: "loss",
+    ProfileMetric.THROUGHPUT: "throughput",
+    ProfileMetric.DELAY: "one-way delay",
+    ProfileMetric.LOSS: "loss",
 }
-FIRST_SCALE = {Metric.THROUGHPUT: LINEAR, Metric.DELAY: LOGARITHMIC, Metric.LOSS: LINEAR}
+FIRST_SCALE = {ProfileMetric.THROUGHPUT: LINEAR, ProfileMetric.DELAY: LOGARITHMIC, ProfileMetric.LOSS: LINEAR}
 """In which a metric shows itself best."""
 
 
@@ -29,9 +29,9 @@ class PlotPosition:
     """Gbit/s, one way, L2."""
     input_pps: float
     output_pps: float
-    values: dict[Metric, float | None]
+    values: dict[ProfileMetric, float | None]
 
-    def text(self, metric: Metric) -> str:
+    def text(self, metric: ProfileMetric) -> str:
         """For hovering."""
         value = self.values[metric]
         found = "not measured" if value is None else f"{value:.4g} {UNITS[metric]}"
@@ -45,14 +45,14 @@ def place(row: SweepPoint | SweepSample, frame: Frame) -> PlotPosition:
         input_pps=row.input_pps,
         output_pps=row.output_pps,
         values={
-            Metric.THROUGHPUT: l2_bps(row.output_pps, frame) / GIGA,
-            Metric.DELAY: None if row.delay_s is None else 1e3 * row.delay_s,
-            Metric.LOSS: None if row.loss_ratio is None else 100 * row.loss_ratio,
+            ProfileMetric.THROUGHPUT: l2_bps(row.output_pps, frame) / GIGA,
+            ProfileMetric.DELAY: None if row.delay_s is None else 1e3 * row.delay_s,
+            ProfileMetric.LOSS: None if row.loss_ratio is None else 100 * row.loss_ratio,
         },
     )
 
 
-def axes(metric: Metric, scale: str) -> Json:
+def axes(metric: ProfileMetric, scale: str) -> Json:
     """Axes of a metric against the input rate."""
     vertical: Json = {"type": "log", "dtick": 1} if scale == LOGARITHMIC else {"rangemode": "tozero"}
     return {

@@ -8,7 +8,7 @@ from csit_utils.studies.sweep.figures import saturation
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, SCALES, axes, place, shown
 from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
-from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
+from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
 _DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -21,14 +21,16 @@ def chain_figures(anchor: str, record: SweepRecord) -> list[Figure]:
         return []
     return [
         _figure(f"{anchor}-chain-{metric.value}", record, sweep, metric)
-        for metric in Metric
+        for metric in ProfileMetric
         if any(metric in point.predicted for prediction in record.predictions for point in prediction.points)
     ]
 
 
-def _figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Metric) -> Figure:
+def _figure(identity: str, record: SweepRecord, sweep: Sweep, metric: ProfileMetric) -> Figure:
     first = FIRST_SCALE[metric]
-    scales = (first, *(scale for scale in SCALES if scale != first)) if metric is not Metric.THROUGHPUT else (first,)
+    scales = (
+        (first, *(scale for scale in SCALES if scale != first)) if metric is not ProfileMetric.THROUGHPUT else (first,)
+    )
     layout = saturation(record.profile.break_point if record.profile else None)
     variants: Json = {
         scale: {
@@ -40,7 +42,7 @@ def _figure(identity: str, record: SweepRecord, sweep: Sweep, metric: Metric) ->
     return Figure(identity, f"{NAMES[metric].capitalize()} of {sweep.name}", record.simulated, (scales,), variants)
 
 
-def _measured(sweep: Sweep, metric: Metric, scale: str) -> Json:
+def _measured(sweep: Sweep, metric: ProfileMetric, scale: str) -> Json:
     places = [place(point, sweep.spec.frame) for point in sweep.points]
     return {
         "type": "scatter",
@@ -55,9 +57,9 @@ def _measured(sweep: Sweep, metric: Metric, scale: str) -> Json:
     }
 
 
-def _predicted(predictions: Sequence[Prediction], metric: Metric, scale: str) -> Iterator[Json]:
+def _predicted(predictions: Sequence[Prediction], metric: ProfileMetric, scale: str) -> Iterator[Json]:
     rows = [(f"predicted {MODELS[each.model]}", _values(each, metric)) for each in predictions]
-    if metric is Metric.DELAY:
+    if metric is ProfileMetric.DELAY:
         rows += [(f"sum of delays alone, {MODELS[each.model]}", _summed(each)) for each in predictions]
     for number, (name, line) in enumerate(((name, line) for name, line in rows if line), 1):
         yield {
@@ -72,7 +74,7 @@ def _predicted(predictions: Sequence[Prediction], metric: Metric, scale: str) ->
         }
 
 
-def _values(prediction: Prediction, metric: Metric) -> list[tuple[float, float]]:
+def _values(prediction: Prediction, metric: ProfileMetric) -> list[tuple[float, float]]:
     return [(point.rate, point.predicted[metric]) for point in prediction.points if metric in point.predicted]
 
 

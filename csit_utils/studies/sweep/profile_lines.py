@@ -7,7 +7,7 @@ from csit_utils.report.units import DASH, digits3, percent
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorCapacity, FlavorStep
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, function_in_words, highest_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, ProfileMetric
 
 FUNCTIONS = ("service", "break-point", "metric", "region", "function", "standard error", "relative error", "points")
 FUNCTIONS_LEFT = ("service", "metric", "region", "function")
@@ -104,7 +104,9 @@ def prediction_lines(prediction: Prediction) -> Iterator[TableLine]:
         texts = (
             _with_unit(point.rate, "Gbit/s"),
             *(_with_unit(value, UNITS[metric]) for metric, value in pairs),
-            _with_unit(point.predicted.get(Metric.DELAY) if prediction.path is None else point.summed_delay, "ms"),
+            _with_unit(
+                point.predicted.get(ProfileMetric.DELAY) if prediction.path is None else point.summed_delay, "ms"
+            ),
             prediction.model,
         )
         raw = {
@@ -118,7 +120,7 @@ def prediction_lines(prediction: Prediction) -> Iterator[TableLine]:
         yield TableLine(texts, raw)
 
 
-_KEYS = {Metric.THROUGHPUT: "gbps", Metric.DELAY: "ms", Metric.LOSS: "percent"}
+_KEYS = {ProfileMetric.THROUGHPUT: "gbps", ProfileMetric.DELAY: "ms", ProfileMetric.LOSS: "percent"}
 
 
 def _with_unit(value: float | None, unit: str) -> str:

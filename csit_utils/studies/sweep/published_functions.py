@@ -13,7 +13,7 @@ from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, axes, shown
 from csit_utils.studies.sweep.words import kind_words
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
-from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _ON_A_LINE = 120
@@ -27,7 +27,7 @@ def functions_of_routers(found: Sequence[View], paper: Paper) -> tuple[Figure, .
     own = [(called(view, drawn), view.record.profile) for view in drawn if view.record.profile]
     published = [(f"published: {profile.name}", profile) for profile in paper.profiles]
     variants: Json = {}
-    for metric in Metric:
+    for metric in ProfileMetric:
         lines = [
             _function(name, profile, metric, 6 + number, "dash") for number, (name, profile) in enumerate(published)
         ] + [_function(name, profile, metric, number, "solid") for number, (name, profile) in enumerate(own)]
@@ -43,7 +43,7 @@ def _is_router(record: SweepRecord) -> bool:
     return record.profile is not None and kinds == ["router"]
 
 
-def _function(name: str, profile: Profile, metric: Metric, colour: int, dash: str) -> Json:
+def _function(name: str, profile: Profile, metric: ProfileMetric, colour: int, dash: str) -> Json:
     rates = measured_rates(profile)
     hover = f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: {NAMES[metric]} %{{y:.4~g}} {UNITS[metric]}<extra></extra>"
     on_line = np.linspace(*rates, _ON_A_LINE).tolist() if rates else []

@@ -8,7 +8,7 @@ from csit_utils.report.units import DASH
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest, QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.analysis.sentences import highest_in_words
-from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Profile
+from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 
 FIRST = QualityBounds(loss_percent=0.5, delay_ms=1.0)
 """What the form asks at first: the loss of PDR, and a millisecond."""
@@ -65,7 +65,7 @@ def plain(profile: Profile) -> Mapping[str, object]:
     metrics = {
         row.metric.value: {"nonsat": _fit(row.nonsat), "sat": _fit(row.sat)}
         for row in profile.metrics
-        if row.metric is not Metric.THROUGHPUT
+        if row.metric is not ProfileMetric.THROUGHPUT
     }
     all_fits = [fit for row in profile.metrics for fit in (row.nonsat, row.sat) if fit is not None]
     return {

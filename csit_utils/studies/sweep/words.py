@@ -4,7 +4,7 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
+from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
 MODELS = {"hungriest": "by the hungriest VNF", "shared_cpus": "with shared CPUs"}
@@ -87,13 +87,13 @@ def chain_words(cell: Cell) -> str:
     return " → ".join(nodes)
 
 
-def errors_words(errors: dict[Metric, float]) -> str:
+def errors_words(errors: dict[ProfileMetric, float]) -> str:
     """`throughput 0.7 %, delay 24 %, loss 0.45 percentage points`."""
     return ", ".join(f"{metric} {error_text(metric, error)}" for metric, error in errors.items())
 
 
-def error_text(metric: Metric, error: float | None) -> str:
+def error_text(metric: ProfileMetric, error: float | None) -> str:
     """An error of a prediction, as `Prediction.errors` has it."""
     if error is None:
         return DASH
-    return f"{digits3(error)} percentage points" if metric is Metric.LOSS else percent(error)
+    return f"{digits3(error)} percentage points" if metric is ProfileMetric.LOSS else percent(error)

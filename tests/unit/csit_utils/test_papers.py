@@ -30,7 +30,7 @@ from resources.libraries.python.studies.interference.model.record import NfType
 from resources.libraries.python.studies.sizing.model.options import Option
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from tests.unit.csit_utils.characterized import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words
 from tests.unit.csit_utils.studied import chain_studied, interfered, interference
@@ -123,12 +123,12 @@ def test_published_functions_agree_with_each_other_as_the_paper_says() -> None:
             for fit in (row.nonsat, row.sat):
                 assert fit is not None and fit.formula == BY_NAME[fit.function].formula
     for rate in (2.6, 3.0, 3.5):
-        through, loss = value_at(adva, Metric.THROUGHPUT, rate), value_at(adva, Metric.LOSS, rate)
+        through, loss = value_at(adva, ProfileMetric.THROUGHPUT, rate), value_at(adva, ProfileMetric.LOSS, rate)
         assert through is not None and loss is not None
         assert 100 * (1 - through / rate) == pytest.approx(loss, abs=0.7)
-    low = value_at(adva, Metric.DELAY, 1.0)
+    low = value_at(adva, ProfileMetric.DELAY, 1.0)
     assert low == pytest.approx(0.272, abs=1e-3), "below one millisecond far from saturation"
-    jump = value_at(bonsai, Metric.DELAY, 1.0)
+    jump = value_at(bonsai, ProfileMetric.DELAY, 1.0)
     assert jump == pytest.approx(70.971 - 51.028)
 
 

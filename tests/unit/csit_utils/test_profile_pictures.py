@@ -11,7 +11,7 @@ from csit_utils.studies.sweep.pages import predictions, profiles
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep
 from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import made
@@ -51,7 +51,7 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
     profile = profiled(sweep_of("firewall", FIREWALL, capacity_pps=2e5))
     first = lines[1]
     for rate, value in list(zip(first["x"], first["y"], strict=True))[::20]:
-        expected = value_at(profile, Metric.THROUGHPUT, rate / 8)
+        expected = value_at(profile, ProfileMetric.THROUGHPUT, rate / 8)
         assert expected is not None
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
     (saturated,) = (trace["x"] for trace in found if trace["mode"] == "markers" and trace["name"] == lines[2]["name"]

@@ -8,7 +8,7 @@ import pytest
 from csit_utils.bench import studies_profiles
 from csit_utils.bench.studies import BoundedQuantity
 from csit_utils.bench.studies_profiles import Printed, PublishedRouter, printed_sweep
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 
@@ -18,7 +18,7 @@ def beyond(lines: Sequence[BoundedQuantity]) -> set[str]:
 
 def test_profiles_recover_the_printed_tables_within_the_promised_bounds() -> None:
     lines = studies_profiles.table(1)
-    assert len(lines) == 2 * (4 + len(Metric))
+    assert len(lines) == 2 * (4 + len(ProfileMetric))
     assert {line.unit for line in lines} == {"steps", "%"}
     assert not beyond(lines)
 
@@ -35,7 +35,7 @@ def test_sweeps_of_another_router_are_beyond_the_bounds(
     monkeypatch: pytest.MonkeyPatch, other: str, found: set[str]
 ) -> None:
     def changed(testbed: PublishedRouter) -> PublishedRouter:
-        below, above = testbed.metrics[Metric.DELAY]
+        below, above = testbed.metrics[ProfileMetric.DELAY]
         match other:
             case "break-point":
                 return replace(testbed, break_point=0.9 * testbed.break_point)
@@ -43,7 +43,7 @@ def test_sweeps_of_another_router_are_beyond_the_bounds(
                 above = Printed(above.function, {**above.coefficients, "a": 3 * above.coefficients["a"]})
             case _:
                 above = Printed("power", {"a": 5.0, "b": 3.0})
-        return replace(testbed, metrics={**testbed.metrics, Metric.DELAY: (below, above)})
+        return replace(testbed, metrics={**testbed.metrics, ProfileMetric.DELAY: (below, above)})
 
     def sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int) -> tuple[SweepPoint, ...]:
         return printed_sweep(changed(testbed), noise, seed, loads)

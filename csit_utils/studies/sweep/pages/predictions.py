@@ -13,7 +13,7 @@ from csit_utils.studies.sweep.prediction_figures import chain_figures, cpu_figur
 from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind_words
 from resources.libraries.python.studies.sweep.analysis.prediction_range import trust
 from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
-from resources.libraries.python.studies.sweep.model.profile import Metric, Prediction
+from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 
 
@@ -24,7 +24,7 @@ class Predicted:
     prediction: Prediction
     model: str
 
-    def error(self, metric: Metric) -> str:
+    def error(self, metric: ProfileMetric) -> str:
         """For people."""
         return error_text(metric, self.prediction.errors.get(metric))
 
@@ -37,12 +37,12 @@ class Predicted:
     def summed(self) -> float | None:
         """Error of the plain sum of delays; where no path was measured, that is the error of the delay."""
         found = self.prediction
-        return found.errors.get(Metric.DELAY) if found.path is None else found.summed_delay_error
+        return found.errors.get(ProfileMetric.DELAY) if found.path is None else found.summed_delay_error
 
     @property
     def summed_text(self) -> str:
         """For people."""
-        return error_text(Metric.DELAY, self.summed)
+        return error_text(ProfileMetric.DELAY, self.summed)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     if not chains:
         return None
     chained = [_chained(view, shown.characterizations) for view in chains]
-    return {**keys_of_page("chained", chains, chained), "metrics": list(Metric)}
+    return {**keys_of_page("chained", chains, chained), "metrics": list(ProfileMetric)}
 
 
 def _chained(view: View, every: Sequence[View]) -> Chained:

@@ -17,7 +17,7 @@ from csit_utils.studies.sweep.published_functions import functions_of_routers
 from csit_utils.studies.sweep.quality_form import FIRST, answered, payload
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Fit, Metric
+from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _NOTHING = 1e-13
@@ -28,7 +28,7 @@ _NOTHING = 1e-13
 class Function:
     """A line of the table of functions."""
 
-    metric: Metric
+    metric: ProfileMetric
     region: str
     fit: Fit
 

@@ -1,6 +1,12 @@
 """Profiles of services that let everything through up to a capacity, made without any fitting."""
 
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    MetricProfile,
+    Profile,
+    ProfileMetric,
+)
 
 LAST = 4.0
 
@@ -35,16 +41,16 @@ def known_profile(
     """Lets r through below its capacity and exactly the capacity above; delay is constant below, a + r above."""
     if capacity is None:
         metrics = (
-            MetricProfile(metric=Metric.THROUGHPUT, nonsat=line(1, 0), sat=None),
-            MetricProfile(metric=Metric.DELAY, nonsat=line(0, delay_ms), sat=None),
-            MetricProfile(metric=Metric.LOSS, nonsat=line(0, 0), sat=None),
+            MetricProfile(metric=ProfileMetric.THROUGHPUT, nonsat=line(1, 0), sat=None),
+            MetricProfile(metric=ProfileMetric.DELAY, nonsat=line(0, delay_ms), sat=None),
+            MetricProfile(metric=ProfileMetric.LOSS, nonsat=line(0, 0), sat=None),
         )
         return Profile(name=name, break_point=None, metrics=metrics)
     metrics = (
-        MetricProfile(metric=Metric.THROUGHPUT, nonsat=line(1, 0), sat=line(0, capacity)),
-        MetricProfile(metric=Metric.DELAY, nonsat=line(0, delay_ms), sat=line(1, saturated_ms)),
+        MetricProfile(metric=ProfileMetric.THROUGHPUT, nonsat=line(1, 0), sat=line(0, capacity)),
+        MetricProfile(metric=ProfileMetric.DELAY, nonsat=line(0, delay_ms), sat=line(1, saturated_ms)),
         MetricProfile(
-            metric=Metric.LOSS, nonsat=line(0, 0), sat=function("excess", "100*(1-d/(r-g))", d=capacity, g=0.0)
+            metric=ProfileMetric.LOSS, nonsat=line(0, 0), sat=function("excess", "100*(1-d/(r-g))", d=capacity, g=0.0)
         ),
     )
     point = BreakPoint(rate=capacity, vnf=name, cpus_used=used, cpus_there=vcpus, reason="known")

@@ -13,7 +13,7 @@ from csit_utils.bench.studies_profiles import (
     printed_sweep,
     sweep_of,
 )
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 
 __all__ = [
     "ADVA",
@@ -27,12 +27,12 @@ __all__ = [
 ]
 
 
-def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapping[Metric, Function]:
+def plain_router(capacity: float, vcpus: int = 1, delay_ms: float = 0.2) -> Mapping[ProfileMetric, Function]:
     """Lets everything through up to its capacity and that much above it; a queue fills there."""
     return {
-        Metric.THROUGHPUT: lambda r: np.minimum(r, capacity),
-        Metric.LOSS: lambda r: np.where(r > capacity, 100 * (1 - capacity / r), 0.0),
-        Metric.DELAY: lambda r: np.where(r < capacity, delay_ms * vcpus, 10 * delay_ms + r),
+        ProfileMetric.THROUGHPUT: lambda r: np.minimum(r, capacity),
+        ProfileMetric.LOSS: lambda r: np.where(r > capacity, 100 * (1 - capacity / r), 0.0),
+        ProfileMetric.DELAY: lambda r: np.where(r < capacity, delay_ms * vcpus, 10 * delay_ms + r),
     }
 
 

@@ -19,7 +19,7 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
 from resources.libraries.python.studies.sweep.analysis.path_baseline import WITHOUT_PATH, MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words
-from resources.libraries.python.studies.sweep.model.profile import Metric, PredictedPoint
+from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.studies.sweep.known_profiles import known_profile
 from tests.unit.studies.sweep.synthetic_sweeps import growing_to, plain_router, sweep_of
@@ -28,17 +28,19 @@ ROUTER = known_profile("router", 2.5, delay_ms=0.3)
 FIREWALL = known_profile("firewall", 1.5, delay_ms=0.8, saturated_ms=200.0)
 
 
-def at(parts: list[MeasuredVnf], rate: float, model: Model = "hungriest") -> dict[Metric, float]:
+def at(parts: list[MeasuredVnf], rate: float, model: Model = "hungriest") -> dict[ProfileMetric, float]:
     return predict_rates("chain", parts, [rate], model).points[0].predicted
 
 
 def test_throughput_and_loss_are_those_of_the_hungriest_and_delays_add_up() -> None:
     parts = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)]
-    assert at(parts, 1.0) == pytest.approx({Metric.THROUGHPUT: 1.0, Metric.DELAY: 1.1, Metric.LOSS: 0.0})
+    assert at(parts, 1.0) == pytest.approx(
+        {ProfileMetric.THROUGHPUT: 1.0, ProfileMetric.DELAY: 1.1, ProfileMetric.LOSS: 0.0}
+    )
     saturated = at(parts, 2.0)
-    assert saturated[Metric.THROUGHPUT] == pytest.approx(1.5)
-    assert saturated[Metric.LOSS] == pytest.approx(25.0)
-    assert saturated[Metric.DELAY] == pytest.approx(0.3 + 202.0)
+    assert saturated[ProfileMetric.THROUGHPUT] == pytest.approx(1.5)
+    assert saturated[ProfileMetric.LOSS] == pytest.approx(25.0)
+    assert saturated[ProfileMetric.DELAY] == pytest.approx(0.3 + 202.0)
 
 
 PATH = MeasuredPath("path", (0.5, 1.5, 2.5), (0.1, 0.2, 0.4))
@@ -47,7 +49,7 @@ PATH = MeasuredPath("path", (0.5, 1.5, 2.5), (0.1, 0.2, 0.4))
 def test_the_path_around_every_vnf_counts_once() -> None:
     found = predict_rates("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], [1.0], "hungriest", PATH)
     (point,) = found.points
-    assert point.predicted[Metric.DELAY] == pytest.approx(0.15 + (0.3 - 0.15) + (0.8 - 0.15))
+    assert point.predicted[ProfileMetric.DELAY] == pytest.approx(0.15 + (0.3 - 0.15) + (0.8 - 0.15))
     assert point.summed_delay == pytest.approx(0.3 + 0.8)
     assert found.path == "path"
     assert found.notes == ()
@@ -55,7 +57,7 @@ def test_the_path_around_every_vnf_counts_once() -> None:
 
 def test_without_a_path_the_plain_sum_remains_and_is_called_so() -> None:
     found = predict_rates("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], [1.0], "hungriest")
-    assert found.points[0].predicted[Metric.DELAY] == pytest.approx(1.1)
+    assert found.points[0].predicted[ProfileMetric.DELAY] == pytest.approx(1.1)
     assert found.points[0].summed_delay is None
     assert found.path is None
     assert found.notes == (WITHOUT_PATH,)
@@ -65,12 +67,12 @@ def test_without_a_path_the_plain_sum_remains_and_is_called_so() -> None:
 def test_a_path_of_a_branch_is_taken_off_at_the_rate_of_the_branch() -> None:
     branches = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(FIREWALL, 0.5)]
     found = predict_rates("chain", branches, [2.0], "hungriest", PATH)
-    assert found.points[0].predicted[Metric.DELAY] == pytest.approx(0.3 + (0.3 - 0.3) + (0.8 - 0.15))
+    assert found.points[0].predicted[ProfileMetric.DELAY] == pytest.approx(0.3 + (0.3 - 0.3) + (0.8 - 0.15))
 
 
 def test_no_vnf_takes_less_than_no_time() -> None:
     found = predict_rates("chain", [MeasuredVnf(ROUTER)], [1.0], "hungriest", MeasuredPath("long", (1.0,), (5.0,)))
-    assert found.points[0].predicted[Metric.DELAY] == pytest.approx(5.0)
+    assert found.points[0].predicted[ProfileMetric.DELAY] == pytest.approx(5.0)
 
 
 def test_beyond_its_last_load_a_path_is_as_there_and_a_note_says_so() -> None:
@@ -86,22 +88,22 @@ def test_a_path_without_any_delay_is_none() -> None:
 
 
 def test_a_path_has_the_loads_of_its_sweep_that_have_a_delay() -> None:
-    delays = {Metric.DELAY: lambda r: 0.1 * r}
+    delays = {ProfileMetric.DELAY: lambda r: 0.1 * r}
     first, second, third = sweep_of(np.linspace(1, 2, 3), {**plain_router(3.0), **delays}, {})
     path = MeasuredPath.of("path", [third, second.model_copy(update={"delay_s": None}), first])
     assert path is not None
     assert (path.rates, path.delays) == (pytest.approx((1.0, 2.0)), pytest.approx((0.1, 0.2)))
     assert path.delay_ms(1.5) == pytest.approx(0.15)
     ((unknown,), _) = observe([first.model_copy(update={"loss_ratio": None})])
-    assert unknown.values[Metric.LOSS] is None
+    assert unknown.values[ProfileMetric.LOSS] is None
 
 
 def test_both_errors_of_the_delay_are_told() -> None:
-    delays = {Metric.DELAY: lambda r: 0.95 + 0.0 * r}
+    delays = {ProfileMetric.DELAY: lambda r: 0.95 + 0.0 * r}
     points = sweep_of(np.linspace(0.5, 1.4, 10), {**plain_router(1.5), **delays}, {"firewall": (growing_to(1, 1.5),)})
     flat = MeasuredPath("path", (1.0, 2.0), (0.2, 0.2))
     found = predict("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], points, "hungriest", flat)
-    assert found.errors[Metric.DELAY] == pytest.approx(0.05 / 0.95, abs=1e-6)
+    assert found.errors[ProfileMetric.DELAY] == pytest.approx(0.05 / 0.95, abs=1e-6)
     assert found.summed_delay_error == pytest.approx(0.15 / 0.95, abs=1e-6)
     (line,) = errors_in_words(found)
     other = found.model_copy(update={"chain": "other"})
@@ -120,23 +122,25 @@ def test_the_order_of_the_chain_changes_nothing() -> None:
 def test_two_branches_double_what_the_firewalls_carry() -> None:
     branches = [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(FIREWALL, 0.5), MeasuredVnf(ROUTER)]
     below = at(branches, 2.0)
-    assert below == pytest.approx({Metric.THROUGHPUT: 2.0, Metric.LOSS: 0.0, Metric.DELAY: 0.3 + 0.8 + 0.3})
-    assert at(branches, 3.0)[Metric.THROUGHPUT] == pytest.approx(2.5)
+    assert below == pytest.approx(
+        {ProfileMetric.THROUGHPUT: 2.0, ProfileMetric.LOSS: 0.0, ProfileMetric.DELAY: 0.3 + 0.8 + 0.3}
+    )
+    assert at(branches, 3.0)[ProfileMetric.THROUGHPUT] == pytest.approx(2.5)
 
 
 def test_vnfs_that_share_a_cpu_add_up_their_time_per_packet() -> None:
     parts = [MeasuredVnf(ROUTER, cpus="one"), MeasuredVnf(FIREWALL, cpus="one")]
     together = 1 / (1 / 2.5 + 1 / 1.5)
     above = at(parts, 1.2, "shared_cpus")
-    assert above[Metric.THROUGHPUT] == pytest.approx(together)
-    assert above[Metric.LOSS] == pytest.approx(100 * (1 - together / 1.2))
-    assert at(parts, 0.9, "shared_cpus")[Metric.LOSS] == 0.0
-    assert at(parts, 1.2)[Metric.LOSS] == 0.0
+    assert above[ProfileMetric.THROUGHPUT] == pytest.approx(together)
+    assert above[ProfileMetric.LOSS] == pytest.approx(100 * (1 - together / 1.2))
+    assert at(parts, 0.9, "shared_cpus")[ProfileMetric.LOSS] == 0.0
+    assert at(parts, 1.2)[ProfileMetric.LOSS] == 0.0
 
 
 def test_two_equal_vnfs_on_one_cpu_carry_half() -> None:
     assert at([MeasuredVnf(ROUTER, cpus="x"), MeasuredVnf(ROUTER, cpus="x")], 2.0, "shared_cpus")[
-        Metric.THROUGHPUT
+        ProfileMetric.THROUGHPUT
     ] == pytest.approx(1.25)
 
 
@@ -146,7 +150,7 @@ def test_what_else_runs_on_shared_cpus_counts_once() -> None:
         MeasuredVnf(known_profile("router", 0.115, used=0.275), cpus="x"),
         MeasuredVnf(known_profile("firewall", 0.0788, used=0.36), cpus="x"),
     ]
-    through = at(parts, 0.2, "shared_cpus")[Metric.THROUGHPUT]
+    through = at(parts, 0.2, "shared_cpus")[ProfileMetric.THROUGHPUT]
     assert through == pytest.approx(1 / (0.275 / 0.115 + 0.36 / 0.0788 + 0.64 / 0.0788))
     assert 0.065 < through < 0.075
 
@@ -160,7 +164,7 @@ def test_a_vnf_that_never_saturated_is_never_the_hungriest_and_a_note_says_so() 
     found = predict_rates(
         "chain", [MeasuredVnf(known_profile("endless", None)), MeasuredVnf(FIREWALL)], [2.0], "hungriest"
     )
-    assert found.points[0].predicted[Metric.THROUGHPUT] == pytest.approx(1.5)
+    assert found.points[0].predicted[ProfileMetric.THROUGHPUT] == pytest.approx(1.5)
     assert found.notes == (
         "endless: where it or a VNF on its CPUs saturates is not known; it is assumed never to saturate first",
         WITHOUT_PATH,
@@ -174,13 +178,13 @@ def test_rates_beyond_what_a_vnf_was_measured_at_are_said_to_be_guesses() -> Non
 
 def test_a_prediction_is_compared_with_the_measured_chain() -> None:
     rates = np.linspace(0.1, 3.0, 30)
-    functions = {**plain_router(1.5), Metric.DELAY: lambda r: np.where(r < 1.5, 2.2, 2 * (200.3 + r))}
+    functions = {**plain_router(1.5), ProfileMetric.DELAY: lambda r: np.where(r < 1.5, 2.2, 2 * (200.3 + r))}
     points = sweep_of(rates, functions, {"firewall": (growing_to(1, 1.5),)})
     found = predict("chain", [MeasuredVnf(ROUTER), MeasuredVnf(FIREWALL)], points, "hungriest")
     assert len(found.points) == 30
-    assert found.errors[Metric.THROUGHPUT] == pytest.approx(0.0, abs=1e-9)
-    assert found.errors[Metric.LOSS] == pytest.approx(0.0, abs=1e-9)
-    assert found.errors[Metric.DELAY] == pytest.approx(0.5, abs=0.02)
+    assert found.errors[ProfileMetric.THROUGHPUT] == pytest.approx(0.0, abs=1e-9)
+    assert found.errors[ProfileMetric.LOSS] == pytest.approx(0.0, abs=1e-9)
+    assert found.errors[ProfileMetric.DELAY] == pytest.approx(0.5, abs=0.02)
     line, note = errors_in_words(found)
     assert note == WITHOUT_PATH
     assert "throughput by 0.0 %, delay by" in line
@@ -189,10 +193,12 @@ def test_a_prediction_is_compared_with_the_measured_chain() -> None:
 
 def test_errors_leave_out_what_cannot_be_compared() -> None:
     points = [
-        PredictedPoint(rate=1, predicted={Metric.DELAY: 2.0, Metric.LOSS: 3.0}, measured={Metric.LOSS: 1.0}),
-        PredictedPoint(rate=2, predicted={Metric.THROUGHPUT: 1.0}, measured={Metric.THROUGHPUT: 0.0}),
+        PredictedPoint(
+            rate=1, predicted={ProfileMetric.DELAY: 2.0, ProfileMetric.LOSS: 3.0}, measured={ProfileMetric.LOSS: 1.0}
+        ),
+        PredictedPoint(rate=2, predicted={ProfileMetric.THROUGHPUT: 1.0}, measured={ProfileMetric.THROUGHPUT: 0.0}),
     ]
-    assert errors(points) == {Metric.LOSS: 2.0}
+    assert errors(points) == {ProfileMetric.LOSS: 2.0}
 
 
 def test_a_chain_has_a_vnf() -> None:
@@ -225,7 +231,7 @@ def test_more_load_never_lowers_what_is_lost_or_what_gets_through(
         MeasuredVnf(known_profile(f"v{index}", capacity), share, "x") for index, (capacity, share) in enumerate(vnfs)
     ]
     points = predict_rates("chain", parts, sorted(rates), model).points
-    for metric in (Metric.THROUGHPUT, Metric.LOSS):
+    for metric in (ProfileMetric.THROUGHPUT, ProfileMetric.LOSS):
         values = [point.predicted[metric] for point in points]
         assert all(one <= other + 1e-9 for one, other in pairwise(values))
 
@@ -233,4 +239,4 @@ def test_more_load_never_lowers_what_is_lost_or_what_gets_through(
 @given(st.lists(st.floats(0.3, 3.9), min_size=1, max_size=5), st.floats(0.05, 3.9))
 def test_sharing_cpus_never_lets_more_through(capacities: list[float], rate: float) -> None:
     parts = [MeasuredVnf(known_profile(f"v{index}", capacity), cpus="x") for index, capacity in enumerate(capacities)]
-    assert at(parts, rate, "shared_cpus")[Metric.THROUGHPUT] <= at(parts, rate)[Metric.THROUGHPUT] + 1e-9
+    assert at(parts, rate, "shared_cpus")[ProfileMetric.THROUGHPUT] <= at(parts, rate)[ProfileMetric.THROUGHPUT] + 1e-9

@@ -12,7 +12,7 @@ from scipy.stats import f as f_test
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES
 from resources.libraries.python.studies.sweep.analysis.fitting import FEWEST, best_fit, fit_of, stands_out, value_of
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 
 RATES = np.linspace(0.2, 3.0, 40)
 
@@ -37,7 +37,7 @@ MEMBERS: Mapping[str, Mapping[str, float]] = {
 def test_a_sampled_curve_comes_back_as_itself(name: str, noise: float) -> None:
     values = BY_NAME[name].value(MEMBERS[name], RATES)
     seen = values * (1 + noise * np.random.default_rng(3).standard_normal(len(RATES)))
-    fit = best_fit(Metric.LOSS, RATES.tolist(), seen.tolist())
+    fit = best_fit(ProfileMetric.LOSS, RATES.tolist(), seen.tolist())
     assert fit is not None
     assert fit.function == name
     assert fit.coefficients == pytest.approx(dict(MEMBERS[name]), rel=1e-3 if not noise else 0.05)
@@ -79,21 +79,21 @@ def test_extreme_coefficients_are_found_without_a_warning(name: str, coefficient
 
 
 def test_few_points_have_no_function() -> None:
-    assert best_fit(Metric.DELAY, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) is None
-    assert best_fit(Metric.DELAY, [1.0, 2.0, 3.0, 3.0], [1.0, 2.0, 3.0, 3.1]) is None
+    assert best_fit(ProfileMetric.DELAY, [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) is None
+    assert best_fit(ProfileMetric.DELAY, [1.0, 2.0, 3.0, 3.0], [1.0, 2.0, 3.0, 3.1]) is None
     assert fit_of("quadratic", [1.0, 2.0, 3.0, 4.0], [1.0, 4.0, 9.0, 16.0]) is None
 
 
 def test_as_few_points_as_allowed_have_a_line() -> None:
     rates = [1.0, 2.0, 3.0, 4.0]
     assert len(rates) == FEWEST
-    fit = best_fit(Metric.THROUGHPUT, rates, [1.0, 2.0, 3.0, 4.001])
+    fit = best_fit(ProfileMetric.THROUGHPUT, rates, [1.0, 2.0, 3.0, 4.001])
     assert fit is not None
     assert fit.function == "linear"
 
 
 def test_values_that_are_all_zero_are_the_constant_zero() -> None:
-    fit = best_fit(Metric.LOSS, RATES.tolist(), [0.0] * len(RATES))
+    fit = best_fit(ProfileMetric.LOSS, RATES.tolist(), [0.0] * len(RATES))
     assert fit is not None
     assert (fit.function, fit.coefficients, fit.standard_error, fit.relative_error) == (
         "constant",
@@ -107,7 +107,7 @@ def test_noise_around_a_line_earns_no_further_coefficient() -> None:
     names = set()
     for seed in range(20):
         values = (2 + 0.5 * RATES) * (1 + 0.01 * np.random.default_rng(seed).standard_normal(len(RATES)))
-        fit = best_fit(Metric.DELAY, RATES.tolist(), values.tolist())
+        fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values.tolist())
         assert fit is not None
         names.add(BY_NAME[fit.function].parameters)
     assert names == {2}
@@ -133,7 +133,7 @@ def test_one_more_coefficient_is_earned_at_2_5_percent_with_four_points_and_0_3_
     """Levels of an F test of the slope of a line."""
     rates, _ = scattered(count, 0)
     growth = np.sqrt(f_test.isf(level, 1, count - 2) / np.sum((rates - rates.mean()) ** 2))
-    fit = best_fit(Metric.DELAY, rates.tolist(), scattered(count, growth)[1].tolist())
+    fit = best_fit(ProfileMetric.DELAY, rates.tolist(), scattered(count, growth)[1].tolist())
     assert fit is not None
     assert fit.function == function
 
@@ -141,7 +141,7 @@ def test_one_more_coefficient_is_earned_at_2_5_percent_with_four_points_and_0_3_
 @pytest.mark.parametrize(("errors", "expected"), [(5.5, False), (6.5, True), (-5.5, False), (-6.5, True)])
 def test_a_point_that_is_six_standard_errors_off_stands_out(errors: float, *, expected: bool) -> None:
     rates, values = scattered(10, 2.0)
-    fit = best_fit(Metric.DELAY, rates.tolist(), values.tolist())
+    fit = best_fit(ProfileMetric.DELAY, rates.tolist(), values.tolist())
     assert fit is not None
     assert (fit.function, fit.standard_error) == ("linear", pytest.approx(1))
     assert stands_out(fit, rates.tolist(), values.tolist(), 11, 122 + errors) is expected
@@ -149,7 +149,7 @@ def test_a_point_that_is_six_standard_errors_off_stands_out(errors: float, *, ex
 
 def test_a_bend_that_is_not_monotonic_is_never_chosen() -> None:
     values = 1 + (RATES - 1.5) ** 2
-    fit = best_fit(Metric.DELAY, RATES.tolist(), values.tolist())
+    fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values.tolist())
     assert fit is not None
     steps = np.diff([value_of(fit, rate) or 0.0 for rate in RATES])
     assert (steps >= -1e-9).all() or (steps <= 1e-9).all()
@@ -157,7 +157,7 @@ def test_a_bend_that_is_not_monotonic_is_never_chosen() -> None:
 
 def test_nothing_is_said_behind_a_pole() -> None:
     values = BY_NAME["hyperbola with a pole"].value({"a": 0.1, "b": 0.4, "c": 3.3}, RATES)
-    fit = best_fit(Metric.DELAY, RATES.tolist(), values.tolist())
+    fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values.tolist())
     assert fit is not None
     assert value_of(fit, 3.2) == pytest.approx(4.1, rel=0.01)
     assert value_of(fit, 3.31) is None
@@ -165,7 +165,7 @@ def test_nothing_is_said_behind_a_pole() -> None:
 
 def test_a_point_of_another_region_stands_out_and_one_of_this_does_not() -> None:
     values = [2.2 + 1.3 * rate for rate in RATES]
-    fit = best_fit(Metric.DELAY, RATES.tolist(), values)
+    fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values)
     assert fit is not None
     assert stands_out(fit, RATES.tolist(), values, 3.1, 1.4)
     assert not stands_out(fit, RATES.tolist(), values, 3.1, 2.2 + 1.3 * 3.1)
@@ -181,7 +181,7 @@ measured = st.lists(
 def test_any_points_have_a_finite_monotonic_function_or_none(points: list[tuple[float, float]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit = best_fit(Metric.LOSS, [rate for rate, _ in points], [value for _, value in points])
+        fit = best_fit(ProfileMetric.LOSS, [rate for rate, _ in points], [value for _, value in points])
     assert (fit is None) == (len({rate for rate, _ in points}) < FEWEST)
     if fit is not None:
         seen = [value_of(fit, float(rate)) for rate in np.linspace(fit.first_rate, fit.last_rate, 50)]
@@ -197,7 +197,7 @@ def test_any_points_have_a_finite_monotonic_function_or_none(points: list[tuple[
 @given(st.floats(-5, 5).filter(lambda a: abs(a) > 0.05), st.floats(6, 20), st.floats(0.1, 50))
 def test_a_line_in_any_unit_comes_back_as_that_line(slope: float, base: float, unit: float) -> None:
     values = [unit * (slope * rate / 3 + base) for rate in RATES]
-    fit = best_fit(Metric.DELAY, RATES.tolist(), values)
+    fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values)
     assert fit is not None
     assert fit.function == "linear"
     assert fit.coefficients["a"] == pytest.approx(unit * slope / 3, rel=1e-6)

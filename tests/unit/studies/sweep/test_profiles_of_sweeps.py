@@ -8,7 +8,13 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.fitting import describe, fit_of
 from resources.libraries.python.studies.sweep.analysis.profile import inconsistency, profile_of, profile_of_sweep
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    MetricProfile,
+    Profile,
+    ProfileMetric,
+)
 from resources.libraries.python.studies.sweep.model.record import Rates, Sweep, SweepPoint, SweepSpec, Vnf
 from tests.unit.studies.sweep.synthetic_sweeps import (
     ADVA,
@@ -56,7 +62,7 @@ def test_tables_iv_to_vi_come_back(name: str, seed: int) -> None:
 
 def test_the_base_of_an_exponential_that_no_point_shows_is_found_to_be_next_to_nothing() -> None:
     rates = np.linspace(0.01625, 0.86, 53)
-    values = printed_function(BONSAI, Metric.DELAY)(rates)
+    values = printed_function(BONSAI, ProfileMetric.DELAY)(rates)
     fit = fit_of("exponential over a base", rates.tolist(), values.tolist())
     assert fit is not None
     assert fit.coefficients["b"] == pytest.approx(8.999, rel=0.001)
@@ -107,7 +113,7 @@ def test_a_consistent_sweep_has_no_notes() -> None:
 def test_a_region_with_too_few_points_has_no_function_and_a_note() -> None:
     points = sweep_of(np.linspace(0.2, 3.0, 15), plain_router(2.5), {"v": (growing_to(1, 2.5),)})
     profile = profile_of("v", points, {"v": 1})
-    row = profile.of(Metric.DELAY)
+    row = profile.of(ProfileMetric.DELAY)
     assert row is not None
     assert row.nonsat is not None
     assert row.sat is None
@@ -127,7 +133,7 @@ def test_what_was_not_measured_is_said_and_not_made_up() -> None:
         for point in sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)})
     ]
     profile = profile_of("v", points, {"v": 1})
-    delay = profile.of(Metric.DELAY)
+    delay = profile.of(ProfileMetric.DELAY)
     assert profile.break_point is None
     assert delay is not None
     assert (delay.nonsat, delay.sat) == (None, None)
@@ -141,7 +147,7 @@ def test_points_of_a_doubtful_rate_are_left_out_and_flagged_ones_are_not() -> No
     points[4] = points[4].model_copy(update={"flagged": "40 % of what was asked"})
     points[5] = points[5].model_copy(update={"input_bps": 0.0, "input_pps": 0.0})
     profile = profile_of("v", points, {"v": 1})
-    assert sum(fit.points for fit in fits_of(profile, Metric.THROUGHPUT)) == 18
+    assert sum(fit.points for fit in fits_of(profile, ProfileMetric.THROUGHPUT)) == 18
     assert [note.split(":")[0] for note in profile.notes[:3]] == [
         "1 point in which nothing was sent",
         "1 point at which the sender's interface counted another rate",
@@ -153,7 +159,7 @@ def test_points_of_a_doubtful_rate_are_left_out_and_flagged_ones_are_not() -> No
 def test_a_rate_is_doubtful_where_the_interface_counted_five_percent_more_or_less(counted: float, known: int) -> None:
     points = list(sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)}))
     points[3] = points[3].model_copy(update={"sender_pps": counted * points[3].input_pps})
-    assert sum(fit.points for fit in fits_of(profile_of("v", points, {"v": 1}), Metric.THROUGHPUT)) == known
+    assert sum(fit.points for fit in fits_of(profile_of("v", points, {"v": 1}), ProfileMetric.THROUGHPUT)) == known
 
 
 @pytest.mark.parametrize(("loss_ratio", "contradicts"), [(0.009, False), (0.011, True)])
@@ -167,17 +173,17 @@ def test_loss_contradicts_throughput_from_one_percentage_point_on(loss_ratio: fl
     assert any("contradict each other by up to 1.1 percentage points" in note for note in notes) is contradicts
 
 
-def fits_of(profile: Profile, metric: Metric) -> list[Fit]:
+def fits_of(profile: Profile, metric: ProfileMetric) -> list[Fit]:
     row = profile.of(metric)
     return [] if row is None else [fit for fit in (row.nonsat, row.sat) if fit is not None]
 
 
 def test_one_point_on_the_wrong_side_of_the_break_point_does_not_bend_the_function() -> None:
     """CPU is full one load before delay jumps."""
-    functions = {**plain_router(1.55), Metric.DELAY: lambda r: np.where(r < 1.55, 0.2, 5 + r)}
+    functions = {**plain_router(1.55), ProfileMetric.DELAY: lambda r: np.where(r < 1.55, 0.2, 5 + r)}
     points = sweep_of(np.linspace(0.1, 3.0, 30), functions, {"v": (growing_to(1, 1.5),)}, 0.002)
     profile = profile_of("v", points, {"v": 1})
-    delay = profile.of(Metric.DELAY)
+    delay = profile.of(ProfileMetric.DELAY)
     assert delay is not None
     assert delay.sat is not None
     assert delay.sat.function == "linear"

@@ -17,41 +17,43 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     profile_in_words,
     scaling_in_words,
 )
-from resources.libraries.python.studies.sweep.model.profile import Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import MetricProfile, Profile, ProfileMetric
 from tests.unit.studies.sweep.known_profiles import LAST, function, known_profile, line
 
 
 def test_a_value_is_that_of_the_region() -> None:
     profile = known_profile("v", 2.0)
-    assert value_at(profile, Metric.DELAY, 1.999) == pytest.approx(0.5)
-    assert value_at(profile, Metric.DELAY, 2.0) == pytest.approx(12.0)
-    assert value_at(profile, Metric.LOSS, 4.0) == pytest.approx(50.0)
+    assert value_at(profile, ProfileMetric.DELAY, 1.999) == pytest.approx(0.5)
+    assert value_at(profile, ProfileMetric.DELAY, 2.0) == pytest.approx(12.0)
+    assert value_at(profile, ProfileMetric.LOSS, 4.0) == pytest.approx(50.0)
 
 
 def test_no_value_is_negative_and_loss_is_no_more_than_all() -> None:
-    metrics = (MetricProfile(metric=Metric.LOSS, nonsat=line(100, -50), sat=None),)
+    metrics = (MetricProfile(metric=ProfileMetric.LOSS, nonsat=line(100, -50), sat=None),)
     profile = Profile(name="v", break_point=None, metrics=metrics)
-    assert value_at(profile, Metric.LOSS, 0.1) == 0.0
-    assert value_at(profile, Metric.LOSS, 3.0) == 100.0
-    assert value_at(profile, Metric.DELAY, 1.0) is None
+    assert value_at(profile, ProfileMetric.LOSS, 0.1) == 0.0
+    assert value_at(profile, ProfileMetric.LOSS, 3.0) == 100.0
+    assert value_at(profile, ProfileMetric.DELAY, 1.0) is None
 
 
 def test_between_the_last_load_below_and_the_first_above_lies_a_straight_line() -> None:
     """The lower function has a pole there: read on, it would be of another sign."""
     queue = function("hyperbola with a pole", "a+b/(c-r)", last=1.8, a=0.0, b=0.1, c=1.9)
     full = function("constant", "a", first=2.0, a=5.0)
-    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=queue, sat=full),)
+    metrics = (MetricProfile(metric=ProfileMetric.DELAY, nonsat=queue, sat=full),)
     profile = known_profile("v", 2.0).model_copy(update={"metrics": metrics})
-    assert [value_at(profile, Metric.DELAY, rate) for rate in (1.8, 1.9, 1.95, 2.0)] == pytest.approx([1, 3, 4, 5])
+    assert [value_at(profile, ProfileMetric.DELAY, rate) for rate in (1.8, 1.9, 1.95, 2.0)] == pytest.approx(
+        [1, 3, 4, 5]
+    )
 
 
 def test_the_highest_rate_is_where_the_bound_is_met() -> None:
     found = highest_rate(known_profile("v", 2.0), QualityBounds(loss_percent=20.0))
     assert found.rate == pytest.approx(2.5, rel=1e-5)
-    assert found.limited_by is Metric.LOSS
+    assert found.limited_by is ProfileMetric.LOSS
     both = highest_rate(known_profile("v", 2.0), QualityBounds(loss_percent=20.0, delay_ms=1.0))
     assert both.rate == pytest.approx(2.0, rel=1e-5)
-    assert both.limited_by is Metric.DELAY
+    assert both.limited_by is ProfileMetric.DELAY
     assert highest_in_words(both) == "2 Gbit/s"
 
 
@@ -63,26 +65,28 @@ def test_bounds_that_always_hold_give_the_last_measured_rate_as_the_least() -> N
 
 def test_bounds_that_never_hold_give_none() -> None:
     found = highest_rate(known_profile("v", 2.0), QualityBounds(delay_ms=0.1))
-    assert (found.rate, found.limited_by, found.known) == (None, Metric.DELAY, True)
+    assert (found.rate, found.limited_by, found.known) == (None, ProfileMetric.DELAY, True)
     assert highest_in_words(found) == "none"
 
 
 def test_a_metric_without_a_function_limits_as_unknown() -> None:
     profile = known_profile("v", 2.0)
-    loss = profile.of(Metric.LOSS)
+    loss = profile.of(ProfileMetric.LOSS)
     assert loss is not None
     halved = (*profile.metrics[:2], loss.model_copy(update={"sat": None}))
     found = highest_rate(profile.model_copy(update={"metrics": halved}), QualityBounds(loss_percent=1.0))
     assert found.rate == pytest.approx(2.0, rel=1e-5)
-    assert (found.limited_by, found.known) == (Metric.LOSS, False)
+    assert (found.limited_by, found.known) == (ProfileMetric.LOSS, False)
     nothing = highest_rate(Profile(name="v", break_point=None, metrics=()), QualityBounds(delay_ms=1.0))
-    assert (nothing.rate, nothing.limited_by, nothing.known) == (None, Metric.DELAY, False)
+    assert (nothing.rate, nothing.limited_by, nothing.known) == (None, ProfileMetric.DELAY, False)
     unbounded = highest_rate(Profile(name="v", break_point=None, metrics=()), QualityBounds())
-    assert (unbounded.rate, unbounded.limited_by) == (None, Metric.THROUGHPUT)
+    assert (unbounded.rate, unbounded.limited_by) == (None, ProfileMetric.THROUGHPUT)
 
 
 def test_a_delay_that_is_long_at_low_rates_says_from_where_on() -> None:
-    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", a=0.0, b=1.0), sat=None),)
+    metrics = (
+        MetricProfile(metric=ProfileMetric.DELAY, nonsat=function("hyperbola", "a+b/r", a=0.0, b=1.0), sat=None),
+    )
     found = highest_rate(Profile(name="v", break_point=None, metrics=metrics), QualityBounds(delay_ms=1.0))
     assert found.rate == LAST
     assert found.from_rate == pytest.approx(1.0, abs=0.03)
@@ -90,7 +94,7 @@ def test_a_delay_that_is_long_at_low_rates_says_from_where_on() -> None:
 
 def test_rates_within_a_bound_begin_and_end_where_a_delay_is_long_at_both_ends() -> None:
     delay = MetricProfile(
-        metric=Metric.DELAY, nonsat=function("hyperbola", "a+b/r", last=2.0, a=0.0, b=1.0), sat=line(1, 10)
+        metric=ProfileMetric.DELAY, nonsat=function("hyperbola", "a+b/r", last=2.0, a=0.0, b=1.0), sat=line(1, 10)
     )
     found = highest_rate(known_profile("v", 2.0).model_copy(update={"metrics": (delay,)}), QualityBounds(delay_ms=1.0))
     assert found.rate == pytest.approx(2.0, rel=1e-5)
@@ -104,8 +108,8 @@ def test_a_delay_that_is_just_the_bound_is_within_it() -> None:
 def test_between_regions_nothing_is_said_where_one_ends_behind_a_pole() -> None:
     behind = function("hyperbola with a pole", "a+b/(c-r)", last=1.8, a=0.0, b=0.1, c=1.7)
     full = function("constant", "a", first=2.0, a=5.0)
-    metrics = (MetricProfile(metric=Metric.DELAY, nonsat=behind, sat=full),)
-    assert value_at(known_profile("v", 2.0).model_copy(update={"metrics": metrics}), Metric.DELAY, 1.9) is None
+    metrics = (MetricProfile(metric=ProfileMetric.DELAY, nonsat=behind, sat=full),)
+    assert value_at(known_profile("v", 2.0).model_copy(update={"metrics": metrics}), ProfileMetric.DELAY, 1.9) is None
 
 
 @given(st.floats(0.2, 3.9), st.floats(0, 50), st.floats(0, 50))

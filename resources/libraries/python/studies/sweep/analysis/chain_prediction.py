@@ -26,7 +26,7 @@ import numpy as np
 from resources.libraries.python.studies.sweep.analysis.path_baseline import WITHOUT_PATH, MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.points import Observed, observe
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
-from resources.libraries.python.studies.sweep.model.profile import Metric, PredictedPoint, Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint, Vnf
 
 Model = Literal["hungriest", "shared_cpus"]
@@ -131,23 +131,23 @@ def _prediction(
             [
                 abs(row.summed_delay - delay) / delay
                 for row in rows
-                if row.summed_delay is not None and (delay := row.measured.get(Metric.DELAY))
+                if row.summed_delay is not None and (delay := row.measured.get(ProfileMetric.DELAY))
             ]
         ),
     )
 
 
-def errors(points: Sequence[PredictedPoint]) -> dict[Metric, float]:
+def errors(points: Sequence[PredictedPoint]) -> dict[ProfileMetric, float]:
     """Mean absolute error relative to the measured value, for loss in percentage points."""
     found = {}
-    for metric in Metric:
+    for metric in ProfileMetric:
         off = [
             abs(point.predicted[metric] - point.measured[metric])
-            / (1.0 if metric is Metric.LOSS else point.measured[metric])
+            / (1.0 if metric is ProfileMetric.LOSS else point.measured[metric])
             for point in points
             if metric in point.predicted
             and metric in point.measured
-            and (metric is Metric.LOSS or point.measured[metric])
+            and (metric is ProfileMetric.LOSS or point.measured[metric])
         ]
         if (mean := _mean(off)) is not None:
             found[metric] = mean
@@ -205,21 +205,21 @@ def _point(members: Sequence[_Member], each: Observed, path: MeasuredPath | None
     )
 
 
-def _predicted(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -> dict[Metric, float]:
-    values = {Metric.DELAY: _delay(members, rate, path)}
+def _predicted(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -> dict[ProfileMetric, float]:
+    values = {ProfileMetric.DELAY: _delay(members, rate, path)}
     known = [member for member in members if member.capacity is not None]
     # Of VNFs that share CPUs, all have the same capacity; the one that is the hungriest alone is stretched least.
     order = sorted(known, key=lambda member: (member.capacity or 0.0, member.stretch / member.part.share))
     candidates = order[:1] or members
     through = [_throughput(member, rate) for member in candidates]
-    losses = [value_at(member.part.profile, Metric.LOSS, member.stretch * rate) for member in candidates]
-    values[Metric.THROUGHPUT] = min((value for value in through if value is not None), default=None)
-    values[Metric.LOSS] = max((value for value in losses if value is not None), default=None)
+    losses = [value_at(member.part.profile, ProfileMetric.LOSS, member.stretch * rate) for member in candidates]
+    values[ProfileMetric.THROUGHPUT] = min((value for value in through if value is not None), default=None)
+    values[ProfileMetric.LOSS] = max((value for value in losses if value is not None), default=None)
     return {metric: value for metric, value in values.items() if value is not None}
 
 
 def _throughput(member: _Member, rate: float) -> float | None:
-    value = value_at(member.part.profile, Metric.THROUGHPUT, member.stretch * rate)
+    value = value_at(member.part.profile, ProfileMetric.THROUGHPUT, member.stretch * rate)
     return None if value is None else value / member.stretch
 
 
@@ -228,7 +228,7 @@ def _delay(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -
     total = 0.0 if path is None else path.delay_ms(rate)
     for member in members:
         own_rate = member.stretch * rate
-        delay = value_at(member.part.profile, Metric.DELAY, own_rate)
+        delay = value_at(member.part.profile, ProfileMetric.DELAY, own_rate)
         if delay is None:
             return None
         # No VNF is faster than none: less than the path's own delay is what measuring is worth.

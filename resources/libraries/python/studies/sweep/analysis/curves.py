@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 
 Coefficients = Mapping[str, float]
 
@@ -42,7 +42,7 @@ class Curve:
     """A part of the function that is not fitted."""
     pole: str | None = None
     """The coefficient that is a rate which the function never crosses."""
-    only: Metric | None = None
+    only: ProfileMetric | None = None
     """The metric of which it makes sense; None for any."""
 
 
@@ -119,7 +119,7 @@ CURVES: tuple[Curve, ...] = (
         sign=1,
         fixed=100.0,
         pole="g",
-        only=Metric.LOSS,
+        only=ProfileMetric.LOSS,
     ),
     Curve(
         "linear", "a*r+b", 2,

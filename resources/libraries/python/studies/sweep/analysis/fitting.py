@@ -15,7 +15,7 @@ import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME, CURVES, Coefficients, Curve
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.model.profile import Fit, Metric
+from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
 
 FEWEST = 4
 """Points of different rates through which a curve is laid."""
@@ -32,7 +32,7 @@ _FINEST = 1e-6
 """Relative to the values: nothing is measured more exactly, so curves that fit better than this are equally good."""
 
 
-def best_fit(metric: Metric, rates: Sequence[float], values: Sequence[float]) -> Fit | None:
+def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[float]) -> Fit | None:
     """The monotonic curve that describes points best.
 
     Args:

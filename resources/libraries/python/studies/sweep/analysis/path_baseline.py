@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.points import observe
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 WITHOUT_PATH = (
@@ -33,7 +33,7 @@ class MeasuredPath:
     def of(cls, name: str, points: Sequence[SweepPoint]) -> Self | None:
         """The path from the points of its sweep; None where none of them has a delay."""
         observed, _ = observe(points)
-        known = [(each.rate, delay) for each in observed if (delay := each.values[Metric.DELAY]) is not None]
+        known = [(each.rate, delay) for each in observed if (delay := each.values[ProfileMetric.DELAY]) is not None]
         return cls(name, *map(tuple, zip(*known, strict=True))) if known else None
 
     def delay_ms(self, rate: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from resources.libraries.python.studies.sweep.model.profile import Metric
+from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 Array = npt.NDArray[np.float64]
@@ -22,7 +22,7 @@ class Observed:
 
     rate: float
     """Really sent."""
-    values: Mapping[Metric, float | None]
+    values: Mapping[ProfileMetric, float | None]
     cpu: Mapping[str, tuple[float, ...]]
     """See model.sweep.CpuUse."""
     busy: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -62,9 +62,9 @@ def _observed(point: SweepPoint) -> Observed:
     return Observed(
         rate=point.input_bps / GIGA,
         values={
-            Metric.THROUGHPUT: point.output_bps / GIGA,
-            Metric.DELAY: None if point.delay_s is None else 1e3 * point.delay_s,
-            Metric.LOSS: None if point.loss_ratio is None else 100 * point.loss_ratio,
+            ProfileMetric.THROUGHPUT: point.output_bps / GIGA,
+            ProfileMetric.DELAY: None if point.delay_s is None else 1e3 * point.delay_s,
+            ProfileMetric.LOSS: None if point.loss_ratio is None else 100 * point.loss_ratio,
         },
         cpu=point.cpu,
         busy=point.busy,

@@ -6,9 +6,13 @@ A mean over all loads hides that a prediction is good below saturation and poor 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from resources.libraries.python.studies.sweep.model.profile import Metric, PredictedPoint, Prediction
+from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, ProfileMetric
 
-WITHIN: Mapping[Metric, float] = {Metric.THROUGHPUT: 0.1, Metric.DELAY: 0.25, Metric.LOSS: 5.0}
+WITHIN: Mapping[ProfileMetric, float] = {
+    ProfileMetric.THROUGHPUT: 0.1,
+    ProfileMetric.DELAY: 0.25,
+    ProfileMetric.LOSS: 5.0,
+}
 """What counts as right: shares of the measured value, for loss percentage points."""
 
 
@@ -16,7 +20,7 @@ WITHIN: Mapping[Metric, float] = {Metric.THROUGHPUT: 0.1, Metric.DELAY: 0.25, Me
 class Trust:
     """Of one metric."""
 
-    metric: Metric
+    metric: ProfileMetric
     rate: float | None
     """Gbit/s: the highest measured rate up to which all predictions are right; None where the first is wrong."""
     everywhere: bool
@@ -26,7 +30,7 @@ class Trust:
 def trust(prediction: Prediction) -> tuple[Trust, ...]:
     """Up to where each metric that was predicted and measured is right."""
     found = []
-    for metric in Metric:
+    for metric in ProfileMetric:
         known = sorted(
             (point for point in prediction.points if metric in point.predicted and metric in point.measured),
             key=lambda point: point.rate,
@@ -38,6 +42,6 @@ def trust(prediction: Prediction) -> tuple[Trust, ...]:
     return tuple(found)
 
 
-def _is_right(point: PredictedPoint, metric: Metric) -> bool:
+def _is_right(point: PredictedPoint, metric: ProfileMetric) -> bool:
     off, measured = abs(point.predicted[metric] - point.measured[metric]), point.measured[metric]
-    return off <= WITHIN[metric] * (1.0 if metric is Metric.LOSS else measured)
+    return off <= WITHIN[metric] * (1.0 if metric is ProfileMetric.LOSS else measured)

@@ -6,7 +6,13 @@ from resources.libraries.python.studies.sweep.analysis.fitting import FEWEST, be
 from resources.libraries.python.studies.sweep.analysis.points import Observed, observe
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
-from resources.libraries.python.studies.sweep.model.profile import BreakPoint, Fit, Metric, MetricProfile, Profile
+from resources.libraries.python.studies.sweep.model.profile import (
+    BreakPoint,
+    Fit,
+    MetricProfile,
+    Profile,
+    ProfileMetric,
+)
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint
 
 CONSISTENT = 1.0
@@ -32,7 +38,7 @@ def profile_of(name: str, points: Sequence[SweepPoint], vcpus: Mapping[str, int]
     break_point, unknown = find_break_point(observed, vcpus)
     said = [*notes, *unknown]
     metrics = []
-    for metric in Metric:
+    for metric in ProfileMetric:
         row, missing = _metric(metric, observed, break_point)
         metrics.append(row)
         said += missing
@@ -42,7 +48,7 @@ def profile_of(name: str, points: Sequence[SweepPoint], vcpus: Mapping[str, int]
 
 
 def _metric(
-    metric: Metric, observed: Sequence[Observed], break_point: BreakPoint | None
+    metric: ProfileMetric, observed: Sequence[Observed], break_point: BreakPoint | None
 ) -> tuple[MetricProfile, list[str]]:
     known = [(each.rate, value) for each in observed if (value := each.values[metric]) is not None]
     if not known:
@@ -71,7 +77,9 @@ def _metric(
     return row, notes
 
 
-def _without_edge(metric: Metric, part: Sequence[tuple[float, float]], edge: int) -> Sequence[tuple[float, float]]:
+def _without_edge(
+    metric: ProfileMetric, part: Sequence[tuple[float, float]], edge: int
+) -> Sequence[tuple[float, float]]:
     """Points of a region without the one next to the break-point, where that one is none of theirs.
 
     The break-point is known to a step. Where a metric jumps there, a single point on the wrong side would bend the
@@ -91,7 +99,7 @@ def inconsistency(profile: Profile, rate: float) -> float | None:
     Returns:
         The difference in percentage points; None where either is unknown.
     """
-    throughput, loss = value_at(profile, Metric.THROUGHPUT, rate), value_at(profile, Metric.LOSS, rate)
+    throughput, loss = value_at(profile, ProfileMetric.THROUGHPUT, rate), value_at(profile, ProfileMetric.LOSS, rate)
     if throughput is None or loss is None:
         return None
     return abs(max(0.0, 100 * (1 - throughput / rate)) - loss)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.fitting import value_of
-from resources.libraries.python.studies.sweep.model.profile import Metric, Profile
+from resources.libraries.python.studies.sweep.model.profile import Profile, ProfileMetric
 
 _STEPS = 200
 """Rates between neighbours of which a bound is looked for; functions are monotonic in a region, so none is missed."""
@@ -20,9 +20,9 @@ class QualityBounds:
     loss_percent: float | None = None
     delay_ms: float | None = None
 
-    def each(self) -> tuple[tuple[Metric, float], ...]:
+    def each(self) -> tuple[tuple[ProfileMetric, float], ...]:
         """Those that are given."""
-        rows = ((Metric.LOSS, self.loss_percent), (Metric.DELAY, self.delay_ms))
+        rows = ((ProfileMetric.LOSS, self.loss_percent), (ProfileMetric.DELAY, self.delay_ms))
         return tuple((metric, bound) for metric, bound in rows if bound is not None)
 
 
@@ -32,7 +32,7 @@ class Highest:
 
     rate: float | None
     """Gbit/s; None where no measured rate is within them."""
-    limited_by: Metric | None
+    limited_by: ProfileMetric | None
     """What goes out of bounds, or is unknown, above it; None where nothing does up to the last measured rate: then the
     service carries at least this."""
     known: bool = True
@@ -41,7 +41,7 @@ class Highest:
     """The lowest rate within bounds: delay can be longer at low rates, where software sleeps between packets."""
 
 
-def value_at(profile: Profile, metric: Metric, rate: float) -> float | None:
+def value_at(profile: Profile, metric: ProfileMetric, rate: float) -> float | None:
     """A metric at a rate in Gbit/s, kept where it makes sense: none is negative, loss is at most 100 percent.
 
     Between the last load of the lower region and the first of the upper one lies a straight line: where a function of
@@ -53,7 +53,7 @@ def value_at(profile: Profile, metric: Metric, rate: float) -> float | None:
     value = _value(profile, metric, rate)
     if value is None:
         return None
-    return min(100.0, max(0.0, value)) if metric is Metric.LOSS else max(0.0, value)
+    return min(100.0, max(0.0, value)) if metric is ProfileMetric.LOSS else max(0.0, value)
 
 
 def measured_rates(profile: Profile) -> tuple[float, float] | None:
@@ -66,7 +66,7 @@ def highest_rate(profile: Profile, bounds: QualityBounds) -> Highest:
     """The highest measured rate within bounds, before the first one that no longer is."""
     rates = measured_rates(profile)
     if rates is None:
-        return Highest(None, next((metric for metric, _ in bounds.each()), Metric.THROUGHPUT), known=False)
+        return Highest(None, next((metric for metric, _ in bounds.each()), ProfileMetric.THROUGHPUT), known=False)
     edges = {*rates, *([profile.break_point.rate] if profile.break_point else [])}
     first, good, outside = None, None, None
     for rate in sorted({*np.linspace(*rates, _STEPS).tolist(), *edges}):
@@ -91,7 +91,7 @@ def _last(profile: Profile, bounds: QualityBounds, good: float, bad: float) -> f
     return good
 
 
-def _broken(profile: Profile, bounds: QualityBounds, rate: float) -> tuple[Metric, bool] | None:
+def _broken(profile: Profile, bounds: QualityBounds, rate: float) -> tuple[ProfileMetric, bool] | None:
     """The bound that a rate breaks, and whether its metric is known there."""
     for metric, bound in bounds.each():
         value = value_at(profile, metric, rate)
@@ -100,7 +100,7 @@ def _broken(profile: Profile, bounds: QualityBounds, rate: float) -> tuple[Metri
     return None
 
 
-def _value(profile: Profile, metric: Metric, rate: float) -> float | None:
+def _value(profile: Profile, metric: ProfileMetric, rate: float) -> float | None:
     row = profile.of(metric)
     if row is None:
         return None

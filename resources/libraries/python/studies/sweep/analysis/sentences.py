@@ -6,13 +6,13 @@ from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep
 from resources.libraries.python.studies.sweep.analysis.prediction_range import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import Fit, Prediction, Profile, ProfileMetric
 
 MODELS = {
     "hungriest": "throughput and loss of the VNF that saturates first",
     "shared_cpus": "VNFs that share CPUs as one whose time per packet is the sum of theirs",
 }
-UNITS = {Metric.THROUGHPUT: "Gbit/s", Metric.DELAY: "ms", Metric.LOSS: "%"}
+UNITS = {ProfileMetric.THROUGHPUT: "Gbit/s", ProfileMetric.DELAY: "ms", ProfileMetric.LOSS: "%"}
 _REGIONS = {"nonsat": "below the break-point", "sat": "from the break-point on"}
 
 
@@ -62,15 +62,15 @@ def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str
 def trust_in_words(found: Trust) -> str:
     """Up to where a prediction is right: `within 25 % up to 0.0512 Gbit/s`."""
     bound = WITHIN[found.metric]
-    within = f"within {bound:g} points" if found.metric is Metric.LOSS else f"within {100 * bound:g} %"
+    within = f"within {bound:g} points" if found.metric is ProfileMetric.LOSS else f"within {100 * bound:g} %"
     if found.everywhere:
         return f"{within} at all rates"
     return f"{within} at no rate" if found.rate is None else f"{within} up to {found.rate:.4g} Gbit/s"
 
 
-def error_in_words(metric: Metric, error: float) -> str:
+def error_in_words(metric: ProfileMetric, error: float) -> str:
     """The mean error of a prediction: `4.1 %`."""
-    return f"{error:.2f} percentage points" if metric is Metric.LOSS else f"{100 * error:.1f} %"
+    return f"{error:.2f} percentage points" if metric is ProfileMetric.LOSS else f"{100 * error:.1f} %"
 
 
 def highest_in_words(highest: Highest) -> str:

@@ -7,7 +7,7 @@ unknown is None, an empty field.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.model.profile import Fit, Metric, Prediction, Profile
+from resources.libraries.python.studies.sweep.model.profile import Fit, Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepPoint, SweepRecord, SweepSample
 
 Row = tuple[object, ...]
@@ -25,7 +25,7 @@ COEFFICIENTS = (
 )  # fmt: skip
 """`region` is nonsat (below the break-point) or sat (from it on); `standard_error` has the unit of the metric, with
 throughput in Gbit/s, delay in ms and loss in percent, as functions of the rate in Gbit/s."""
-_UNITS = {Metric.THROUGHPUT: "gbps", Metric.DELAY: "ms", Metric.LOSS: "percent"}
+_UNITS = {ProfileMetric.THROUGHPUT: "gbps", ProfileMetric.DELAY: "ms", ProfileMetric.LOSS: "percent"}
 PREDICTIONS = (
     "chain", "parts", "model", "rate_gbps",
     *(f"{metric}_{what}_{unit}" for metric, unit in _UNITS.items() for what in ("predicted", "measured")),
@@ -115,7 +115,7 @@ def predictions(found: Sequence[Prediction]) -> list[Row]:
     return rows
 
 
-def functions_of(profile: Profile) -> Iterator[tuple[Metric, str, Fit]]:
+def functions_of(profile: Profile) -> Iterator[tuple[ProfileMetric, str, Fit]]:
     """Metric, region (`nonsat`, `sat`) and function, where there is one."""
     for row in profile.metrics:
         for region, fit in (("nonsat", row.nonsat), ("sat", row.sat)):

@@ -8,7 +8,7 @@ from pydantic import Field
 from resources.libraries.python.model.base import Frozen
 
 
-class Metric(StrEnum):
+class ProfileMetric(StrEnum):
     """What a profile describes as a function of the input rate r in Gbit/s (one way, L2 bits with FCS)."""
 
     THROUGHPUT = "throughput"
@@ -40,7 +40,7 @@ class Fit(Frozen):
 class MetricProfile(Frozen):
     """One metric; a region with too few points has no function."""
 
-    metric: Metric
+    metric: ProfileMetric
     nonsat: Fit | None
     """Below the break-point."""
     sat: Fit | None
@@ -70,7 +70,7 @@ class Profile(Frozen):
     notes: tuple[str, ...] = ()
     """Sentences: what could not be fitted, points that were left out, where functions contradict each other."""
 
-    def of(self, metric: Metric) -> MetricProfile | None:
+    def of(self, metric: ProfileMetric) -> MetricProfile | None:
         """One metric; None where nothing is known of it."""
         return next((row for row in self.metrics if row.metric is metric), None)
 
@@ -84,8 +84,8 @@ class PredictedPoint(Frozen):
     """A chain at one input rate: what its parts let expect, and what was measured. Units as in Metric."""
 
     rate: float
-    predicted: dict[Metric, float]
-    measured: dict[Metric, float]
+    predicted: dict[ProfileMetric, float]
+    measured: dict[ProfileMetric, float]
     summed_delay: float | None = Field(default=None, exclude_if=_is_none)
     """Beside a delay that counts the path once: the plain sum of the parts' delays, each with a path of its own."""
 
@@ -100,7 +100,7 @@ class Prediction(Frozen):
     """`hungriest`: throughput and loss of the VNF that saturates first (Troia et al.).
     `shared_cpus`: as that, with VNFs that share a CPU taken as one whose time per packet is the sum of theirs."""
     points: tuple[PredictedPoint, ...]
-    errors: dict[Metric, float]
+    errors: dict[ProfileMetric, float]
     """Mean absolute error relative to the measured value; for loss in percentage points. Points that cannot be compared
     are left out."""
     path: str | None = Field(default=None, exclude_if=_is_none)
