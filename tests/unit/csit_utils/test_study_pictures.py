@@ -9,7 +9,7 @@ from csit_utils.studies.chains.pages import chain_study as page
 from csit_utils.studies.chains.series_figures import series_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis.cook import regression
-from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, Series, StepCost
+from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, FeatureSeries, StepCost
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.characterized_pages import made
 from tests.unit.csit_utils.studied import FAULTY, LOSSY, VNFS, chain_studied, chain_study
@@ -136,8 +136,8 @@ def test_events_of_machines_are_called_exit_reasons(study: ChainStudy) -> None:
 
 
 def test_every_feature_is_drawn_each_second_and_a_second_without_a_value_is_a_gap(study: ChainStudy) -> None:
-    def of_nat(run_series: tuple[Series, ...]) -> tuple[Series, ...]:
-        return (*run_series, Series(owner="nat", feature="queued_packets", values=(1.0, None, 7.0)))
+    def of_nat(run_series: tuple[FeatureSeries, ...]) -> tuple[FeatureSeries, ...]:
+        return (*run_series, FeatureSeries(owner="nat", feature="queued_packets", values=(1.0, None, 7.0)))
 
     runs = tuple(
         run.model_copy(update={"series": of_nat(run.series)}) if run.chain == FAULTY else run for run in study.runs

@@ -9,7 +9,7 @@ import pytest
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Cost
-from resources.libraries.python.studies.chains.model.record import HOST, Edge, Series, StateGraph
+from resources.libraries.python.studies.chains.model.record import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.studies.chains.watching import LEAD_S, watching
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import NodeRequest, Role
@@ -18,7 +18,7 @@ from resources.libraries.python.testbed.deployment.parts import NodeParts as Cel
 from resources.libraries.python.testbed.deployment.parts import Parts
 from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on
 
-SERIES = Series(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
+SERIES = FeatureSeries(owner="nf-1-1", feature="cpu_percent", values=(1.5, None, 3.0))
 GRAPH = StateGraph(
     owner="nf-1-1", source="kernel", traced_s=0.5, events=2, lost=0,
     edges=(Edge(before="a:b", after="c", count=2, seconds=0.1),),
@@ -126,7 +126,7 @@ def test_where_the_tracer_fails_features_are_kept(fails: str, said: str) -> None
         pass
     assert watched.notes == [said]
     assert [(cost.step, cost.cpu_s) for cost in watched.costs] == [("sample features", 0.25)]
-    assert watched.series == (Series(owner="nat", feature="cpu_percent", values=SERIES.values[LEAD_S:]),)
+    assert watched.series == (FeatureSeries(owner="nat", feature="cpu_percent", values=SERIES.values[LEAD_S:]),)
 
 
 @pytest.mark.parametrize("fails", ["start", "stop"])

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.testbed.agent.calls import Call, Role
 from resources.libraries.python.testbed.agent.role_calls import (
     BY_NAME,
@@ -109,7 +109,9 @@ def test_a_lost_node_is_not_asked_to_stop_and_fails_at_everything_else() -> None
 
 def test_of_several_nodes_the_machine_is_the_first_one() -> None:
     rows = [
-        tuple(Series(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}"))
+        tuple(
+            FeatureSeries(owner=owner, feature="x", values=(float(node),)) for owner in (HOST, VSWITCH, f"nf-1-{node}")
+        )
         for node in (1, 2)
     ]
     names = ("TG", "DUT1", "DUT2")

@@ -6,7 +6,7 @@ from random import Random
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.studies.chains.model.record import ChainRun, Edge, Series, StateGraph
+from resources.libraries.python.studies.chains.model.record import ChainRun, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member, VnfSpec, Workload
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
@@ -54,7 +54,7 @@ def run(
         latency_s=None,
         idle_latency_s=None,
         series=tuple(
-            Series(owner=owner, feature=name, values=tuple(values))
+            FeatureSeries(owner=owner, feature=name, values=tuple(values))
             for owner, rows in (features or {}).items()
             for name, values in rows.items()
         ),

@@ -6,7 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series, StateGraph, Step, StepCost
+from resources.libraries.python.studies.chains.model.record import (
+    HOST,
+    VSWITCH,
+    FeatureSeries,
+    StateGraph,
+    Step,
+    StepCost,
+)
 from resources.libraries.python.studies.chains.planning.cost import LEAD_S
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.watching import Tracer
@@ -18,7 +25,7 @@ _OTHERS = frozenset({HOST, VSWITCH})
 class WatchedChain:
     """Measurements of a watched chain; filled when watching ends."""
 
-    series: tuple[Series, ...] = ()
+    series: tuple[FeatureSeries, ...] = ()
     graphs: tuple[StateGraph, ...] = ()
     notes: list[str] = field(default_factory=list)
     """Why something could not be watched."""
@@ -82,11 +89,11 @@ def _ended(tracer: Tracer, watched: WatchedChain) -> tuple[StateGraph, ...] | No
         return None
 
 
-def _kept(series: Sequence[Series], names: Mapping[str, str], duration_s: int) -> Iterator[Series]:
+def _kept(series: Sequence[FeatureSeries], names: Mapping[str, str], duration_s: int) -> Iterator[FeatureSeries]:
     for row in series:
         values = row.values[LEAD_S : LEAD_S + duration_s]
         if (owner := _vnf(row.owner, names)) and any(value is not None for value in values):
-            yield Series(owner=owner, feature=row.feature, values=values)
+            yield FeatureSeries(owner=owner, feature=row.feature, values=values)
 
 
 def _vnf(owner: str, names: Mapping[str, str]) -> str | None:

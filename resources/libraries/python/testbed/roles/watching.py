@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from resources.libraries.python.model.counters import Cost, Sample
-from resources.libraries.python.studies.chains.model.record import Series, StateGraph
+from resources.libraries.python.studies.chains.model.record import FeatureSeries, StateGraph
 from resources.libraries.python.testbed.roles.patience import patience
 
 
@@ -15,7 +15,7 @@ class FeatureSampler(Protocol):
         """Begin to read."""
 
     @patience(120.0)
-    def stop(self) -> tuple[Series, ...]:
+    def stop(self) -> tuple[FeatureSeries, ...]:
         """End; return a value for each whole second since `start`. Safe to call after a failure."""
 
     @property

@@ -17,7 +17,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.numa import conflicts
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.planning.service_cable import service_cable
 from resources.libraries.python.testbed.agent import calls
@@ -103,7 +103,7 @@ def _sample(samples: Sequence[Sample]) -> Sample:
     )
 
 
-def _series(rows: Sequence[tuple[Series, ...]]) -> tuple[Series, ...]:
+def _series(rows: Sequence[tuple[FeatureSeries, ...]]) -> tuple[FeatureSeries, ...]:
     """All series of the first node; of the others those of NFs, as the machine and the vSwitch are the first one's."""
     others = (one for row in rows[1:] for one in row if one.owner not in (HOST, VSWITCH))
     return (*rows[0], *others)

@@ -30,7 +30,7 @@ from resources.libraries.python.drivers.probes.sampler.tasks import PROC, Tasks,
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import is_vswitch
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, Series
+from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
 
 INTERVAL_S = 1.0
 _PRIORITY = 2
@@ -44,7 +44,7 @@ _LATE_S = 0.5
 """A reading that comes later than this after a second's end is not that second's."""
 
 
-def series_of(readings: Sequence[Reading]) -> tuple[Series, ...]:
+def series_of(readings: Sequence[Reading]) -> tuple[FeatureSeries, ...]:
     """A value for each whole second: what a counter gained since the reading before, per second; a level as it is.
 
     If a reading is missing because it was too late, the second has None, and what was counted meanwhile is
@@ -58,7 +58,9 @@ def series_of(readings: Sequence[Reading]) -> tuple[Series, ...]:
     seconds = int(readings[-1][0] + 1e-6)
     names = dict.fromkeys((owner, name) for _, row in readings for owner, found in row.items() for name in found)
     return tuple(
-        Series(owner=owner, feature=name, values=_values([_one(row, owner, name) for row in readings], name, seconds))
+        FeatureSeries(
+            owner=owner, feature=name, values=_values([_one(row, owner, name) for row in readings], name, seconds)
+        )
         for owner, name in names
     )
 
@@ -118,7 +120,7 @@ class LinuxFeatureSampler:
         self._begin = begin
         self._thread.start()
 
-    def stop(self) -> tuple[Series, ...]:
+    def stop(self) -> tuple[FeatureSeries, ...]:
         self._over.set()
         if self._thread is not None:
             self._thread.join()

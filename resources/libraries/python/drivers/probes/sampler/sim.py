@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.sim.activity import BATCH, HZ, ActivityI
 from resources.libraries.python.drivers.sim.impairment import memory_bytes, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.counters import Cost, Sample
-from resources.libraries.python.studies.chains.model.record import HOST, Series
+from resources.libraries.python.studies.chains.model.record import HOST, FeatureSeries
 
 
 class SimSampler:
@@ -58,14 +58,14 @@ class SimFeatureSampler:
         self._interval = ActivityInterval(self._system)
         self._times += 1
 
-    def stop(self) -> tuple[Series, ...]:
+    def stop(self) -> tuple[FeatureSeries, ...]:
         interval, self._interval = self._interval, None
         if interval is None:
             return ()
         seconds = interval.seconds
         rng = Random(f"{self._system.key}/features/{self._times}")  # noqa: S311 (reproducible, not secret)
         return tuple(
-            Series(owner=owner, feature=name, values=tuple(self._noisy(mean, name, rng) for _ in range(seconds)))
+            FeatureSeries(owner=owner, feature=name, values=tuple(self._noisy(mean, name, rng) for _ in range(seconds)))
             for (owner, name), mean in chain(_means(tuple(interval.did())), self._memory(interval))
         )
 

@@ -26,7 +26,7 @@ OUTLIER = "outlier"
 RULES = (MEAN_DISTANCE, OUTLIER)
 
 
-class Series(Frozen):
+class FeatureSeries(Frozen):
     """One feature, one value a second. Names, units and meanings are those of `behaviour.features`."""
 
     owner: str
@@ -88,7 +88,7 @@ class ChainRun(Frozen):
     """Mean, one way, under the load; None where it was not measured."""
     idle_latency_s: float | None
     """The same without load."""
-    series: tuple[Series, ...]
+    series: tuple[FeatureSeries, ...]
     cpus: Mapping[str, float] = Field(default_factory=dict)
     """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
     graphs: tuple[StateGraph, ...] = ()
