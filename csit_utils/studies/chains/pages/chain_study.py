@@ -15,7 +15,7 @@ from csit_utils.studies.chains.series_figures import series_figure
 from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, Deviation, Suspect
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, FeatureDeviation, Suspect
 
 MOST_CHANGED = 12
 """Changed features of a suspect, the furthest first."""
@@ -27,7 +27,7 @@ MOST_TOLD = 20
 class ChangedFeature:
     """A feature of a VNF that is not as when the VNF was alone."""
 
-    row: Deviation
+    row: FeatureDeviation
     meaning: str
     unit: str
 

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
-from resources.libraries.python.studies.chains.model.record import Deviation, StateGraph
+from resources.libraries.python.studies.chains.model.record import FeatureDeviation, StateGraph
 from resources.libraries.python.studies.chains.model.spec import Member
 from tests.unit.studies.chains.chain_runs import graph, workload
 
@@ -153,7 +153,7 @@ def test_amounts_have_three_digits_and_a_prefix_where_their_unit_takes_one(value
 
 
 def test_where_no_rule_says_anything_the_largest_change_is_named() -> None:
-    deviation = Deviation(
+    deviation = FeatureDeviation(
         owner="nat", workload=workload(1e8), feature="memory_bytes", alone=3e7, alone_stdev=1e5, here=9e7
     )
     found = reasons([Evidence(NAT, {}, {})], [deviation])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, pauses_per_s
 from resources.libraries.python.studies.chains.analysis.features import feature, notable
-from resources.libraries.python.studies.chains.model.record import ClassPortion, Deviation, StateGraph
+from resources.libraries.python.studies.chains.model.record import ClassPortion, FeatureDeviation, StateGraph
 from resources.libraries.python.studies.chains.model.spec import Member
 
 CLOSE = 0.9
@@ -75,7 +75,7 @@ class Dropped:
 
 
 def reasons(
-    evidence: Sequence[Evidence], deviations: Sequence[Deviation] = (), dropped: Sequence[Dropped] = ()
+    evidence: Sequence[Evidence], deviations: Sequence[FeatureDeviation] = (), dropped: Sequence[Dropped] = ()
 ) -> tuple[WeightedReason, ...]:
     """What explains a chain, strongest first.
 
@@ -242,7 +242,7 @@ _RULES: tuple[Callable[[Evidence], Iterator[WeightedReason]], ...] = (
 )
 
 
-def _changed(deviation: Deviation) -> WeightedReason:
+def _changed(deviation: FeatureDeviation) -> WeightedReason:
     known = feature(deviation.feature)
     return WeightedReason(
         0.0,

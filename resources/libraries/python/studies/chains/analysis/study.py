@@ -24,8 +24,8 @@ from resources.libraries.python.studies.chains.model.record import (
     HOST,
     VSWITCH,
     ChainRun,
-    Deviation,
     Distance,
+    FeatureDeviation,
     Outlier,
     StateGraph,
     Suspect,
@@ -162,7 +162,9 @@ def _worst(chain: _Measured) -> Workload:
     return max(by_workload, key=lambda workload: (_mean(by_workload[workload]), workload.volume_bps))
 
 
-def _evidence(chain: _Measured, at: Workload, known: Truth, owner: str, changed: Sequence[Deviation]) -> Evidence:
+def _evidence(
+    chain: _Measured, at: Workload, known: Truth, owner: str, changed: Sequence[FeatureDeviation]
+) -> Evidence:
     member = next(member for member in chain.chain.members if member.name == owner)
     here = {each.feature: each.mean for each in chain.statistics if (each.owner, each.workload) == (owner, at)}
     alone = {

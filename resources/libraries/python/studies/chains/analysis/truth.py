@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from resources.libraries.python.studies.chains.analysis.features import notable
 from resources.libraries.python.studies.chains.analysis.points import resources
 from resources.libraries.python.studies.chains.analysis.statistics import CPU, THROUGHPUT
-from resources.libraries.python.studies.chains.model.record import CHAIN, ChainRun, Deviation, Distance, StateGraph
+from resources.libraries.python.studies.chains.model.record import (
+    CHAIN,
+    ChainRun,
+    Distance,
+    FeatureDeviation,
+    StateGraph,
+)
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 
@@ -77,14 +83,14 @@ def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> Truth:
     return found
 
 
-def deviations(statistics: Sequence[Statistic], known: Truth) -> tuple[Deviation, ...]:
+def deviations(statistics: Sequence[Statistic], known: Truth) -> tuple[FeatureDeviation, ...]:
     """Features of VNFs in a chain that are not as alone, those that changed most first.
 
     A feature that never varied alone has a standard deviation of zero, and a single packet is outside of that: it has
     changed by what matters of any such feature, see `features.notable`.
     """
     found = [
-        Deviation(
+        FeatureDeviation(
             owner=each.owner,
             workload=each.workload,
             feature=each.feature,

@@ -149,7 +149,7 @@ class Outlier(Frozen):
     """Values that were compared, this one among them."""
 
 
-class Deviation(Frozen):
+class FeatureDeviation(Frozen):
     """A feature outside of what the VNF shows alone: mean plus or minus three standard deviations."""
 
     owner: str
@@ -186,7 +186,7 @@ class Suspect(Frozen):
     """Those above the threshold, largest first."""
     outliers: tuple[Outlier, ...] = ()
     """The farthest of each owner and feature, the farthest first."""
-    deviations: tuple[Deviation, ...] = ()
+    deviations: tuple[FeatureDeviation, ...] = ()
     portions: tuple[ClassPortion, ...] = ()
     """Of its VNFs, under the workload at which it stands out most."""
     reasons: tuple[str, ...] = ()
