@@ -34,7 +34,7 @@ def reported_figure(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure
 
 
 @dataclass(frozen=True)
-class _Series:
+class _ReportedSeries:
     """Sizings that differ in one option of the workload only, whose values are numbers."""
 
     option: str
@@ -56,7 +56,7 @@ def option_figures(found: Sequence[View]) -> list[Figure]:
     ]
 
 
-def _series(found: Sequence[View]) -> Iterator[_Series]:
+def _series(found: Sequence[View]) -> Iterator[_ReportedSeries]:
     groups: dict[_Key, dict[float, Sizing]] = {}
     firsts: dict[_Key, View] = {}
     for view in found:
@@ -73,7 +73,7 @@ def _series(found: Sequence[View]) -> Iterator[_Series]:
             groups.setdefault(key, {}).setdefault(value, sizing)  # the first of several of one value
     for key, sizings in groups.items():
         if len(sizings) > 1:
-            yield _Series(key[2], dict(sorted(sizings.items())), firsts[key])
+            yield _ReportedSeries(key[2], dict(sorted(sizings.items())), firsts[key])
 
 
 def _number(text: str) -> float | None:
@@ -83,7 +83,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _over_option(number: int, series: _Series) -> Figure | None:
+def _over_option(number: int, series: _ReportedSeries) -> Figure | None:
     sizings = list(series.sizings.values())
     names = (*dict.fromkeys(name for sizing in sizings for name in sizing.figure_names), _INDICATOR)
     loads = sorted({row.load for sizing in sizings for size in sizing.sizes for row in size.offered}, reverse=True)
@@ -113,7 +113,7 @@ def _load(load: float, unit: str) -> str:
     return f"{load:g} {unit}"
 
 
-def _points(series: _Series, size: str, name: str, load: float) -> list[tuple[float, float]]:
+def _points(series: _ReportedSeries, size: str, name: str, load: float) -> list[tuple[float, float]]:
     return [
         (value, number)
         for value, sizing in series.sizings.items()
