@@ -20,13 +20,13 @@ from csit_utils.analysis.steps import Step
 from csit_utils.analysis.twobands import TwoBands
 from csit_utils.dataset.rows import TestRow
 
-__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "State", "Trend", "changed", "trends"]
+__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "changed", "trends"]
 
 ALPHA = 0.01
 """Probability of any false step over all cells."""
 
 
-class State(StrEnum):
+class TrendState(StrEnum):
     """Present state of a cell."""
 
     STEADY = "steady"
@@ -61,15 +61,15 @@ class Trend:
     """Indices of figures explained neither by noise nor by a step."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> TrendState:
         """Present state."""
         if self.bands is not None:
-            return State.TWO_BANDS
+            return TrendState.TWO_BANDS
         if self.drift is not None:
-            return State.DRIFT
+            return TrendState.DRIFT
         if self.steps:
-            return State.REGRESSION if self.steps[-1].after < self.steps[-1].before else State.PROGRESSION
-        return State.TOO_FEW if len(self.figures) < FEWEST else State.STEADY
+            return TrendState.REGRESSION if self.steps[-1].after < self.steps[-1].before else TrendState.PROGRESSION
+        return TrendState.TOO_FEW if len(self.figures) < FEWEST else TrendState.STEADY
 
     @property
     def values(self) -> tuple[float, ...]:

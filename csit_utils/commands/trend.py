@@ -43,17 +43,17 @@ def trend(
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     contents = contents_of(inputs, characterizations=True)
-    from csit_utils.analysis.trend import FEWEST, State, trends  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.trend import FEWEST, TrendState, trends  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - as above
 
     found = trends([*contents.tests, *measured_rows(contents.characterizations)], false_alarms)
-    plain = (State.STEADY, State.TOO_FEW)
+    plain = (TrendState.STEADY, TrendState.TOO_FEW)
     shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
     print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
-    counts = {state: sum(each.state is state for each in found) for state in State}
+    counts = {state: sum(each.state is state for each in found) for state in TrendState}
     suspected = sum(each.suspected is not None for each in found)
     listed = [f"{count} {state}" for state, count in counts.items() if count]
-    few = f" (fewer than {FEWEST} figures)" if counts[State.TOO_FEW] else ""
+    few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
     typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
     for problem in contents.problems:
         typer.echo(quoted(problem.text, LONGEST_LINE), err=True)

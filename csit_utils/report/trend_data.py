@@ -8,7 +8,7 @@ from csit_utils.analysis.events import CellEvent
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
-from csit_utils.analysis.trend import State, Trend
+from csit_utils.analysis.trend import Trend, TrendState
 from csit_utils.report.amounts import amount, unit
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.figures import Json
@@ -73,10 +73,10 @@ def describe(trend: Trend, failed: int) -> str:
     """Return the state of a cell in a sentence or two."""
     figures = f"{len(trend.figures)} runs"
     texts = {
-        State.TOO_FEW: f"{figures}: too few to distinguish a step from noise",
-        State.STEADY: f"{figures}, no step",
-        State.TWO_BANDS: "",
-        State.DRIFT: f"{figures}, drifting",
+        TrendState.TOO_FEW: f"{figures}: too few to distinguish a step from noise",
+        TrendState.STEADY: f"{figures}, no step",
+        TrendState.TWO_BANDS: "",
+        TrendState.DRIFT: f"{figures}, drifting",
     }
     level = partial(amount, trend.cell.metric, trend.cell.series)
     text = texts.get(trend.state, f"{figures}, {len(trend.steps)} step{'s' if len(trend.steps) > 1 else ''}")

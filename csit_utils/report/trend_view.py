@@ -11,7 +11,7 @@ from csit_utils.analysis.events import CellEvent
 from csit_utils.analysis.grouping import Metric, System
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import History, Run
-from csit_utils.analysis.trend import State, Trend
+from csit_utils.analysis.trend import Trend, TrendState
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.amounts import amount
 from csit_utils.report.cell_names import CellNames
@@ -20,7 +20,7 @@ from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
 
-_WORDS = {State.TOO_FEW: "too few runs", State.TWO_BANDS: "two bands"}
+_WORDS = {TrendState.TOO_FEW: "too few runs", TrendState.TWO_BANDS: "two bands"}
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _small(trend: Trend, found: Sequence[CellEvent], names: CellNames, line: Tim
     kinds = [trend.state.replace(" ", "-")]
     if trend.suspected is not None:
         kinds.append("suspected")
-    if trend.state is State.TOO_FEW or trend.state is State.STEADY:
+    if trend.state is TrendState.TOO_FEW or trend.state is TrendState.STEADY:
         kinds.append("quiet")
     return SmallTrend(
         names.address(trend.cell),
@@ -166,7 +166,7 @@ def levels_of(trend: Trend) -> list[tuple[int, int, float]]:
     if trend.bands is not None:
         last = len(trend.figures) - 1
         return [(0, last, trend.bands.upper), (0, last, trend.bands.lower)]
-    if len(trend.figures) < 2 or trend.state is State.TOO_FEW or trend.drift is not None:
+    if len(trend.figures) < 2 or trend.state is TrendState.TOO_FEW or trend.drift is not None:
         return []
     starts = [0, *(step.index for step in trend.steps), len(trend.figures)]
     return [(one, two - 1, trend.levels[one]) for one, two in pairwise(starts)]

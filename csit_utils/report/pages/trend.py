@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from csit_utils.analysis.events import events
-from csit_utils.analysis.trend import ALPHA, FEWEST, SUSPICION, State
+from csit_utils.analysis.trend import ALPHA, FEWEST, SUSPICION, TrendState
 from csit_utils.report.cell_names import CellNames
 from csit_utils.report.event_view import event_groups
 from csit_utils.report.report_context import ReportContents
@@ -25,7 +25,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
         "common": names.common,
         "looked_at": len(trends),
         "judged": sum(len(trend.figures) >= FEWEST for trend in trends),
-        "counts": {state: sum(trend.state is state for trend in trends) for state in State},
+        "counts": {state: sum(trend.state is state for trend in trends) for state in TrendState},
         "suspected": sum(trend.suspected is not None for trend in trends),
         "fewest": FEWEST,
         "alpha": ALPHA,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from csit_utils.analysis.events import events, grouped
-from csit_utils.analysis.trend import ALPHA, State
+from csit_utils.analysis.trend import ALPHA, TrendState
 from csit_utils.commands.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
@@ -105,7 +105,7 @@ def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: Rende
     cards = re.findall(r'<a id="(trend-[^"]+)" href="#\1" class="([^"]+)">', trend_page.html)
     assert len(cards) == len(shown.trends) == len({address for address, _ in cards})
     states = {address: kinds.split() for address, kinds in cards}
-    assert {address.split("-64b")[0] for address, kinds in states.items() if State.REGRESSION in kinds} == {
+    assert {address.split("-64b")[0] for address, kinds in states.items() if TrendState.REGRESSION in kinds} == {
         "trend-csc-2x1-ndr",
         "trend-csc-2x1-pdr",
     }

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparison import compare
 from csit_utils.analysis.measures import MeasuredRow
-from csit_utils.analysis.trend import State, trends
+from csit_utils.analysis.trend import TrendState, trends
 from csit_utils.cli import make_app
 from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.items import Characterized, Status
@@ -118,7 +118,7 @@ def test_other_traffic_is_unlike() -> None:
 def test_a_step_between_nights_is_found() -> None:
     wobble = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
     found = trends(nights(*(2e5 * each for each in wobble), *(1.6e5 * each for each in wobble)))
-    assert {each.cell.metric: each.state for each in found}[SATURATED] is State.REGRESSION
+    assert {each.cell.metric: each.state for each in found}[SATURATED] is TrendState.REGRESSION
 
 
 def run(*arguments: str | Path) -> Result:

@@ -10,7 +10,7 @@ import pytest
 from robot.api import ExecutionResult
 
 from csit_utils.analysis.cells import CellFigure
-from csit_utils.analysis.trend import State, Trend, trends
+from csit_utils.analysis.trend import Trend, TrendState, trends
 from csit_utils.bench.nights import FIRST_NIGHT, EventKind, PlantedEvent, Story, story, write_story
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset
@@ -58,7 +58,7 @@ def judge(history: Story, found: Iterable[Trend]) -> NightJudgement:
             rows["found" if any(_is(event, trend, step.index) for step in trend.steps) else "missed"].append(name)
         banded = any(event.kind is EventKind.TWO_BANDS for event in planted)
         if banded:
-            rows["bands" if trend.state is State.TWO_BANDS else "bands_missed"].append(name)
+            rows["bands" if trend.state is TrendState.TWO_BANDS else "bands_missed"].append(name)
         strange = [step for step in trend.steps if not any(_is(event, trend, step.index) for event in steps)]
         if strange or trend.drift is not None or (trend.bands is not None and not banded):
             rows["false"].append(f"{name}: {trend.state}")

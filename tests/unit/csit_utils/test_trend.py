@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.analysis.trend import FEWEST, State, Trend, trends
+from csit_utils.analysis.trend import FEWEST, Trend, TrendState, trends
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.histories import FIRST, nights, row
 
@@ -21,7 +21,7 @@ def pdr(rows: list[TestRow], alpha: float = 0.01) -> Trend:
 def test_a_regression_is_dated_and_sized() -> None:
     found = pdr(nights(30, lambda night: RATE if night < 14 else 0.92 * RATE))
     (step,) = found.steps
-    assert found.state is State.REGRESSION
+    assert found.state is TrendState.REGRESSION
     assert found.figures[step.index].row.run == "lab-a/14/output.xml"
     assert step.change == pytest.approx(-0.08, abs=0.01)
     assert found.levels[13] == step.before != found.levels[14] == step.after
@@ -30,14 +30,14 @@ def test_a_regression_is_dated_and_sized() -> None:
 def test_the_last_step_gives_the_state() -> None:
     found = pdr(nights(36, lambda night: RATE * (1.0 if night < 12 or night >= 24 else 0.9)))
     assert [step.index for step in found.steps] == [12, 24]
-    assert found.state is State.PROGRESSION
+    assert found.state is TrendState.PROGRESSION
 
 
 def test_failed_nights_are_gaps_and_no_zeros() -> None:
     others = nights(30, lambda _: RATE, cell=("CSC", 2, 1))
     found = trends([*nights(30, lambda night: None if 10 <= night < 14 else RATE), *others])
     failed = next(each for each in found if each.cell.dimensions.instances == 1)
-    assert failed.state is State.STEADY
+    assert failed.state is TrendState.STEADY
     assert len(failed.figures) == 26
     assert len(failed.gaps) == 4
 
@@ -46,7 +46,7 @@ def test_a_cell_in_two_bands_is_called_that_and_no_regression() -> None:
     low = {night for night in range(30) if Random(night).random() < 0.25}
     assert 4 <= len(low) <= 12
     found = pdr(nights(30, lambda night: 0.9 * RATE if night in low else RATE))
-    assert found.state is State.TWO_BANDS
+    assert found.state is TrendState.TWO_BANDS
     assert found.bands
     assert found.bands.lower == pytest.approx(0.9 * RATE, rel=0.01)
     assert not found.steps
@@ -54,13 +54,13 @@ def test_a_cell_in_two_bands_is_called_that_and_no_regression() -> None:
 
 def test_one_bad_night_is_an_outlier() -> None:
     found = pdr(nights(30, lambda night: 0.7 * RATE if night == 20 else RATE))
-    assert (found.state, found.outliers) == (State.STEADY, (20,))
+    assert (found.state, found.outliers) == (TrendState.STEADY, (20,))
 
 
 @pytest.mark.parametrize("fresh", [1, 2])
 def test_a_fall_of_the_last_nights_is_suspected_only(fresh: int) -> None:
     found = pdr(nights(30, lambda night: 0.9 * RATE if night >= 30 - fresh else RATE))
-    assert found.state is State.STEADY
+    assert found.state is TrendState.STEADY
     assert found.suspected == pytest.approx(-0.1, abs=0.02)
     assert found.fresh == fresh
     assert not found.outliers
@@ -68,7 +68,7 @@ def test_a_fall_of_the_last_nights_is_suspected_only(fresh: int) -> None:
 
 def test_a_slow_change_is_a_drift_and_no_staircase() -> None:
     found = pdr(nights(40, lambda night: RATE * (1 - 0.003 * night)))
-    assert found.state is State.DRIFT
+    assert found.state is TrendState.DRIFT
     assert found.drift
     assert found.drift.change == pytest.approx(-0.117, abs=0.01)
     assert found.drift.slope_per_day == pytest.approx(-0.003 * RATE, rel=0.1)
@@ -76,11 +76,11 @@ def test_a_slow_change_is_a_drift_and_no_staircase() -> None:
 
 def test_few_nights_are_not_judged() -> None:
     found = pdr(nights(FEWEST - 1, lambda night: RATE if night < 4 else 0.5 * RATE))
-    assert found.state is State.TOO_FEW
+    assert found.state is TrendState.TOO_FEW
 
 
 def test_runs_that_agree_exactly_are_steady() -> None:
-    assert pdr(nights(20, lambda _: RATE, noise=0.0)).state is State.STEADY
+    assert pdr(nights(20, lambda _: RATE, noise=0.0)).state is TrendState.STEADY
 
 
 def test_many_cells_share_one_false_alarm_rate() -> None:
