@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, Progress, read, tell_problems
+from csit_utils.commands.reading import INPUTS, ReadingProgress, read, tell_problems
 from csit_utils.report.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
 
@@ -92,7 +92,7 @@ def _by_folder(output: Path, job: str | None, build: int, tests: Iterable[InfoFi
 
 def _write_all(folder: Path, files: Iterable[InfoFile], *, compress: bool) -> None:
     todo = list(files)
-    with Progress("files") as progress:
+    with ReadingProgress("files") as progress:
         for number, file in enumerate(todo, 1):
             path = folder.joinpath(*file.path)
             text = json.dumps(file.content, indent=2, sort_keys=True).encode()

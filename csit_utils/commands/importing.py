@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, Progress
+from csit_utils.commands.reading import INPUTS, ReadingProgress
 
 if TYPE_CHECKING:
     from csit_utils.dataset.batch import FileImport
@@ -61,7 +61,7 @@ def import_(
 def _shown(outcomes: "Iterator[FileImport | int]") -> "Iterable[FileImport]":
     """Yield the outcomes, and show progress on a terminal."""
     total, done = 0, 0
-    with Progress("files") as progress:
+    with ReadingProgress("files") as progress:
         for each in outcomes:
             if isinstance(each, int):
                 total = each

@@ -100,7 +100,7 @@ _QUIET_S = 3.0
 _BETWEEN_S = 0.5
 
 
-class Progress:
+class ReadingProgress:
     """Progress on a terminal's stderr, in a line that is overwritten; nothing elsewhere.
 
     Call it with the number of finished items and their total.

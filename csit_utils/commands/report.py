@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.reading import INPUTS, Progress, contents_of, read, tell_problems
+from csit_utils.commands.reading import INPUTS, ReadingProgress, contents_of, read, tell_problems
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.layout import is_dataset
@@ -90,7 +90,7 @@ def report(
     else:
         # A dataset on disk is read by threads, which a forked process does not have.
         processes = 1 if any(map(is_dataset, inputs)) else os.cpu_count() or 1
-        with Progress("pages of tests") as progress:
+        with ReadingProgress("pages of tests") as progress:
             page = write_site(shown, output, processes=processes, progress=progress)
     typer.echo(str(page))
     if csv is not None:
