@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import Form, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.report.units import digits3
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 
@@ -105,13 +105,13 @@ def _print(rows: list[dict[str, Any]]) -> None:
         note = rough + " ".join((reason or str(row.get("note") or row.get("detail") or "")).split())
         ours, peer, ratio, unit = (_text(row.get(key)) for key in ("ours", "peer", "ratio", "unit"))
         lines.append(TableLine((row["name"], ours, peer, ratio, unit, note), {}))
-    print_table(_HEADS, lines, Form.TERMINAL, ("benchmark", "unit", "note"))
+    print_table(_HEADS, lines, TableForm.TERMINAL, ("benchmark", "unit", "note"))
     for row in rows:
         heads, details = row.get("table", ((), ()))
         if details:
             typer.echo()
             print_table(
-                heads, [TableLine(tuple(map(_text, detail)), {}) for detail in details], Form.TERMINAL, heads[:1]
+                heads, [TableLine(tuple(map(_text, detail)), {}) for detail in details], TableForm.TERMINAL, heads[:1]
             )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import Form, TableLine, print_table, styled
+from csit_utils.commands.tables import TableForm, TableLine, print_table, styled
 from resources.libraries.python.model.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
@@ -76,7 +76,7 @@ def print_findings(findings: Iterable[CheckFinding]) -> None:
         return
     for node, group in groupby(rows, key=_node):
         typer.echo(styled(node, "bold"))
-        print_table(("", "", ""), [line for row in group for line in _lines(node, row)], Form.TERMINAL, ("",))
+        print_table(("", "", ""), [line for row in group for line in _lines(node, row)], TableForm.TERMINAL, ("",))
         typer.echo()
 
 

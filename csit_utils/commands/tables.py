@@ -16,7 +16,7 @@ from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 
 
-class Form(StrEnum):
+class TableForm(StrEnum):
     """Output format of a table."""
 
     TERMINAL = "terminal"
@@ -46,21 +46,23 @@ class TableLine:
     """Sentences below the line."""
 
 
-def form_of(*, as_csv: bool, as_markdown: bool, as_json: bool) -> Form:
+def form_of(*, as_csv: bool, as_markdown: bool, as_json: bool) -> TableForm:
     """Return the format that the options select.
 
     Raises:
         ConfigError: They select two.
     """
     asked = [
-        form for form, wanted in ((Form.CSV, as_csv), (Form.MARKDOWN, as_markdown), (Form.JSON, as_json)) if wanted
+        form
+        for form, wanted in ((TableForm.CSV, as_csv), (TableForm.MARKDOWN, as_markdown), (TableForm.JSON, as_json))
+        if wanted
     ]
     if len(asked) > 1:
         raise ConfigError(f"--{asked[0]} and --{asked[1]}: choose one format")
-    return asked[0] if asked else Form.TERMINAL
+    return asked[0] if asked else TableForm.TERMINAL
 
 
-def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: Form, left: Sequence[str] = ()) -> None:
+def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: TableForm, left: Sequence[str] = ()) -> None:
     """Write a table to stdout.
 
     Args:
@@ -69,11 +71,11 @@ def print_table(heads: Sequence[str], lines: Sequence[TableLine], form: Form, le
         form: Output format.
         left: Heads of columns of words, which are left-aligned.
     """
-    if form is Form.JSON:
+    if form is TableForm.JSON:
         sys.stdout.writelines(json.dumps(_finite(line.raw)) + "\n" for line in lines)
-    elif form is Form.CSV:
+    elif form is TableForm.CSV:
         sys.stdout.write(_csv(lines))
-    elif form is Form.MARKDOWN:
+    elif form is TableForm.MARKDOWN:
         sys.stdout.write(_markdown(heads, lines, left))
     elif sys.stdout.isatty():
         for text, style in fitted(heads, lines, left, terminal_width()):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.commands.tables import Form, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.items import Dataset, Status, Unrecorded
 from resources.libraries.python.csv_tables import csv_text, harmless, original
@@ -40,7 +40,7 @@ def test_no_field_is_a_formula(rows: list[list[str]]) -> None:
 
 
 def test_every_exporter_quotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(["a"], [TableLine(("x",), {"a": FORMULA, "b": -1.5})], Form.CSV)
+    print_table(["a"], [TableLine(("x",), {"a": FORMULA, "b": -1.5})], TableForm.CSV)
     _, line = csv.reader(io.StringIO(capsys.readouterr().out))
     assert line == [f"'{FORMULA}", "-1.5"]
     lost = Unrecorded("S.t", FORMULA, (), "output.xml", Status.FAIL, f"@{json.dumps(FORMULA)}", None)

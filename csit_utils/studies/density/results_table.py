@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.verdicts import verdict_of
-from csit_utils.commands.tables import Form, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.testview import bounds_text, p99_at_half_pdr
@@ -31,7 +31,7 @@ def print_results(contents: Contents, *, why: bool = False) -> None:
         why: Print the evidence of each verdict below its test.
     """
     heads, lines = _lines_of(contents, why=why)
-    print_table(heads, lines, Form.TERMINAL, _LEFT)
+    print_table(heads, lines, TableForm.TERMINAL, _LEFT)
 
 
 def _lines_of(contents: Contents, *, why: bool) -> tuple[list[str], list[TableLine]]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import typer
 
-from csit_utils.commands.tables import Form, print_table
+from csit_utils.commands.tables import TableForm, print_table
 from csit_utils.studies.sweep.profile_inputs import ProfiledService, read_path, read_services, split_list
 from csit_utils.studies.sweep.profile_lines import (
     ANSWERS,
@@ -33,7 +33,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
 )
 
 
-def describe(files: Sequence[str], vcpus: Sequence[str], least_gain: float, form: Form) -> None:
+def describe(files: Sequence[str], vcpus: Sequence[str], least_gain: float, form: TableForm) -> None:
     """Break-point and functions of each service."""
     services = read_services(files, vcpus)
     lines = [line for service in services for line in function_lines(service.profile)]
@@ -51,7 +51,7 @@ def answer(
     rate: float | None,
     *,
     least_gain: float,
-    form: Form,
+    form: TableForm,
 ) -> None:
     """The highest rate of each flavor within bounds (loss in percent, delay in ms), and the best for a rate."""
     services = read_services(files, vcpus)
@@ -76,7 +76,7 @@ def predict_chain(
     vcpus: Sequence[str],
     shares: str,
     against: str | float | None,
-    form: Form,
+    form: TableForm,
     *,
     path: str,
     shared_cpus: bool,

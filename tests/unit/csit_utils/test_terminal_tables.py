@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csit_utils.cli import make_app
-from csit_utils.commands.tables import Form, TableLine, fitted, print_table
+from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
 from tests.unit.csit_utils.characterized import one_of_each
 from tests.unit.csit_utils.studied import chain_studied, interfered
 
@@ -81,7 +81,9 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_lost(data: st.DataObj
 
 
 def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], Form.TERMINAL)
+    print_table(
+        ("cell", "evidence"), [TableLine(("CSC\t1x1", "lost\nat NF"), {}, below=("all of it",))], TableForm.TERMINAL
+    )
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, Form, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
@@ -39,7 +39,7 @@ def chains(
 
     As JSON, one object per line: ./csit chains four-vnfs.yaml --json
     """
-    form = Form.JSON if as_json else Form.TERMINAL
+    form = TableForm.JSON if as_json else TableForm.TERMINAL
     found = generate(load_chains(specification))
     price = cost(found, deploy)
     if list_them:
@@ -48,7 +48,7 @@ def chains(
     print_table(_LENGTHS, list(_lengths(found)), form)
     if found.dropped:
         print_table(_DROPPED, list(_dropped(found)), form, ("policy", "such as"))
-    if form is Form.JSON:
+    if form is TableForm.JSON:
         raw = {"object": "summary", "study": found.spec.name, **price.counts()}
         print_table((), [TableLine((), raw)], form)
         return

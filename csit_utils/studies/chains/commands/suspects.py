@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, TableLine, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
@@ -47,7 +47,7 @@ def suspects(
     for item, study in studies:
         for sentence in _sentences(item, study):
             typer.echo(sentence, err=True)
-        if why and form is Form.TERMINAL:
+        if why and form is TableForm.TERMINAL:
             for suspect in study.suspects[:most]:
                 typer.echo("\n".join(_why(suspect)))
     tell_problems(found)

@@ -8,7 +8,7 @@ import typer
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.quantity import parse_rate, parse_time_ns
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import Form, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.studies.density.analysis.answers import Answer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
@@ -64,7 +64,7 @@ def _print_table(found: list[Answer]) -> None:
     for question, own in _by_question(found).items():
         typer.echo(question_text(question))
         lines = [TableLine((*shown.cells, ", ".join(shown.marks)), {}) for shown in map(view, own)]
-        print_table((*COLUMNS, "note"), lines, Form.TERMINAL, (*_WORDS, "note"))
+        print_table((*COLUMNS, "note"), lines, TableForm.TERMINAL, (*_WORDS, "note"))
 
 
 _WORDS = tuple(name for name in COLUMNS if name not in ("NFs", "instances"))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, Form, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
@@ -37,14 +37,14 @@ def interference(
 
     As JSON, one object per line: ./csit interference pairs.yaml --json
     """
-    form = Form.JSON if as_json else Form.TERMINAL
+    form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_interference(specification)
     price = cost(spec, deploy)
     if list_them:
         print_table(_LISTED, list(_gatherings(spec)), form, _LISTED)
         return
     print_table(_NFS, list(_functions(spec)), form, _NFS)
-    if form is Form.JSON:
+    if form is TableForm.JSON:
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"

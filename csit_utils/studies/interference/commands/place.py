@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, Form, TableLine, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
@@ -78,11 +78,13 @@ def place(
     matrix = measured.guaranteed if guaranteed else measured.matrix
     print_table(_HEADS, [_line(row, measured) for row in matrix], form, _LEFT)
     said = [*summary_in_words(measured), *advice_in_words(measured)]
-    if form is Form.JSON:
+    if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
-    typer.echo(f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not Form.TERMINAL)
+    typer.echo(
+        f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not TableForm.TERMINAL
+    )
     for sentence in said:
-        typer.echo(sentence, err=form is not Form.TERMINAL)
+        typer.echo(sentence, err=form is not TableForm.TERMINAL)
     tell_problems(found)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import Form, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
@@ -64,7 +64,9 @@ def size(
             typer.echo(json.dumps(row))
         typer.echo(json.dumps(_summary(price, spec, load, testbed)))
     else:
-        print_table(_HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], Form.TERMINAL, ("size",))
+        print_table(
+            _HEADS[: None if testbed else -1], [_line(row, testbed) for row in rows], TableForm.TERMINAL, ("size",)
+        )
         among = f"more than {MOST_SIZES}" if known is None else str(len(known))
         for sentence in _sentences(price, spec, load, testbed, among):
             typer.echo(sentence)
