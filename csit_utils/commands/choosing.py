@@ -24,7 +24,7 @@ SIDE_HELP = (
 )
 
 
-class Reader:
+class DatasetReader:
     """Reads the selections of a command line; each file or folder once."""
 
     def __init__(self, data: Sequence[Path] | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.choosing import DATA, SIDE_HELP, Reader
+from csit_utils.commands.choosing import DATA, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
@@ -60,7 +60,7 @@ def compare(
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:
         raise ConfigError(f"--outcome '{unknown[0]}': choose from {', '.join(Outcome)}")
-    reader = Reader(data)
+    reader = DatasetReader(data)
     baseline, *others = [reader.rows(text) for text in sides]
     lines: list[TableLine] = []
     for text, rows in zip(sides[1:], others, strict=True):

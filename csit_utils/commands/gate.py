@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.choosing import DATA, SIDE_HELP, Reader
+from csit_utils.commands.choosing import DATA, SIDE_HELP, DatasetReader
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def gate(
     from csit_utils.analysis.gate import decide  # noqa: PLC0415 - as above
     from csit_utils.report.junit import junit_xml  # noqa: PLC0415 - as above
 
-    reader = Reader(data)
+    reader = DatasetReader(data)
     after = reader.rows(candidate)
     before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
     found = decide(compare(before, after), after, allowed)
