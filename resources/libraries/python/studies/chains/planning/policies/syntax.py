@@ -72,10 +72,10 @@ def parse(text: str, names: Sequence[str], where: str) -> Expression:
         ConfigError: It is no policy. The text has the policy on a second line and a caret below the mistake.
     """
     line = re.sub(r"\s", " ", text)
-    return _Reader(line, names, where).read()
+    return _PolicyReader(line, names, where).read()
 
 
-class _Reader:
+class _PolicyReader:
     def __init__(self, text: str, names: Sequence[str], where: str) -> None:
         self._text = text
         self._names = names
