@@ -26,7 +26,7 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Row:
+class PublishedRow:
     """A published figure, and comparable own figures."""
 
     figure: PublishedFigure
@@ -47,7 +47,7 @@ class Section:
     """The figures of a paper on a page."""
 
     paper: Paper
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
     figures: tuple[Figure, ...]
 
 
@@ -69,7 +69,7 @@ def sections(
     """
     made = []
     for paper in papers:
-        rows = tuple(Row(figure, tuple(_own(figure, found, value))) for figure in paper.of(kind))
+        rows = tuple(PublishedRow(figure, tuple(_own(figure, found, value))) for figure in paper.of(kind))
         if rows:
             bars = _bars(paper, kind, rows)
             made.append(Section(paper, rows, (*([] if bars is None else [bars]), *figures(paper))))
@@ -87,7 +87,7 @@ def _own(
                 yield Own(view, value, figure.unit)
 
 
-def _bars(paper: Paper, kind: str, rows: Sequence[Row]) -> Figure | None:
+def _bars(paper: Paper, kind: str, rows: Sequence[PublishedRow]) -> Figure | None:
     """Published and own figures side by side; None without comparable ones."""
     own = [(row, each) for row in rows for each in row.own]
     if not own:
