@@ -8,7 +8,7 @@ from typing import Protocol
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.figures import Figure
-from csit_utils.report.published import Section
+from csit_utils.report.published import PublishedSection
 from csit_utils.report.study import View
 from csit_utils.studies.registry import kind_of, record_kinds
 from resources.libraries.python.model.record import Record
@@ -50,7 +50,7 @@ def keys_of_page(
     name: str,
     found: Sequence[View],
     made: Sequence[Drawn],
-    papers: Sequence[Section] = (),
+    papers: Sequence[PublishedSection] = (),
     compared: Sequence[Figure] = (),
 ) -> Mapping[str, object]:
     """Return values for the template of a page: records as `name`, whether any is simulated, all plots.

@@ -43,7 +43,7 @@ class PublishedRow:
 
 
 @dataclass(frozen=True)
-class Section:
+class PublishedSection:
     """The figures of a paper on a page."""
 
     paper: Paper
@@ -57,7 +57,7 @@ def sections(
     found: Sequence[View],
     value: Callable[[Any, PublishedFigure], float | None],
     figures: Callable[[Paper], Sequence[Figure]] = lambda _: (),
-) -> list[Section]:
+) -> list[PublishedSection]:
     """Return every paper that has figures for a page, with the page's own figures beside them.
 
     Args:
@@ -72,7 +72,7 @@ def sections(
         rows = tuple(PublishedRow(figure, tuple(_own(figure, found, value))) for figure in paper.of(kind))
         if rows:
             bars = _bars(paper, kind, rows)
-            made.append(Section(paper, rows, (*([] if bars is None else [bars]), *figures(paper))))
+            made.append(PublishedSection(paper, rows, (*([] if bars is None else [bars]), *figures(paper))))
     return made
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
-from csit_utils.report.published import Section
+from csit_utils.report.published import PublishedSection
 from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
@@ -44,16 +44,16 @@ _PAGES: dict[str, Page[ReportContents]] = {
 }
 
 
-def beside(name: str, kind: str, *records: Record) -> Section:
+def beside(name: str, kind: str, *records: Record) -> PublishedSection:
     all_of_it = shown(*records)
     all_of_it.papers = (paper(name),)
     values = _PAGES[kind].build(all_of_it)
     assert values is not None
-    (section,) = cast("list[Section]", values["papers"])
+    (section,) = cast("list[PublishedSection]", values["papers"])
     return section
 
 
-def own(section: Section) -> dict[tuple[str, str], list[float]]:
+def own(section: PublishedSection) -> dict[tuple[str, str], list[float]]:
     return {(row.figure.subject, row.figure.condition): [each.value for each in row.own] for row in section.rows}
 
 
