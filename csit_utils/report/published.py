@@ -12,7 +12,7 @@ from csit_utils.report.units import digits3, percent
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnFigure:
     """A figure of the report's own records."""
 
     view: View
@@ -30,14 +30,14 @@ class PublishedRow:
     """A published figure, and comparable own figures."""
 
     figure: PublishedFigure
-    own: tuple[Own, ...]
+    own: tuple[OwnFigure, ...]
 
     @property
     def text(self) -> str:
         """The published figure with its unit."""
         return f"{digits3(self.figure.value)} {self.figure.unit}".strip()
 
-    def change(self, own: Own) -> str:
+    def change(self, own: OwnFigure) -> str:
         """Return an own figure relative to the published one."""
         return percent(own.value / self.figure.value - 1, signed=True)
 
@@ -80,11 +80,11 @@ def _own(
     figure: PublishedFigure,
     found: Sequence[View],
     value_of: Callable[[Any, PublishedFigure], float | None],
-) -> Iterator[Own]:
+) -> Iterator[OwnFigure]:
     if figure.match:
         for view in found:
             if (value := value_of(view.record, figure)) is not None:
-                yield Own(view, value, figure.unit)
+                yield OwnFigure(view, value, figure.unit)
 
 
 def _bars(paper: Paper, kind: str, rows: Sequence[PublishedRow]) -> Figure | None:
