@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from csit_utils.report.units import latency, rate
-from csit_utils.studies.density.analysis.answers import Answer, Looked, Question, Verdict
+from csit_utils.studies.density.analysis.answers import DensityAnswer, Looked, Question, Verdict
 
 COLUMNS = ("service", "NFs", "NF size", "vSwitch", "frame", "instances", "evidence", "next")
 """Of an answer as a table."""
@@ -27,7 +27,7 @@ def question_text(question: Question) -> str:
     return f"How many instances fit at {rate(question.rate_pps)} each{bound}, loss as for {question.metric}?"
 
 
-def view(answer: Answer) -> AnswerView:
+def view(answer: DensityAnswer) -> AnswerView:
     """One answer."""
     series, best = answer.series, answer.best
     row = best.run.row if best and best.run else None
@@ -49,7 +49,7 @@ def view(answer: Answer) -> AnswerView:
     return AnswerView(cells, f"#{row.anchor}" if row is not None else None, tuple(marks))
 
 
-def evidence_text(answer: Answer) -> str:
+def evidence_text(answer: DensityAnswer) -> str:
     """What the answer rests on."""
     best = answer.best
     if best is None or best.run is None:
@@ -66,7 +66,7 @@ def evidence_text(answer: Answer) -> str:
     return text
 
 
-def next_text(answer: Answer) -> str:
+def next_text(answer: DensityAnswer) -> str:
     """What limits the next instance."""
     following = answer.next
     first = answer.services + 1
@@ -77,7 +77,7 @@ def next_text(answer: Answer) -> str:
     return _refused(answer, following) + gap
 
 
-def _refused(answer: Answer, looked: Looked) -> str:
+def _refused(answer: DensityAnswer, looked: Looked) -> str:
     cell, question, run, point = _cell(answer, looked), answer.question, looked.run, looked.point
     match looked.verdict:
         case Verdict.DOES_NOT_FIT:
@@ -97,5 +97,5 @@ def _refused(answer: Answer, looked: Looked) -> str:
             return f"{cell} was not measured"
 
 
-def _cell(answer: Answer, looked: Looked) -> str:
+def _cell(answer: DensityAnswer, looked: Looked) -> str:
     return f"{looked.services}x{answer.nfs}"

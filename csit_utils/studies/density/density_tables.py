@@ -7,7 +7,7 @@ from math import floor, log10
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.analysis.answers import Answer, Evidence, Question, answers, latency_points
+from csit_utils.studies.density.analysis.answers import DensityAnswer, Evidence, Question, answers, latency_points
 from csit_utils.studies.density.analysis.density import CellState, Matrix
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
@@ -58,7 +58,7 @@ class QuestionView:
     sentence: str
     """All answers in one line."""
     answers: tuple[AnswerView, ...]
-    found: tuple[Answer, ...]
+    found: tuple[DensityAnswer, ...]
     """The same before they were written."""
 
 
@@ -159,7 +159,7 @@ def _question(question: Question, series: Sequence[Series], seen: Evidence | Non
     return QuestionView(question_text(question), _sentence(own, series), tuple(map(view, own)), tuple(own))
 
 
-def _sentence(own: Sequence[Answer], series: Sequence[Series]) -> str:
+def _sentence(own: Sequence[DensityAnswer], series: Sequence[Series]) -> str:
     several = len({(one.nf_size, one.vs_dtc) for one in series}) > 1
     by_series: dict[Series, list[str]] = {}
     for each in own:

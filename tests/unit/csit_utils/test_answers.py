@@ -14,7 +14,7 @@ from csit_utils.cli import make_app
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
-from csit_utils.studies.density.analysis.answers import Answer, Evidence, Question, Verdict, answers, evidence
+from csit_utils.studies.density.analysis.answers import DensityAnswer, Evidence, Question, Verdict, answers, evidence
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
@@ -79,7 +79,7 @@ def latency(test: TestRow, *loads: tuple[float, Sequence[float | None]], lost: i
     ]  # fmt: skip
 
 
-def ask(seen: Evidence, rate: float, p99_us: float | None = None, metric: Metric = Metric.PDR) -> Answer:
+def ask(seen: Evidence, rate: float, p99_us: float | None = None, metric: Metric = Metric.PDR) -> DensityAnswer:
     (found,) = answers(Question(rate, None if p99_us is None else p99_us * 1000, metric), seen)
     return found
 

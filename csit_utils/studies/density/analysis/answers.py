@@ -87,7 +87,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DensityAnswer:
     """Answer to one question, for one series and length of service."""
 
     question: Question
@@ -133,7 +133,7 @@ def evidence(
     return Evidence(rows, by_instance, by_load, refused)
 
 
-def answers(question: Question, seen: Evidence) -> list[Answer]:
+def answers(question: Question, seen: Evidence) -> list[DensityAnswer]:
     """Return an answer for every series and length of service with a test."""
     sources = systems_by_source(seen.rows)
     found = []
@@ -155,14 +155,14 @@ def answers(question: Question, seen: Evidence) -> list[Answer]:
     return found
 
 
-def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looked]) -> Answer:
+def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looked]) -> DensityAnswer:
     kept = [each for each in looked if each.verdict is Verdict.KEPT]
     best = kept[-1] if kept else None
     services = best.services if best else 0
     above = [each for each in looked if each.services > services]
     below = tuple(each for each in looked if each.services < services and each.verdict is not Verdict.KEPT)
     following = above[0] if above else Looked(services + 1, Verdict.NOT_MEASURED)
-    return Answer(question, series, nfs, best, following, below)
+    return DensityAnswer(question, series, nfs, best, following, below)
 
 
 def _look(question: Question, seen: Evidence, services: int, tests: Sequence[TestRow]) -> Looked:

@@ -10,7 +10,7 @@ from csit_utils.analysis.quantity import parse_rate, parse_time_ns
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
-from csit_utils.studies.density.analysis.answers import Answer, Question, answers, evidence
+from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
@@ -55,12 +55,12 @@ def _frames(known: Contents) -> dict[str, float]:
     return {row.frame: row.frame_mean_bytes for row in known.tests if row.frame and row.frame_mean_bytes}
 
 
-def _answers(known: Contents, question: Question, frame: str) -> list[Answer]:
+def _answers(known: Contents, question: Question, frame: str) -> list[DensityAnswer]:
     seen = evidence(known.tests, known.instances(), known.latency(), known.refused)
     return [each for each in answers(question, seen) if each.series.frame == frame]
 
 
-def _print_table(found: list[Answer]) -> None:
+def _print_table(found: list[DensityAnswer]) -> None:
     for question, own in _by_question(found).items():
         typer.echo(question_text(question))
         lines = [TableLine((*shown.cells, ", ".join(shown.marks)), {}) for shown in map(view, own)]
@@ -70,14 +70,14 @@ def _print_table(found: list[Answer]) -> None:
 _WORDS = tuple(name for name in COLUMNS if name not in ("NFs", "instances"))
 
 
-def _by_question(found: list[Answer]) -> dict[Question, list[Answer]]:
-    groups: dict[Question, list[Answer]] = {}
+def _by_question(found: list[DensityAnswer]) -> dict[Question, list[DensityAnswer]]:
+    groups: dict[Question, list[DensityAnswer]] = {}
     for each in found:
         groups.setdefault(each.question, []).append(each)
     return groups
 
 
-def as_object(found: Answer) -> dict[str, Any]:
+def as_object(found: DensityAnswer) -> dict[str, Any]:
     """Return an answer as a JSON object; docs/how-to/ask-how-many.md describes the keys."""
     series, best, question = found.series, found.best, found.question
     run, point = (best.run, best.point) if best else (None, None)
@@ -111,12 +111,12 @@ def as_object(found: Answer) -> dict[str, Any]:
     }
 
 
-def _print_json(found: list[Answer]) -> None:
+def _print_json(found: list[DensityAnswer]) -> None:
     for each in found:
         typer.echo(json.dumps(as_object(each)))
 
 
-def _print_csv(found: list[Answer]) -> None:
+def _print_csv(found: list[DensityAnswer]) -> None:
     rows = [as_object(each) for each in found]
     typer.echo(csv_text([list(rows[0]), *(row.values() for row in rows)] if rows else []), nl=False)
 
