@@ -15,7 +15,7 @@ from csit_utils.report.characterizations import views
 from csit_utils.report.limits import limits_of
 from csit_utils.report.recent_changes import Changed, changed
 from csit_utils.report.study import View
-from csit_utils.studies.density.analysis.answers import Evidence, evidence
+from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.registry import measured_rows
 
@@ -85,7 +85,7 @@ class ReportContents:
         return None if len(self.latest) == len(self.rows) else {row.anchor for row in self.latest}
 
     @cached_property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AnswerEvidence:
         """Counts by instance, and latency, of the latest tests, for answers."""
         anchors = self.latest_anchors
         instances, latency = self.contents.instances(anchors), self.contents.latency(anchors)

@@ -9,7 +9,7 @@ from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure, density_figure
 from csit_utils.report.units import common_unit, digits3
-from csit_utils.studies.density.analysis.answers import Evidence
+from csit_utils.studies.density.analysis.answers import AnswerEvidence
 from csit_utils.studies.density.analysis.density import Matrix, matrices, scale
 from csit_utils.studies.density.analysis.summary import changes
 from csit_utils.studies.density.bars import bars_figure
@@ -87,7 +87,7 @@ class SystemView:
 def system_views(
     rows: Sequence[TestRow],
     refused: Sequence[Refusal] = (),
-    seen: Evidence | None = None,
+    seen: AnswerEvidence | None = None,
     limits: Callable[[Sequence[TestRow], str], SpeedupLimits] | None = None,
 ) -> list[SystemView]:
     """All systems: measured ones, simulated ones, published figures.
@@ -140,7 +140,7 @@ def _block(
     series: Sequence[Series],
     identity: str,
     *,
-    seen: Evidence | None,
+    seen: AnswerEvidence | None,
     tops: Mapping[_Kind, float],
     line: SpeedupLimits,
 ) -> Block:

@@ -7,7 +7,7 @@ from math import floor, log10
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series
 from csit_utils.analysis.latency import HALF_LOADS
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.analysis.answers import DensityAnswer, Evidence, Question, answers, latency_points
+from csit_utils.studies.density.analysis.answers import AnswerEvidence, DensityAnswer, Question, answers, latency_points
 from csit_utils.studies.density.analysis.density import CellState, Matrix
 from csit_utils.studies.density.analysis.efficiency import Efficiency, Ratio, efficiencies, ratios
 from csit_utils.studies.density.answer_text import AnswerView, question_text, view
@@ -71,7 +71,7 @@ class DensityTables:
     questions: tuple[QuestionView, ...] = ()
 
 
-def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: Evidence | None) -> DensityTables:
+def density_tables(found: Sequence[Matrix], series: Sequence[Series], seen: AnswerEvidence | None) -> DensityTables:
     """Tables of all that may be compared.
 
     Args:
@@ -117,7 +117,7 @@ def _name(place: tuple[int, int]) -> str:
     return f"{place[0]}x{place[1]}"
 
 
-def _questions(chosen: Iterable[Matrix], seen: Evidence | None) -> list[Question]:
+def _questions(chosen: Iterable[Matrix], seen: AnswerEvidence | None) -> list[Question]:
     """Two questions that suit the numbers: a quarter of the best rate of an instance, and a tenth with low latency.
 
     Rounded down to 1, 2 or 5 times a power of ten.
@@ -154,7 +154,7 @@ def _down(value: float) -> float:
     return max(step for step in _STEPS if step * decade <= value * (1 + 1e-9)) * decade
 
 
-def _question(question: Question, series: Sequence[Series], seen: Evidence | None) -> QuestionView:
+def _question(question: Question, series: Sequence[Series], seen: AnswerEvidence | None) -> QuestionView:
     own = [each for each in answers(question, seen) if each.series in series] if seen else []
     return QuestionView(question_text(question), _sentence(own, series), tuple(map(view, own)), tuple(own))
 

@@ -14,7 +14,14 @@ from csit_utils.cli import make_app
 from csit_utils.dataset.flatten import instance_rows, latency_rows, rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
-from csit_utils.studies.density.analysis.answers import DensityAnswer, Evidence, Question, Verdict, answers, evidence
+from csit_utils.studies.density.analysis.answers import (
+    AnswerEvidence,
+    DensityAnswer,
+    Question,
+    Verdict,
+    answers,
+    evidence,
+)
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
@@ -79,12 +86,12 @@ def latency(test: TestRow, *loads: tuple[float, Sequence[float | None]], lost: i
     ]  # fmt: skip
 
 
-def ask(seen: Evidence, rate: float, p99_us: float | None = None, metric: Metric = Metric.PDR) -> DensityAnswer:
+def ask(seen: AnswerEvidence, rate: float, p99_us: float | None = None, metric: Metric = Metric.PDR) -> DensityAnswer:
     (found,) = answers(Question(rate, None if p99_us is None else p99_us * 1000, metric), seen)
     return found
 
 
-def ladder() -> Evidence:
+def ladder() -> AnswerEvidence:
     """1, 2 and 4 services: 1000, 900 and 800 pps; 8 do not fit."""
     tests = [row(1, pdr=1000.0), row(2, pdr=900.0), row(4, pdr=800.0)]
     instances = [
@@ -229,7 +236,7 @@ _asked_p99 = st.sampled_from([None, 10.0, 15.0, 20.0, 30.0, 40.0])
 
 
 @st.composite
-def measured(draw: st.DrawFn) -> Evidence:
+def measured(draw: st.DrawFn) -> AnswerEvidence:
     """Any results, however odd: rates that grow with density, several runs, holes, missing counts and latency."""
     tests, instances, latencies = [], [], []
     for number in range(draw(st.integers(1, 6))):
@@ -254,7 +261,7 @@ def measured(draw: st.DrawFn) -> Evidence:
     later=st.sampled_from([None, 1.0, 1.5, 2.0, 4.0]),
 )
 def test_a_looser_bound_never_gives_a_smaller_answer(
-    seen: Evidence, rate: float, p99: float | None, slower: float, later: float | None
+    seen: AnswerEvidence, rate: float, p99: float | None, slower: float, later: float | None
 ) -> None:
     strict = ask(seen, rate, p99)
     assert ask(seen, rate * slower, p99).services >= strict.services
@@ -265,7 +272,7 @@ def test_a_looser_bound_never_gives_a_smaller_answer(
 
 @settings(deadline=None, max_examples=200)  # a busy machine is no error
 @given(seen=measured(), rate=_asked_rates, p99=_asked_p99)
-def test_an_answer_is_a_number_that_was_measured(seen: Evidence, rate: float, p99: float | None) -> None:
+def test_an_answer_is_a_number_that_was_measured(seen: AnswerEvidence, rate: float, p99: float | None) -> None:
     found = ask(seen, rate, p99)
     passed = {test.nf_chains for test in seen.rows if test.pdr_lower_pps is not None}
     assert found.services in passed | {0}

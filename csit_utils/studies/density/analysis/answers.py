@@ -107,7 +107,7 @@ class DensityAnswer:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AnswerEvidence:
     """Measurements, sorted for questions."""
 
     rows: Sequence[TestRow]
@@ -122,7 +122,7 @@ def evidence(
     instances: Iterable[InstanceRow],
     latencies: Iterable[LatencyRow],
     refused: Sequence[Refusal] = (),
-) -> Evidence:
+) -> AnswerEvidence:
     """Return measurements sorted by test."""
     by_instance: dict[str, list[InstanceRow]] = {}
     for instance in instances:
@@ -130,10 +130,10 @@ def evidence(
     by_load: dict[str, list[LatencyRow]] = {}
     for latency in latencies:
         by_load.setdefault(latency.anchor, []).append(latency)
-    return Evidence(rows, by_instance, by_load, refused)
+    return AnswerEvidence(rows, by_instance, by_load, refused)
 
 
-def answers(question: Question, seen: Evidence) -> list[DensityAnswer]:
+def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
     """Return an answer for every series and length of service with a test."""
     sources = systems_by_source(seen.rows)
     found = []
@@ -165,7 +165,7 @@ def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looke
     return DensityAnswer(question, series, nfs, best, following, below)
 
 
-def _look(question: Question, seen: Evidence, services: int, tests: Sequence[TestRow]) -> Looked:
+def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequence[TestRow]) -> Looked:
     """Combined result of the tests of one cell: each must meet the bounds."""
     # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
     asked = [row for row in tests if question.metric.value in (row.test_type or "")]
@@ -201,13 +201,13 @@ def _with_latency(question: Question, services: int, run: CellRun) -> Looked:
     return Looked(services, Verdict.KEPT if kept else Verdict.LATENCY, run, best, run.row)
 
 
-def _runs(tests: Sequence[TestRow], metric: Metric, seen: Evidence) -> list[CellRun]:
+def _runs(tests: Sequence[TestRow], metric: Metric, seen: AnswerEvidence) -> list[CellRun]:
     """Results of tests with a figure, lowest rate first."""
     found = [run for row in tests if (run := _run(row, metric, seen)) is not None]
     return sorted(found, key=lambda run: run.worst_pps)
 
 
-def _run(row: TestRow, metric: Metric, seen: Evidence) -> CellRun | None:
+def _run(row: TestRow, metric: Metric, seen: AnswerEvidence) -> CellRun | None:
     """Rates and latency of a test; None without a reliable lower bound."""
     found = bounds(row, metric)
     if found is None or found.lower is None or row.dimensions is None:
