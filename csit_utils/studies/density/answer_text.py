@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from csit_utils.report.units import latency, rate
-from csit_utils.studies.density.analysis.answers import DensityAnswer, Looked, Question, Verdict
+from csit_utils.studies.density.analysis.answers import AnswerVerdict, DensityAnswer, Looked, Question
 
 COLUMNS = ("service", "NFs", "NF size", "vSwitch", "frame", "instances", "evidence", "next")
 """Of an answer as a table."""
@@ -71,7 +71,7 @@ def next_text(answer: DensityAnswer) -> str:
     following = answer.next
     first = answer.services + 1
     gap = ""
-    if following.verdict is not Verdict.NOT_MEASURED and following.services > first:
+    if following.verdict is not AnswerVerdict.NOT_MEASURED and following.services > first:
         last = following.services - 1
         gap = f"; {first if first == last else f'{first} to {last}'} not measured"
     return _refused(answer, following) + gap
@@ -80,16 +80,16 @@ def next_text(answer: DensityAnswer) -> str:
 def _refused(answer: DensityAnswer, looked: Looked) -> str:
     cell, question, run, point = _cell(answer, looked), answer.question, looked.run, looked.point
     match looked.verdict:
-        case Verdict.DOES_NOT_FIT:
+        case AnswerVerdict.DOES_NOT_FIT:
             return f"{cell} does not fit: {looked.reason}"
-        case Verdict.NO_RESULT:
+        case AnswerVerdict.NO_RESULT:
             return f"{cell} has no result: {looked.reason}" if looked.reason else f"{cell} has no result"
-        case Verdict.RATE if run is not None:
+        case AnswerVerdict.RATE if run is not None:
             return f"{cell}: rate too low, worst instance {rate(run.worst_pps)} ({run.worst_of})"
-        case Verdict.LATENCY if point is not None:
+        case AnswerVerdict.LATENCY if point is not None:
             p99 = "p99 unknown, probes were lost" if point.p99_ns is None else f"p99 {latency(point.p99_ns)}"
             return f"{cell}: latency too high, {p99} at {point.label} ({rate(point.load_pps)})"
-        case Verdict.LATENCY_UNKNOWN:
+        case AnswerVerdict.LATENCY_UNKNOWN:
             needed = rate(question.rate_pps * looked.services)
             highest = f", the highest is {rate(point.load_pps)}" if point is not None else ""
             return f"{cell}: latency was not measured at {needed} or more{highest}"

@@ -16,9 +16,9 @@ from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import InstanceRow, LatencyRow, TestRow
 from csit_utils.studies.density.analysis.answers import (
     AnswerEvidence,
+    AnswerVerdict,
     DensityAnswer,
     Question,
-    Verdict,
     answers,
     evidence,
 )
@@ -110,25 +110,31 @@ def ladder() -> AnswerEvidence:
 @pytest.mark.parametrize(
     ("rate", "p99_us", "fits", "limit", "at"),
     [
-        (100, None, 4, Verdict.DOES_NOT_FIT, 8),
-        (120, None, 4, Verdict.DOES_NOT_FIT, 8),
-        (120.1, None, 2, Verdict.RATE, 4),  # the worst of four gets 60 in one direction, 120 in both, the mean 200
-        (440, None, 2, Verdict.RATE, 4),
-        (441, None, 1, Verdict.RATE, 2),
-        (1000, None, 1, Verdict.RATE, 2),
-        (1001, None, 0, Verdict.RATE, 1),
-        (100, 31, 4, Verdict.DOES_NOT_FIT, 8),  # 400 pps asked, measured at 400
-        (100, 30, 2, Verdict.LATENCY, 4),  # below 30 is not 30
-        (101, 31, 2, Verdict.LATENCY, 4),  # 404 pps asked: 400 says nothing, 720 is too late
-        (120, 91, 4, Verdict.DOES_NOT_FIT, 8),
-        (200, 21, 2, Verdict.RATE, 4),
-        (226, 21, 1, Verdict.LATENCY, 2),  # 452 pps asked: 810 has 70 us
-        (226, 71, 2, Verdict.RATE, 4),
-        (410, 1000, 1, Verdict.LATENCY_UNKNOWN, 2),  # 820 pps asked: beyond the highest load with latency
-        (901, 1000, 0, Verdict.LATENCY_UNKNOWN, 1),
+        (100, None, 4, AnswerVerdict.DOES_NOT_FIT, 8),
+        (120, None, 4, AnswerVerdict.DOES_NOT_FIT, 8),
+        (
+            120.1,
+            None,
+            2,
+            AnswerVerdict.RATE,
+            4,
+        ),  # the worst of four gets 60 in one direction, 120 in both, the mean 200
+        (440, None, 2, AnswerVerdict.RATE, 4),
+        (441, None, 1, AnswerVerdict.RATE, 2),
+        (1000, None, 1, AnswerVerdict.RATE, 2),
+        (1001, None, 0, AnswerVerdict.RATE, 1),
+        (100, 31, 4, AnswerVerdict.DOES_NOT_FIT, 8),  # 400 pps asked, measured at 400
+        (100, 30, 2, AnswerVerdict.LATENCY, 4),  # below 30 is not 30
+        (101, 31, 2, AnswerVerdict.LATENCY, 4),  # 404 pps asked: 400 says nothing, 720 is too late
+        (120, 91, 4, AnswerVerdict.DOES_NOT_FIT, 8),
+        (200, 21, 2, AnswerVerdict.RATE, 4),
+        (226, 21, 1, AnswerVerdict.LATENCY, 2),  # 452 pps asked: 810 has 70 us
+        (226, 71, 2, AnswerVerdict.RATE, 4),
+        (410, 1000, 1, AnswerVerdict.LATENCY_UNKNOWN, 2),  # 820 pps asked: beyond the highest load with latency
+        (901, 1000, 0, AnswerVerdict.LATENCY_UNKNOWN, 1),
     ],
 )
-def test_by_hand(rate: float, p99_us: float | None, fits: int, limit: Verdict, at: int) -> None:
+def test_by_hand(rate: float, p99_us: float | None, fits: int, limit: AnswerVerdict, at: int) -> None:
     found = ask(ladder(), rate, p99_us)
     assert (found.services, found.next.verdict, found.next.services) == (fits, limit, at)
 
@@ -154,7 +160,7 @@ def test_without_counts_by_instance_the_mean_is_called_a_mean() -> None:
 
 def test_nothing_is_said_beyond_what_was_measured() -> None:
     found = ask(evidence([row(2, pdr=900.0)], [], []), 1)
-    assert (found.services, found.next.verdict, found.next.services) == (2, Verdict.NOT_MEASURED, 3)
+    assert (found.services, found.next.verdict, found.next.services) == (2, AnswerVerdict.NOT_MEASURED, 3)
     assert next_text(found) == "3x1 was not measured"
 
 
@@ -180,7 +186,7 @@ def test_latency_may_come_from_another_test_of_the_cell() -> None:
 def test_where_no_test_measured_latency_the_rate_is_still_told() -> None:
     slow, fast = row(2, pdr=900.0), row(2, pdr=990.0, anchor="again")
     found = ask(evidence([fast, slow], [], []), 400, 50)
-    assert (found.services, found.next.verdict, found.next.point) == (0, Verdict.LATENCY_UNKNOWN, None)
+    assert (found.services, found.next.verdict, found.next.point) == (0, AnswerVerdict.LATENCY_UNKNOWN, None)
     assert found.next.run is not None
     assert found.next.run.row == slow
 
@@ -201,7 +207,7 @@ def test_a_lost_probe_is_too_late() -> None:
 def test_failed_tests_count_for_nothing_and_say_so() -> None:
     seen = evidence([row(1, pdr=900.0), row(2, pdr=900.0, status="FAIL", message="nf-2-1 is down")], [], [])
     found = ask(seen, 100)
-    assert (found.services, found.next.verdict) == (1, Verdict.NO_RESULT)
+    assert (found.services, found.next.verdict) == (1, AnswerVerdict.NO_RESULT)
     assert next_text(found) == "2x1 has no result: nf-2-1 is down"
 
 
@@ -301,7 +307,7 @@ def test_records_are_itemized_down_to_the_worst_direction() -> None:
     worst = 2 * (50_000 - round(0.004 * 50_000 * 4))
     assert ask(seen, worst).services == 4
     found = ask(seen, worst + 1)
-    assert (found.services, found.next.verdict) == (1, Verdict.RATE)
+    assert (found.services, found.next.verdict) == (1, AnswerVerdict.RATE)
     assert found.next.run is not None
     assert found.next.run.worst_of.startswith("instance 4 ")
 

@@ -31,7 +31,7 @@ class Question:
     """The goal whose loss ratio is allowed: NDR or PDR."""
 
 
-class Verdict(StrEnum):
+class AnswerVerdict(StrEnum):
     """Result of a measured or planned cell for a question."""
 
     KEPT = "kept"
@@ -75,7 +75,7 @@ class Looked:
     """One number of services and its result for a question."""
 
     services: int
-    verdict: Verdict
+    verdict: AnswerVerdict
     run: CellRun | None = None
     """The test of the rate, of several the one with the lowest rate."""
     point: LatencyPoint | None = None
@@ -147,7 +147,7 @@ def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
         for nfs in sorted({nodes for _, nodes in cells}):
             looked = [_look(question, seen, place[0], tests) for place, tests in cells.items() if place[1] == nfs]
             looked += [
-                Looked(place[0], Verdict.DOES_NOT_FIT, reason=cell.reason)
+                Looked(place[0], AnswerVerdict.DOES_NOT_FIT, reason=cell.reason)
                 for place, cell in refused.items()
                 if place[1] == nfs and place not in cells
             ]
@@ -156,12 +156,12 @@ def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
 
 
 def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looked]) -> DensityAnswer:
-    kept = [each for each in looked if each.verdict is Verdict.KEPT]
+    kept = [each for each in looked if each.verdict is AnswerVerdict.KEPT]
     best = kept[-1] if kept else None
     services = best.services if best else 0
     above = [each for each in looked if each.services > services]
-    below = tuple(each for each in looked if each.services < services and each.verdict is not Verdict.KEPT)
-    following = above[0] if above else Looked(services + 1, Verdict.NOT_MEASURED)
+    below = tuple(each for each in looked if each.services < services and each.verdict is not AnswerVerdict.KEPT)
+    following = above[0] if above else Looked(services + 1, AnswerVerdict.NOT_MEASURED)
     return DensityAnswer(question, series, nfs, best, following, below)
 
 
@@ -173,21 +173,21 @@ def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequen
     if not runs:
         unfit = next((row for row in tests if row.planned is False), None)
         row = unfit or tests[-1]
-        return Looked(services, Verdict.DOES_NOT_FIT if unfit else Verdict.NO_RESULT, reason=row.message)
+        return Looked(services, AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT, reason=row.message)
     worst = runs[0]
     if worst.worst_pps < question.rate_pps:
-        return Looked(services, Verdict.RATE, worst)
+        return Looked(services, AnswerVerdict.RATE, worst)
     if question.p99_ns is None:
-        return Looked(services, Verdict.KEPT, worst)
+        return Looked(services, AnswerVerdict.KEPT, worst)
     if not any(run.points for run in runs):
         # Another test of the same cell may have measured latency.
         runs = _runs(tests, question.metric, seen)
     judged = [replace(_with_latency(question, services, run), run=worst) for run in runs if run.points]
-    for verdict in (Verdict.LATENCY, Verdict.LATENCY_UNKNOWN, Verdict.KEPT):
+    for verdict in (AnswerVerdict.LATENCY, AnswerVerdict.LATENCY_UNKNOWN, AnswerVerdict.KEPT):
         for each in judged:
             if each.verdict is verdict:
                 return each
-    return Looked(services, Verdict.LATENCY_UNKNOWN, worst)
+    return Looked(services, AnswerVerdict.LATENCY_UNKNOWN, worst)
 
 
 def _with_latency(question: Question, services: int, run: CellRun) -> Looked:
@@ -195,10 +195,10 @@ def _with_latency(question: Question, services: int, run: CellRun) -> Looked:
     known = [point for point in enough if point.p99_ns is not None]
     if not enough:
         highest = max(run.points, key=lambda point: point.load_pps)
-        return Looked(services, Verdict.LATENCY_UNKNOWN, run, highest, run.row)
+        return Looked(services, AnswerVerdict.LATENCY_UNKNOWN, run, highest, run.row)
     best = min(known, key=lambda point: point.p99_ns or 0.0) if known else enough[0]
     kept = best.p99_ns is not None and question.p99_ns is not None and best.p99_ns < question.p99_ns
-    return Looked(services, Verdict.KEPT if kept else Verdict.LATENCY, run, best, run.row)
+    return Looked(services, AnswerVerdict.KEPT if kept else AnswerVerdict.LATENCY, run, best, run.row)
 
 
 def _runs(tests: Sequence[TestRow], metric: Metric, seen: AnswerEvidence) -> list[CellRun]:
