@@ -21,7 +21,7 @@ POINTS_PER_DECADE = 16
 
 
 @dataclass(frozen=True)
-class Curve:
+class LatencyCurve:
     """Latency by percentile."""
 
     count: int
@@ -92,7 +92,7 @@ def rescaled(histogram: HdrHistogram, value_of: Callable[[int], int], longest: i
     return made
 
 
-def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> Curve:
+def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> LatencyCurve:
     """Return latency at quantiles spaced evenly on the axis 1 / (1 - q), as far as the number of samples permits.
 
     With 1,000 samples there is no 99.99th percentile: the curve ends at the largest value.
@@ -100,7 +100,7 @@ def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> Curve
     total = int(histogram.get_total_count())
     reach = np.arange(0, np.log10(max(total, 2)), 1 / per_decade)
     quantiles = [*(1 - 10.0**-reach).tolist(), 1.0]
-    return Curve(total, tuple(quantiles), tuple(_at(histogram, quantiles)))
+    return LatencyCurve(total, tuple(quantiles), tuple(_at(histogram, quantiles)))
 
 
 def percentiles(histogram: HdrHistogram) -> Percentiles:
