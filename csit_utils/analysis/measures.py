@@ -31,7 +31,7 @@ class Measure(str):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredValue:
     """A value of a measure."""
 
     measure: Measure
@@ -47,10 +47,10 @@ class Measured:
 class MeasuredRow(TestRow):
     """A record of a study as a test: the service is its `service_type`, the load its `goals`."""
 
-    measures: tuple[Measured, ...] = ()
+    measures: tuple[MeasuredValue, ...] = ()
 
 
-def measured_row(item: Characterized, measures: tuple[Measured, ...], **fields: str | int | None) -> MeasuredRow:
+def measured_row(item: Characterized, measures: tuple[MeasuredValue, ...], **fields: str | int | None) -> MeasuredRow:
     """Return a row with the fields that all studies share.
 
     Args:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from csit_utils.analysis.measures import Measure, Measured, MeasuredRow, measured_row
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import frame_text
 from resources.libraries.python.model.cell import Dimensions
@@ -25,7 +25,7 @@ def _of_sets(item: Characterized, found: Interference, *, passed: bool) -> Itera
             low, high = (row.mean if each is None else each for each in (row.low, row.high))
             yield measured_row(
                 item,
-                (Measured(NORMALIZED, row.mean, low, high),) if passed else (),
+                (MeasuredValue(NORMALIZED, row.mean, low, high),) if passed else (),
                 test_type=NORMALIZED.value,
                 service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
                 **Dimensions(1 + len(row.against), 1).columns,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from csit_utils.analysis.measures import OF_WORKLOAD, Measure, Measured, MeasuredRow, measured_row
+from csit_utils.analysis.measures import OF_WORKLOAD, Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.sizing.model.spec import Sizing
@@ -22,7 +22,7 @@ def _of_sizes(item: Characterized, sizing: Sizing, *, passed: bool) -> Iterator[
         step = sizing.workload.increase
         found = size.capacity
         highest = None if found is None or size.at_top else found + step
-        measures = () if found is None or not passed else (Measured(CAPACITY, found, found, highest),)
+        measures = () if found is None or not passed else (MeasuredValue(CAPACITY, found, found, highest),)
         yield measured_row(
             item,
             measures,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from csit_utils.analysis.measures import Measure, Measured, MeasuredRow, measured_row
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.dataset.rows import frame_text
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
@@ -26,7 +26,7 @@ def measured(item: Characterized) -> Iterator[MeasuredRow]:
         yield _of_sweep(item, record.sweep, tuple(_numbers(record, record.sweep)) if passed else ())
 
 
-def _of_sweep(item: Characterized, sweep: Sweep, measures: tuple[Measured, ...]) -> MeasuredRow:
+def _of_sweep(item: Characterized, sweep: Sweep, measures: tuple[MeasuredValue, ...]) -> MeasuredRow:
     spec, cell = sweep.spec, sweep.cell
     return measured_row(
         item,
@@ -41,21 +41,21 @@ def _of_sweep(item: Characterized, sweep: Sweep, measures: tuple[Measured, ...])
     )
 
 
-def _numbers(record: SweepRecord, sweep: Sweep) -> Iterator[Measured]:
+def _numbers(record: SweepRecord, sweep: Sweep) -> Iterator[MeasuredValue]:
     points = sorted(sweep.points, key=lambda point: point.input_pps)
     found = record.profile.break_point if record.profile else None
     if found is not None:
         at = min(range(len(points)), key=lambda index: abs(points[index].input_bps / GIGA - found.rate))
         rate = points[at].input_pps
-        yield Measured(BREAK_POINT, rate, points[at - 1].input_pps if at else 0.0, rate)
+        yield MeasuredValue(BREAK_POINT, rate, points[at - 1].input_pps if at else 0.0, rate)
         yield _saturated(sweep, points[at])
     yield from _without_loss(points)
 
 
-def _saturated(sweep: Sweep, point: SweepPoint) -> Measured:
+def _saturated(sweep: Sweep, point: SweepPoint) -> MeasuredValue:
     """What arrives at the load that saturates; between the worst and the best of its seconds."""
     seconds = [sample.output_pps for sample in sweep.samples if sample.rate_pps == point.rate_pps]
-    return Measured(
+    return MeasuredValue(
         SATURATED,
         point.output_pps,
         min([point.output_pps, *seconds]),
@@ -63,9 +63,9 @@ def _saturated(sweep: Sweep, point: SweepPoint) -> Measured:
     )
 
 
-def _without_loss(points: Sequence[SweepPoint]) -> Iterator[Measured]:
+def _without_loss(points: Sequence[SweepPoint]) -> Iterator[MeasuredValue]:
     """The highest load up to which nothing is lost; nothing where the lowest one loses."""
     lossy = next((index for index, point in enumerate(points) if (point.loss_ratio or 0.0) > LOSS_FREE), len(points))
     if lossy:
         rate = points[lossy - 1].input_pps
-        yield Measured(WITHOUT_LOSS, rate, rate, points[lossy].input_pps if lossy < len(points) else None)
+        yield MeasuredValue(WITHOUT_LOSS, rate, rate, points[lossy].input_pps if lossy < len(points) else None)
