@@ -28,7 +28,7 @@ from csit_utils.studies.registry import measures
 from resources.libraries.python.model.result import Environment
 
 
-class Known(NamedTuple):
+class RunFigure(NamedTuple):
     """A figure of a run."""
 
     run: int
@@ -99,12 +99,12 @@ def student_table() -> Json:
     }
 
 
-def _known(history: History) -> dict[CellMetric, list[Known]]:
+def _known(history: History) -> dict[CellMetric, list[RunFigure]]:
     """Figures by cell, in the order of cells and of time."""
-    found: dict[CellMetric, list[Known]] = {}
+    found: dict[CellMetric, list[RunFigure]] = {}
     for number, run in enumerate(history.runs):
         for cell, own in figures(run.rows).items():
-            found.setdefault(cell, []).extend(Known(number, each) for each in own)
+            found.setdefault(cell, []).extend(RunFigure(number, each) for each in own)
     return {cell: found[cell] for cell in sorted(found)}
 
 
@@ -128,7 +128,7 @@ def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Itera
 
 
 def _cell(
-    cell: CellMetric, found: Sequence[Known], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
+    cell: CellMetric, found: Sequence[RunFigure], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
 ) -> Json:
     """Figures of a cell, without what all of them share.
 
