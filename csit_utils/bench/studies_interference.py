@@ -131,14 +131,14 @@ def pairs_of(number: int) -> PairsError:
     spec = _spec(_CONTENDERS, guarantee=True)
     found = _measured(topology, spec)
     share = ShareError(2, part, inf if found.network_share is None else found.network_share)
-    truth = _Known(topology, spec)
+    truth = _KnownAnswer(topology, spec)
     names = [each.name for each in _CONTENDERS]
     rows = [abs(found.sensitivity[one] - fmean(truth.normalized(one, (other,)) for other in names)) for one in names]
     best = max(truth.capacity(servers) for servers in _placements(names))
     return PairsError(share, max(rows), (best - truth.capacity(found.advice[0].best.servers)) / best)
 
 
-class _Known:
+class _KnownAnswer:
     """Normalized throughputs of the simulation without noise."""
 
     def __init__(self, topology: Topology, spec: InterferenceSpec) -> None:
