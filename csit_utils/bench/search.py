@@ -102,7 +102,7 @@ def plain_mlrsearch(model: Model, rng: Random, _: Random) -> SearchRun:
     trials = 0
     elapsed_s = 0.0
 
-    class Measurer(AbstractMeasurer):  # type: ignore[misc]
+    class PeerMeasurer(AbstractMeasurer):  # type: ignore[misc]
         def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
             nonlocal trials, elapsed_s
             trials += 1
@@ -133,7 +133,7 @@ def plain_mlrsearch(model: Model, rng: Random, _: Random) -> SearchRun:
     config.max_load, config.min_load = LINE_PPS / 2, 9001.0
     config.search_duration_max = 1200.0
     config.warmup_duration = 0.0
-    found = MultipleLossRatioSearch(config).search(Measurer())
+    found = MultipleLossRatioSearch(config).search(PeerMeasurer())
     ndr_pps, pdr_pps = (2 * float(found[goal].relevant_lower_bound) for goal in goals)
     return SearchRun(elapsed_s, trials, ndr_pps, pdr_pps)
 
