@@ -7,12 +7,12 @@ from csit_utils.analysis.grouping import Series
 from csit_utils.studies.density.sentences import common_sizes
 
 
-class _OfSeries(Protocol):
+class _BlockOfSeries(Protocol):
     @property
     def series(self) -> Series: ...
 
 
-_T = TypeVar("_T", bound=_OfSeries)
+_T = TypeVar("_T", bound=_BlockOfSeries)
 
 
 def blocks_of(found: Iterable[_T]) -> list[tuple[str, list[_T]]]:
