@@ -145,7 +145,7 @@ class _Staging:
 
     def _keep_environment(self, detail: Detail) -> None:
         try:
-            text = unpack(msgspec.json.decode(detail.text, type=_Packed).packed)
+            text = unpack(msgspec.json.decode(detail.text, type=_PackedPart).packed)
             self.environments[str(detail.environment)] = msgspec.json.decode(text, type=_Heavy).environment
         except (NotUnpacked, msgspec.DecodeError):
             return  # keep the row; opening the record reports the error
@@ -156,7 +156,7 @@ class _Staging:
         )
 
 
-class _Packed(msgspec.Struct):
+class _PackedPart(msgspec.Struct):
     packed: str
 
 
