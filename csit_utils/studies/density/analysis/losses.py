@@ -13,7 +13,7 @@ VSWITCH = "vSwitch"
 _NF = re.compile(r"nf-\d+-(\d+)")
 
 
-class _Thread(Protocol):
+class _ThreadShare(Protocol):
     """CPU time of a thread, in a record or a row."""
 
     @property
@@ -72,7 +72,7 @@ def shares(hops: Iterable[HopRow], threads: Iterable[ThreadRow] = ()) -> list[Ow
     return found
 
 
-def busiest_cpu(threads: Sequence[_Thread]) -> tuple[float | None, float | None]:
+def busiest_cpu(threads: Sequence[_ThreadShare]) -> tuple[float | None, float | None]:
     """Running and waiting on the CPU where an owner does most; its kernel threads on a CPU are one data thread."""
     if not threads:
         return None, None
