@@ -68,7 +68,7 @@ def _part_getter(path: str) -> Callable[[Any], Any]:
 _SECTIONS = tuple(_sections())
 
 
-class _Asked(NamedTuple):
+class _AskedColumns(NamedTuple):
     """What rows say of the requested test, equal in many tests."""
 
     row: Values
@@ -98,7 +98,7 @@ def _part(name: str, text: bytes) -> tuple[Any, Values]:
 
 
 @lru_cache(_CACHED)
-def _asked(text: bytes) -> _Asked:
+def _asked(text: bytes) -> _AskedColumns:
     """Return the requested test.
 
     Raises:
@@ -119,7 +119,7 @@ def _asked(text: bytes) -> _Asked:
         raise ReadError(f"asked: {error}") from error
     cell, frame = models["cell"], models["frame"]
     anchor = f"test-{cell.service_type}-{cell.locator}-{row['test_type']}-".lower()
-    return _Asked(row, anchor, l1_bps(1.0, frame), l2_bps(1.0, frame))
+    return _AskedColumns(row, anchor, l1_bps(1.0, frame), l2_bps(1.0, frame))
 
 
 def recorded_row(item: Recorded) -> TestRow:
