@@ -59,7 +59,7 @@ _NOT_PLANTED_IN = {
 """NFs that a kind of fault cannot affect: a working set within the smallest limit; a passive NF, off the path."""
 
 
-class _Asked(NamedTuple):
+class _AskedChains(NamedTuple):
     kind: str | None
     """Of the planted fault; None without one."""
     seed: int
@@ -69,7 +69,7 @@ class _Asked(NamedTuple):
 class SuspectRanking(NamedTuple):
     """Suspects of a study, compared with its planted fault."""
 
-    asked: _Asked
+    asked: _AskedChains
     chains: int
     """Without a fault, of two or more network functions."""
     rank: int | None
@@ -84,8 +84,8 @@ def table(studies: int) -> list[BoundedQuantity]:
     Args:
         studies: Studies with a fault of each kind; twice as many have none, at four volumes and at one.
     """
-    asked = [_Asked(None, seed, volumes) for volumes in (_VOLUMES, 1) for seed in range(2 * studies)]
-    asked += [_Asked(kind, seed, _VOLUMES) for kind in FAULTS for seed in range(studies)]
+    asked = [_AskedChains(None, seed, volumes) for volumes in (_VOLUMES, 1) for seed in range(2 * studies)]
+    asked += [_AskedChains(kind, seed, _VOLUMES) for kind in FAULTS for seed in range(studies)]
     with ProcessPoolExecutor() as executor:
         found = list(executor.map(_study, asked, chunksize=4))
     return [*_false(found), *(_planted(kind, found) for kind in FAULTS)]
@@ -115,7 +115,7 @@ def _planted(kind: str, found: list[SuspectRanking]) -> BoundedQuantity:
     return BoundedQuantity(f"planted fault not first, {kind}", 1 - ranks[1] / total, NOT_FIRST, "of studies", note)
 
 
-def _study(asked: _Asked) -> SuspectRanking:
+def _study(asked: _AskedChains) -> SuspectRanking:
     kind, seed, number = asked
     rng = Random(f"{kind}/{seed}")  # noqa: S311 (reproducible, not secret)
     volumes = sorted(rng.uniform(_FROM_BPS, _TO_BPS) for _ in range(number))
