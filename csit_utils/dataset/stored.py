@@ -173,7 +173,7 @@ class Stored:
             yield row if anchors is not None else replace(row, histogram=None)
         for _, _, kind, text in self._details(anchors):
             if kind == columns.ROWS:
-                for one in msgspec.json.decode(text, type=_Rows).latency:
+                for one in msgspec.json.decode(text, type=_ForeignRows).latency:
                     yield one if anchors is not None else replace(one, histogram=None)
 
     def hops(self, anchors: Collection[str] | None = None) -> Iterator[HopRow]:
@@ -207,7 +207,7 @@ class Stored:
             if kind == columns.RECORD:
                 yield self._recorded(row, text)
             else:
-                yield Foreign(row, msgspec.json.decode(text, type=_Rows).latency)
+                yield Foreign(row, msgspec.json.decode(text, type=_ForeignRows).latency)
         for row in bare.values():
             tags = tuple(row.tags.split())
             status = Status(row.status)
@@ -260,7 +260,7 @@ def _read_details(path: Path, names: set[str]) -> Iterator[tuple[str, str, str]]
                     yield anchor, kinds[at].as_py(), records[at].as_py()
 
 
-class _Rows(msgspec.Struct):
+class _ForeignRows(msgspec.Struct):
     latency: tuple[LatencyRow, ...] = ()
 
 
