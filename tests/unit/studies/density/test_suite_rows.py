@@ -13,7 +13,7 @@ from robot.model import TagPatterns
 from resources.libraries.python.model.nics import NICS
 from resources.libraries.python.recording.marker import NOTHING_SELECTED
 from resources.libraries.python.studies.density.model.selection import Selection
-from resources.libraries.python.studies.density.planning.rows import Rows
+from resources.libraries.python.studies.density.planning.rows import PlannedRows
 from resources.libraries.python.studies.density.suite_rows import _Patterns, put_rows, rows_for
 from resources.libraries.python.studies.shared.choices import suite_choice
 
@@ -28,7 +28,7 @@ def selection(include: list[str], **variables: str) -> Selection:
     return choice.selection
 
 
-def made(**variables: str) -> Rows:
+def made(**variables: str) -> PlannedRows:
     found = rows_for({**CHOICE, "OPTIONS": SimpleNamespace(include=[]), **variables}.get)
     assert found is not None
     return found

@@ -24,8 +24,8 @@ from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.density.planning.estimate import estimate_s
 from resources.libraries.python.studies.density.planning.rows import (
+    PlannedRows,
     RefusedRow,
-    Rows,
     cell_label,
     journal_name,
     make_rows,
@@ -59,7 +59,7 @@ class _DropPlaceholders(SuiteVisitor):  # type: ignore[misc]  # Robot is not typ
             suite.tests.clear()
 
 
-def rows_for(lookup: Lookup) -> Rows | None:
+def rows_for(lookup: Lookup) -> PlannedRows | None:
     """The rows of a suite that has the given variables; None when it is no suite of the matrix.
 
     Raises:
@@ -78,7 +78,7 @@ def rows_for(lookup: Lookup) -> Rows | None:
     return made
 
 
-def keys_of(suite: TestSuite, made: Rows, test_type: str) -> list[str]:
+def keys_of(suite: TestSuite, made: PlannedRows, test_type: str) -> list[str]:
     """Names in the journal of the tests of a suite whose rows have been made."""
     rows = {row.name: row for row in made.rows}
     chosen = [rows[test.name] for test in suite.tests if test.name in rows]
@@ -99,7 +99,7 @@ def cell_of(  # noqa: PLR0917 - as a row has them
     )
 
 
-def put_rows(suite: TestSuite, made: Rows, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
+def put_rows(suite: TestSuite, made: PlannedRows, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
     """Replace the placeholders of a suite; a row keeps a placeholder's setup, teardown and template.
 
     Where all that is asked for cannot run, one test takes their place that fails and says why. So it is where this is

@@ -43,7 +43,7 @@ class RefusedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PlannedRows:
     """Tests of a selection, and the cells that cannot be run."""
 
     rows: tuple[Row, ...]
@@ -58,7 +58,7 @@ def make_rows(
     memory: MemoryLayout | None = None,
     *,
     soak: bool = False,
-) -> Rows:
+) -> PlannedRows:
     """Make the rows of one suite, small cells first.
 
     Args:
@@ -71,7 +71,7 @@ def make_rows(
     """
     looked_at = tuple(candidates(topology, layout, selection, memory))
     first = next(iter(layouts_of(topology, layout).values()))
-    return Rows(
+    return PlannedRows(
         rows=tuple(
             _row(topology, first, each.cell, frame, test_type, soak=soak)
             for frame in selection.frames
