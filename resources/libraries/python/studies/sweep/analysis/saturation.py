@@ -21,7 +21,7 @@ _SLACK = 0.1
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundSaturation:
     """Where one VNF saturates."""
 
     at: float
@@ -55,7 +55,7 @@ def find_break_point(
             continue
         if is_crowded(name, points, there):
             if (crowded := crowded_break_point(name, points, there)) is not None:
-                found.append(_Found(crowded.rate, crowded))
+                found.append(_FoundSaturation(crowded.rate, crowded))
             continue
         x = np.array([each.rate for each in points])
         y = np.array([each.used(name) for each in points], dtype=float)
@@ -67,7 +67,7 @@ def find_break_point(
             continue
         at = _saturation(x, y, there)
         if at is not None:
-            found.append(_Found(at, _described(name, at, x, points, there)))
+            found.append(_FoundSaturation(at, _described(name, at, x, points, there)))
     if not found:
         return None, tuple(notes)
     first = min(found, key=lambda each: each.at)
