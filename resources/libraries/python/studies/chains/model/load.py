@@ -31,7 +31,7 @@ Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
 Memory = tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...]
 
 
-class _Resources(Frozen):
+class _ResourcesEntry(Frozen):
     """The range for VNFs that have none of their own."""
 
     sizes: Sizes = (NfSize.ONE,)
@@ -81,7 +81,7 @@ class ChainFile(Frozen):
 
     name: Annotated[str, Field(min_length=1)]
     vnfs: Annotated[tuple[_Vnf, ...], Field(min_length=1, max_length=MOST_NAMES)]
-    resources: _Resources = _Resources()
+    resources: _ResourcesEntry = _ResourcesEntry()
     policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
     lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
     workloads: _Workloads
