@@ -38,7 +38,7 @@ class _ResourcesEntry(Frozen):
     memory_mib: Memory = ()
 
 
-class _Vnf(Frozen):
+class _VnfEntry(Frozen):
     name: VnfName
     kind: NfKind
     mode: Mode = Mode.INLINE
@@ -80,7 +80,7 @@ class ChainFile(Frozen):
     """A study as a file says it."""
 
     name: Annotated[str, Field(min_length=1)]
-    vnfs: Annotated[tuple[_Vnf, ...], Field(min_length=1, max_length=MOST_NAMES)]
+    vnfs: Annotated[tuple[_VnfEntry, ...], Field(min_length=1, max_length=MOST_NAMES)]
     resources: _ResourcesEntry = _ResourcesEntry()
     policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
     lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
@@ -118,7 +118,7 @@ class ChainFile(Frozen):
             least_measured=self.least_measured,
         )
 
-    def _vnf(self, vnf: _Vnf) -> VnfSpec:
+    def _vnf(self, vnf: _VnfEntry) -> VnfSpec:
         own = vnf.model_dump(exclude_none=True)
         return VnfSpec.model_validate({**self.resources.model_dump(), **own})
 
