@@ -25,7 +25,7 @@ _NOT_SENT = ".json"
 
 
 @dataclass(frozen=True, slots=True)
-class _Instance:
+class _HeatInstance:
     name: str
     flavor_key: str
     user_data: str
@@ -46,7 +46,7 @@ def heat_template(asked: Specifications, size: Size) -> str:
                 f"{spec.vnf_name}: flavors.{name}.vcpus: {spec.flavors[name].vcpus:g}; OpenStack has whole vCPUs only"
             )
     instances = [
-        _Instance(name, _key(size.components[name.rpartition("-")[0]].flavor), _user_data(asked, size, name))
+        _HeatInstance(name, _key(size.components[name.rpartition("-")[0]].flavor), _user_data(asked, size, name))
         for name in instance_names(spec, size)
     ]
     return render(
