@@ -80,7 +80,7 @@ class _Bench:
         self._trace = trace
 
     @contextmanager
-    def deploy(self, size: Size) -> Iterator["_Deployed"]:
+    def deploy(self, size: Size) -> Iterator["_DeployedSize"]:
         """See SizingSearch."""
         name = name_of(self._spec, size)
         service = self._orchestrator.service(size)
@@ -94,7 +94,7 @@ class _Bench:
                 for instance in instance_names(self._spec, size)
             }
             trace = partial(self._trace, name) if self._trace else None
-            yield _Deployed(service, LoadMonitor(service, flavors, self._time), self._workload, deploy_s, trace)
+            yield _DeployedSize(service, LoadMonitor(service, flavors, self._time), self._workload, deploy_s, trace)
 
 
 def _stop(service: SizedService, name: str) -> None:
@@ -104,7 +104,7 @@ def _stop(service: SizedService, name: str) -> None:
         raise RunStopped(f"{name} could not be removed: {error}") from error
 
 
-class _Deployed:
+class _DeployedSize:
     """A size that is up, and watched."""
 
     def __init__(
