@@ -40,7 +40,7 @@ class StudyProgress:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, stream: TextIO | None = None) -> None:
         self._clock = clock
-        self._console = _Console(stream)
+        self._console = _ConsoleProgress(stream)
         self._name = ""
         self._is_timed = False
         self._each_s = 0.0
@@ -119,7 +119,7 @@ class StudyProgress:
         return "" if left_s is None or not (self._each_s or self._measured) else f"; about {human_time(left_s)} left"
 
 
-class _Console:
+class _ConsoleProgress:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream or sys.__stdout__ or sys.stdout
         self._rewrites = self._stream.isatty()
