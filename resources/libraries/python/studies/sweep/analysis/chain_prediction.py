@@ -44,7 +44,7 @@ class MeasuredVnf:
 
 
 @dataclass(frozen=True)
-class _Member:
+class _PredictedMember:
     """A part as it is inside of the chain."""
 
     part: MeasuredVnf
@@ -158,7 +158,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_Member], list[str]]:
+def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_PredictedMember], list[str]]:
     notes = []
     members = []
     for part in parts:
@@ -169,9 +169,9 @@ def _members(parts: Sequence[MeasuredVnf], *, shared: bool) -> tuple[list[_Membe
         if alone is None or together is None:
             what = "shared CPUs count as its own" if len(group) > 1 else "it is assumed never to saturate first"
             notes.append(f"{part.profile.name}: where it or a VNF on its CPUs saturates is not known; {what}")
-            members.append(_Member(part, part.share, alone))
+            members.append(_PredictedMember(part, part.share, alone))
         else:
-            members.append(_Member(part, part.share * alone / together, together))
+            members.append(_PredictedMember(part, part.share * alone / together, together))
     if not any(member.capacity for member in members):
         notes.append("no VNF is known to saturate: throughput and loss are those of the one with the lowest throughput")
     return members, notes
@@ -195,7 +195,7 @@ def _together(group: Sequence[MeasuredVnf]) -> float | None:
     return 1 / (own + others)
 
 
-def _point(members: Sequence[_Member], each: Observed, path: MeasuredPath | None) -> PredictedPoint:
+def _point(members: Sequence[_PredictedMember], each: Observed, path: MeasuredPath | None) -> PredictedPoint:
     measured = {metric: value for metric, value in each.values.items() if value is not None}
     return PredictedPoint(
         rate=each.rate,
@@ -205,7 +205,9 @@ def _point(members: Sequence[_Member], each: Observed, path: MeasuredPath | None
     )
 
 
-def _predicted(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -> dict[ProfileMetric, float]:
+def _predicted(
+    members: Sequence[_PredictedMember], rate: float, path: MeasuredPath | None
+) -> dict[ProfileMetric, float]:
     values = {ProfileMetric.DELAY: _delay(members, rate, path)}
     known = [member for member in members if member.capacity is not None]
     # Of VNFs that share CPUs, all have the same capacity; the one that is the hungriest alone is stretched least.
@@ -218,12 +220,12 @@ def _predicted(members: Sequence[_Member], rate: float, path: MeasuredPath | Non
     return {metric: value for metric, value in values.items() if value is not None}
 
 
-def _throughput(member: _Member, rate: float) -> float | None:
+def _throughput(member: _PredictedMember, rate: float) -> float | None:
     value = value_at(member.part.profile, ProfileMetric.THROUGHPUT, member.stretch * rate)
     return None if value is None else value / member.stretch
 
 
-def _delay(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -> float | None:
+def _delay(members: Sequence[_PredictedMember], rate: float, path: MeasuredPath | None) -> float | None:
     """The mean over all packets: each meets the VNFs of one branch only."""
     total = 0.0 if path is None else path.delay_ms(rate)
     for member in members:
@@ -236,7 +238,7 @@ def _delay(members: Sequence[_Member], rate: float, path: MeasuredPath | None) -
     return total
 
 
-def _beyond(member: _Member, rate: float) -> bool:
+def _beyond(member: _PredictedMember, rate: float) -> bool:
     """Whether a member was not measured at what this rate of the chain means for it."""
     rates = measured_rates(member.part.profile)
     return rates is None or member.stretch * rate > rates[1] * (1 + 1e-9)
