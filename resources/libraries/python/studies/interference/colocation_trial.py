@@ -24,7 +24,7 @@ _GLANCE_S = 0.2
 
 
 @dataclass
-class _Use:
+class _TargetUse:
     """Of the target, filled in at the end."""
 
     cost: Cost = field(default_factory=Cost)
@@ -125,9 +125,9 @@ def _response_s(result: TrialResult) -> float | None:
 
 
 @contextmanager
-def _used(meter: CostMeter | None, target: str) -> Iterator[_Use]:
+def _used(meter: CostMeter | None, target: str) -> Iterator[_TargetUse]:
     """Add up what the target uses until the context ends."""
-    use = _Use()
+    use = _TargetUse()
     if meter is None:
         yield use
         return
