@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _KeyCandidate:
     what: str
     key: Any
 
@@ -74,7 +74,7 @@ def _accepted(transport: Transport, user: str, key: object) -> bool:
 
 def _keys(
     hop: SshHop, agent: paramiko.Agent, password: SecretStr | None, tried: list[str], who: str
-) -> Iterator[_Candidate]:
+) -> Iterator[_KeyCandidate]:
     in_agent = agent.get_keys()
     for path in hop.keys:
         if not path.exists():
@@ -85,12 +85,12 @@ def _keys(
         public = _public(path)
         held = [key for key in in_agent if key.asbytes() == public]
         if held:
-            yield _Candidate(f"key {path} in the agent", held[0])
+            yield _KeyCandidate(f"key {path} in the agent", held[0])
         elif (key := _load(path, password, hop, tried, who)) is not None:
-            yield _Candidate(f"key {path}", key)
+            yield _KeyCandidate(f"key {path}", key)
     if not hop.asked_for:
         for key in in_agent:
-            yield _Candidate(f"key {key.comment or key.get_name()} of the agent", key)
+            yield _KeyCandidate(f"key {key.comment or key.get_name()} of the agent", key)
 
 
 def _load(path: Path, password: SecretStr | None, hop: SshHop, tried: list[str], who: str) -> object | None:
