@@ -170,7 +170,7 @@ class _End:
 
 
 @dataclass(frozen=True, slots=True)
-class _Size:
+class _MachineSize:
     cores: int
     numa: tuple[NumaNode, ...]
 
@@ -178,8 +178,8 @@ class _Size:
         return EmulatedMachine(name, self.cores, self.numa, nics)
 
 
-_TG = _Size(3, (NumaNode(2048, hugepages_2m=512),))
-_DUT = _Size(4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128)))
+_TG = _MachineSize(3, (NumaNode(2048, hugepages_2m=512),))
+_DUT = _MachineSize(4, (NumaNode(4096, hugepages_2m=512, hugepages_1g=1), NumaNode(1024, hugepages_2m=128)))
 """Memory that is not used costs nothing here. The huge page of 1 GB needs a node that is well above 1 GB."""
 
 _LEFT_BY_KERNEL = 0.95
