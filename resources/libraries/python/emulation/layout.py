@@ -85,13 +85,13 @@ class EmulatedLayout(Frozen):
             ends[nic.mac] = len(ends)
         return found
 
-    def _cables(self) -> Iterator[tuple[str, tuple["_End", "_End"]]]:
+    def _cables(self) -> Iterator[tuple[str, tuple["_CableEnd", "_CableEnd"]]]:
         """Names of cables with both ends; a pair of ports of each machine is a path from the TG and back."""
         number = 0
         for pair in range(PAIRS):
             odd, even = 2 * pair + 1, 2 * pair + 2
-            row = [_End("TG", odd), *(_End(dut, port) for dut in self.names[1:] for port in (odd, even))]
-            row.append(_End("TG", even))
+            row = [_CableEnd("TG", odd), *(_CableEnd(dut, port) for dut in self.names[1:] for port in (odd, even))]
+            row.append(_CableEnd("TG", even))
             for position in range(0, len(row), 2):
                 number += 1
                 yield f"link{number}", (row[position], row[position + 1])
@@ -156,7 +156,7 @@ def _memory(number: int, numa: NumaNode) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _CableEnd:
     machine: str
     port: int
 
