@@ -47,7 +47,7 @@ _BANNER_S = 15.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class Record(Frozen):
+class TestbedRecord(Frozen):
     """What a testbed was started as."""
 
     layout: EmulatedLayout
@@ -98,10 +98,10 @@ class EmulatedTestbed:
         """Machines that this process has started: they are its children, and are reaped when they have ended."""
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> TestbedRecord | None:
         """What it was started as; None where nothing is running, or was started only in part."""
         try:
-            return Record.model_validate_json((self.folder / _RECORD).read_text(encoding="utf-8"))
+            return TestbedRecord.model_validate_json((self.folder / _RECORD).read_text(encoding="utf-8"))
         except (OSError, ValidationError):
             return None
 
@@ -184,7 +184,7 @@ class EmulatedTestbed:
             content = layout.topology({name: access(self.folder, port) for name, port in ports.items()})
             self.topology.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
             self._wait(ports, within_s, tell)
-            record = Record(layout=layout, ports=ports)
+            record = TestbedRecord(layout=layout, ports=ports)
             (self.folder / _RECORD).write_text(record.model_dump_json(indent=2), encoding="utf-8")
         except BaseException:
             self._end()
