@@ -146,7 +146,7 @@ class Reports:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _FlowEnd:
     """An iperf3 client or server. The log has its standard error: warnings there would corrupt the JSON report."""
 
     daemon: Daemon
@@ -216,14 +216,14 @@ class Runs:
         for daemon in running:
             daemon.wait_end(_END_S)
 
-    def _start(self, end: str, flow: Flow, argv: Sequence[str], folder: Path) -> _End:
+    def _start(self, end: str, flow: Flow, argv: Sequence[str], folder: Path) -> _FlowEnd:
         report, log = (folder / f"{end}-{flow.instance}.{kind}" for kind in ("json", "log"))
         daemon = Daemon(f"iperf3 {end} of instance {flow.instance}", argv, log, prints_to=report)
         self._running.append(daemon)
         self._fabric.run_inside(GENERATOR, partial(daemon.start, self._cpu, self._machine))
-        return _End(daemon, report)
+        return _FlowEnd(daemon, report)
 
-    def _wait_listening(self, flows: Sequence[Flow], servers: Sequence[_End]) -> None:
+    def _wait_listening(self, flows: Sequence[Flow], servers: Sequence[_FlowEnd]) -> None:
         for flow, server in zip(flows, servers, strict=True):
             port = command.port(flow.instance)
             server.daemon.wait_for(
@@ -233,6 +233,6 @@ class Runs:
             )  # fmt: skip
 
 
-def _still_running(ends: Sequence[_End]) -> str:
+def _still_running(ends: Sequence[_FlowEnd]) -> str:
     left = [end.daemon.what for end in ends if not end.daemon.problem()]
     return f"{', '.join(left)} still run" if left else ""
