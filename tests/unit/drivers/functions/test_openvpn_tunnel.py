@@ -17,8 +17,8 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     ENDS,
     LEFT,
     RIGHT,
-    End,
     Passed,
+    TunnelEnd,
     TunnelFiles,
     configuration,
     passed,
@@ -41,7 +41,7 @@ tun-right: 1512   18    0    0    0     0          0         0      924      11 
 """
 
 
-def told(end: End, mtu: int = 1500) -> list[str]:
+def told(end: TunnelEnd, mtu: int = 1500) -> list[str]:
     return configuration(end, TunnelFiles("/run/c.pem", "/run/k.pem", "AA:BB"), mtu).splitlines()
 
 
@@ -73,7 +73,7 @@ def attributes(request: Request, kind: Any) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_packets_of_a_port_go_into_the_tunnel_and_nowhere_without_it(end: End) -> None:
+def test_packets_of_a_port_go_into_the_tunnel_and_nowhere_without_it(end: TunnelEnd) -> None:
     way, nowhere, rule = into(end, 7, "csn1x1i1")
     assert attributes(way, rtmsg).items() >= {"RTA_OIF": 7, "table": end.table, "type": 1}.items()
     # The kernel takes the route with the lower metric, the other one when that is gone.

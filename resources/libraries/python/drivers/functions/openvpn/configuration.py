@@ -13,7 +13,7 @@ _RX_PACKETS, _TX_PACKETS, _TX_DROPPED = 1, 9, 11
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class TunnelEnd:
     """One of the two, the same in every NF: each has a network namespace of its own."""
 
     device: str
@@ -26,7 +26,7 @@ class End:
     """Of the routes of packets that arrive on its side."""
 
 
-LEFT, RIGHT = End("tun-left", "server", 1194, 101), End("tun-right", "client", 1195, 102)
+LEFT, RIGHT = TunnelEnd("tun-left", "server", 1194, 101), TunnelEnd("tun-right", "client", 1195, 102)
 ENDS = (LEFT, RIGHT)
 
 
@@ -54,7 +54,7 @@ class Passed:
         return Passed(self.came - earlier.came, self.left - earlier.left)
 
 
-def configuration(end: End, files: TunnelFiles, mtu: int) -> str:
+def configuration(end: TunnelEnd, files: TunnelFiles, mtu: int) -> str:
     """The configuration file of an end.
 
     Args:

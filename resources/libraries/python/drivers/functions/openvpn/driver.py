@@ -28,8 +28,8 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     ENDS,
     LEFT,
     RIGHT,
-    End,
     Passed,
+    TunnelEnd,
     TunnelFiles,
     configuration,
     passed,
@@ -122,7 +122,7 @@ def loopback_up() -> Request:
     return set_up("lo", _LOOPBACK)
 
 
-def device_up(end: End, index: int, mtu: int) -> Iterator[Request]:
+def device_up(end: TunnelEnd, index: int, mtu: int) -> Iterator[Request]:
     """Let the device of an end take packets.
 
     Args:
@@ -135,7 +135,7 @@ def device_up(end: End, index: int, mtu: int) -> Iterator[Request]:
     yield set_up(end.device, index)
 
 
-def into(end: End, index: int, port: str) -> Iterator[Request]:
+def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
     """Route all that arrives at a port into an end's device, and nowhere else: not past it when it is gone.
 
     What comes out of a device did not arrive at a port, and so is routed as usual.
@@ -206,12 +206,12 @@ class OpenVpns:
             own.forget()  # both ends have read it, and never do it again
         configure_routers(self._functions, self._fabric)
 
-    def _configured(self, end: End, files: TunnelFiles) -> Path:
+    def _configured(self, end: TunnelEnd, files: TunnelFiles) -> Path:
         file = self._companions[end].folder / "openvpn.conf"
         file.write_text(configuration(end, files, self._fabric.mtu), encoding="ascii")
         return file
 
-    def _start(self, end: End, argv: Sequence[str]) -> None:
+    def _start(self, end: TunnelEnd, argv: Sequence[str]) -> None:
         """Start an end of every tunnel, and route into it. It listens when this returns: the other one finds it."""
         companions = self._companions[end]
         for name in self._owners:
@@ -225,7 +225,7 @@ class OpenVpns:
             requests = (*device_up(end, index, self._fabric.mtu), *into(end, index, port.name))
             self._fabric.change(function.name, requests)
 
-    def _not_open(self, name: str, end: End) -> str:
+    def _not_open(self, name: str, end: TunnelEnd) -> str:
         if end.device not in self._fabric.run_inside(name, _devices):
             return "there is no such device"
         return "" if end.port in self._fabric.run_inside(name, udp_ports) else f"UDP port {end.port} is not open"
