@@ -50,7 +50,7 @@ _NATIVE_OF_DEVICE = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _BridgeMember:
     name: str
     tagged: bool
 
@@ -62,8 +62,8 @@ def bridging(segments: Sequence[Segment], interfaces: Sequence[VppInterface]) ->
         segments: Those whose members are ports of these interfaces.
         interfaces: Made and named already.
     """
-    members: Mapping[str, _Member] = {
-        port: _Member(each.name_of(vlan), vlan is not None) for each in interfaces for port, vlan in each.ports
+    members: Mapping[str, _BridgeMember] = {
+        port: _BridgeMember(each.name_of(vlan), vlan is not None) for each in interfaces for port, vlan in each.ports
     }
     parents = [each.name for each in interfaces]
     tagged = [member.name for member in members.values() if member.tagged]
