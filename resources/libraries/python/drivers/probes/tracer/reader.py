@@ -71,7 +71,7 @@ class Windows:
             try:
                 os.close(self.spans)
                 os.close(self._stop)
-                _Pacer(instance, events, spans, stop).run(window_s, period_s)
+                _ReadPacer(instance, events, spans, stop).run(window_s, period_s)
                 status = 0
             finally:
                 os._exit(status)
@@ -91,7 +91,7 @@ class Windows:
         return [SPAN.unpack_from(data, offset) for offset in range(0, len(data), SPAN.size)]
 
 
-class _Pacer:
+class _ReadPacer:
     """What that process does."""
 
     def __init__(self, instance: TraceInstance, events: Sequence[str], spans: int, stop: int) -> None:
