@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningContainer:
     """A container that runs."""
 
     pid: int
@@ -67,7 +67,7 @@ class NfContainers:
         self._machine = machine
         self._choice: EngineChoice | None = None
         self._claimed: dict[str, Contained] = {}
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningContainer] = {}
         self._favoured = False
         self._folder: Path | None = None
 
@@ -116,7 +116,7 @@ class NfContainers:
                 raise CsitError(f"the container of {name} has ended")
             groups = folders_of(int(pid))
             self._machine.claim_made_groups(groups.values())
-            self._running[name] = _Running(int(pid), groups)
+            self._running[name] = _RunningContainer(int(pid), groups)
             for what, found in (
                 (f"{engine.name} says", frozenset(expand(cpus[0])) if cpus else None),
                 ("its control group has", _cpuset(groups)),
