@@ -72,7 +72,7 @@ class SshConnection(StreamConnection):
             raise ConnectionFailed(
                 f"{self.name}: the connection ended as {command[0]} was started ({error}); whether it ran is not known"
             ) from error
-        return _Session(channel)
+        return _SshSession(channel)
 
     def _session(self) -> Any:  # noqa: ANN401 (paramiko has no types)
         way, fresh = self._standing()
@@ -110,7 +110,7 @@ class SshConnection(StreamConnection):
                 self._way = None
 
 
-class _Session:
+class _SshSession:
     """Fulfils `streams.Streams` by a session channel."""
 
     def __init__(self, channel: Any) -> None:  # noqa: ANN401 (paramiko has no types)
