@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.ownership import preflight
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 
@@ -56,6 +56,6 @@ def test_missing_capabilities_are_named() -> None:
 def test_somebody_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
     (problem,) = preflight.check()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, PreflightProblem)
     assert str(problem).startswith("CAP_NET_ADMIN missing for ")
     assert "run as root" in str(problem)

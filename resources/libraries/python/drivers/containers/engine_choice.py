@@ -14,7 +14,7 @@ from typing import Any
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import call
 from resources.libraries.python.drivers.containers.engine import Engine, configuration_of
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
@@ -75,27 +75,27 @@ def choose(settings: Container) -> EngineChoice:
     return EngineChoice(None, f"auto: no engine starts a container: {'; '.join(refused)}")
 
 
-def missing(settings: Container) -> tuple[Problem, ...]:
+def missing(settings: Container) -> tuple[PreflightProblem, ...]:
     """What this machine lacks for the engine that is asked for by name; `auto` lacks nothing."""
     if settings.engine in ("none", "auto"):
         return ()
     tried = _try(settings.engine, settings.image)
-    return (tried,) if isinstance(tried, Problem) else ()
+    return (tried,) if isinstance(tried, PreflightProblem) else ()
 
 
 @cache
-def _try(name: str, image: str | None) -> EngineChoice | Problem:
+def _try(name: str, image: str | None) -> EngineChoice | PreflightProblem:
     if os.geteuid() != 0:
-        return Problem(f"{name} needs root to join network namespaces", "run as root")
+        return PreflightProblem(f"{name} needs root to join network namespaces", "run as root")
     return _podman(image) if name == "podman" else _docker(image)
 
 
-def _podman(image: str | None) -> EngineChoice | Problem:
+def _podman(image: str | None) -> EngineChoice | PreflightProblem:
     if path_of("podman") is None:
-        return Problem("podman is not installed", "apt-get install --no-install-recommends podman runc")
+        return PreflightProblem("podman is not installed", "apt-get install --no-install-recommends podman runc")
     runtime = next((each for each in _RUNTIMES if path_of(each)), None)
     if runtime is None:
-        return Problem("podman has no OCI runtime (runc, crun)", "apt-get install runc")
+        return PreflightProblem("podman has no OCI runtime (runc, crun)", "apt-get install runc")
     # Images are where the machine's administrator has them; containers without one are in a store of our own.
     engine = Engine(name="podman", image=image, store=STORE if image is None else None, runtime=runtime)
 
@@ -111,9 +111,11 @@ def _podman(image: str | None) -> EngineChoice | Problem:
     return _tried(engine, start, version)
 
 
-def _docker(image: str | None) -> EngineChoice | Problem:
+def _docker(image: str | None) -> EngineChoice | PreflightProblem:
     if path_of("docker") is None:
-        return Problem("docker is not installed", "apt-get install docker.io, or set container.engine to podman")
+        return PreflightProblem(
+            "docker is not installed", "apt-get install docker.io, or set container.engine to podman"
+        )
     engine = Engine(name="docker", image=image)
 
     def start() -> None:
@@ -129,17 +131,17 @@ def _docker(image: str | None) -> EngineChoice | Problem:
     return _tried(engine, start, version)
 
 
-def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]) -> EngineChoice | Problem:
+def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]) -> EngineChoice | PreflightProblem:
     try:
         start()
         return EngineChoice(engine, version())
     except NotReady as error:
-        return Problem(
+        return PreflightProblem(
             f"{engine.name} does not answer within {_ANSWER_S:.0f} s", f"look at `{engine.name} info` ({error})"
         )
     except (CsitError, OSError) as error:
         said = " ".join(error.stderr.split()) if isinstance(error, CommandFailed) else str(error)
-        return Problem(f"{engine.name} does not start a container: {said}", _remedy(engine, said))
+        return PreflightProblem(f"{engine.name} does not start a container: {said}", _remedy(engine, said))
 
 
 def _start(engine: Engine) -> None:

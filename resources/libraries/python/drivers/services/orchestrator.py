@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import Load
@@ -119,17 +119,17 @@ PROGRAMS = {
 """That the scripts of the services in tests/characterization/specs start. Other services have needs of their own."""
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """Everything; touches nothing."""
     try:
         cgroups.discover()
     except Unsupported as error:
-        yield Problem(str(error), "without it services cannot be sized")
+        yield PreflightProblem(str(error), "without it services cannot be sized")
     path = environment({})["PATH"]
     for service, names in PROGRAMS.items():
         absent = [program for program in names if shutil.which(program, path=path) is None]
         if absent:
-            yield Problem(
+            yield PreflightProblem(
                 f"{', '.join(absent)} missing for the {service} of tests/characterization",
                 "as root on Debian or Ubuntu: resources/tools/packages.sh characterization",
             )

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 
 _PLUGINS = "vpp_plugins"
 _LIBRARIES = ("lib/*", "lib", "lib64")
@@ -28,7 +28,7 @@ def plugins(prefix: Path) -> frozenset[str]:
     return frozenset(path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")) if folder else frozenset()
 
 
-def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[Problem]:
+def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[PreflightProblem]:
     """What this machine lacks for VPP.
 
     Args:
@@ -37,7 +37,7 @@ def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[Problem]:
     """
     where = "nodes.<DUT>.vpp.prefix"
     if not os.access(program(prefix), os.X_OK):
-        yield Problem(
+        yield PreflightProblem(
             f"VPP is not at {where}: there is no program {program(prefix)}",
             f"install it (packages vpp and vpp-plugin-core of packagecloud.io/fdio), or set {where} to the folder that "
             "has bin/vpp",
@@ -46,7 +46,7 @@ def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[Problem]:
     folder = plugin_folder(prefix)
     lacking = [name for name in plugins if folder is None or not (folder / f"{name}_plugin.so").exists()]
     if lacking:
-        yield Problem(
+        yield PreflightProblem(
             f"VPP at {prefix} lacks the plugin{'s' * (len(lacking) > 1)} {', '.join(lacking)}",
             "install the package vpp-plugin-core, or build VPP with them",
         )

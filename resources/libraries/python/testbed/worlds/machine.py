@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.nics.nic_facts import numa_node_of
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem, check
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem, check
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
@@ -87,7 +87,7 @@ class TestbedMachine:
 
     def problems(self) -> tuple[str, ...]:
         """What this machine lacks, a sentence each with how to mend it."""
-        found: list[Problem] = list(check())
+        found: list[PreflightProblem] = list(check())
         for node in (self._dut, self._tg):
             # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
             if node is not None and not (found and node is self._tg):

@@ -7,7 +7,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, Several
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
@@ -77,7 +77,7 @@ def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
     return tuple(port for port in mine if port.nic is not None and port.nic.attachment.unbinds)
 
 
-def missing(node: TgNode | DutNode) -> Iterator[Problem]:
+def missing(node: TgNode | DutNode) -> Iterator[PreflightProblem]:
     """What the present machine lacks for a node's drivers: of NFs the default, and kinds that are not on request."""
     if isinstance(node, TgNode):
         yield from _missing(driver_registry.generators()[node.generator.driver].missing, node)
@@ -89,7 +89,7 @@ def missing(node: TgNode | DutNode) -> Iterator[Problem]:
             yield from _missing(driver_registry.functions()[kind].missing, node, kind)
 
 
-def missing_for_some(node: DutNode) -> Iterator[Problem]:
+def missing_for_some(node: DutNode) -> Iterator[PreflightProblem]:
     """What the present machine lacks for a node's virtual machines, or for other NFs that are there on request."""
     if node.vms is not None:
         yield from _missing(driver_registry.functions()[node.vms].missing, node, node.vms)
@@ -98,6 +98,6 @@ def missing_for_some(node: DutNode) -> Iterator[Problem]:
     yield from dict.fromkeys(found)
 
 
-def _missing(name: str | None, *arguments: object) -> Iterator[Problem]:
+def _missing(name: str | None, *arguments: object) -> Iterator[PreflightProblem]:
     if name is not None:
         yield from driver_registry.load(name)(*arguments)

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -160,11 +160,11 @@ class Monitors:
         self._companions.stop()
 
 
-def missing(kind: NfKind, program: MonitorProgram) -> Iterator[Problem]:
+def missing(kind: NfKind, program: MonitorProgram) -> Iterator[PreflightProblem]:
     """What this machine lacks for a monitor."""
     if path_of(program.name) is None:
         fix = f"install it: apt-get install {program.package}"
-        yield Problem(f"{program.name} missing for NFs of kind {kind}", fix)
+        yield PreflightProblem(f"{program.name} missing for NFs of kind {kind}", fix)
 
 
 def _watched(function: NfPlan | TapPlan) -> str:
@@ -205,7 +205,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
     return Monitors(row, context.fabric, program, context.companions(kind))
 
 
-def missing_on(node: DutNode, kind: NfKind) -> Iterator[Problem]:
+def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing(kind, program_of(kind, node))
 

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.kinds import NfKind
@@ -60,10 +60,10 @@ def version() -> str:
     return _run("--version").partition("(")[0].strip()
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks."""
     if path_of(_PROGRAM) is None:
-        yield Problem(
+        yield PreflightProblem(
             f"{_PROGRAM} missing for NFs of kind linux_firewall, linux_nat and linux_gateway",
             f"install it: apt-get install {_PACKAGE}",
         )
@@ -84,6 +84,6 @@ def _run(*words: str, script: str = "") -> str:
     return done.stdout
 
 
-def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing()

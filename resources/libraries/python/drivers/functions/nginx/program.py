@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
@@ -76,12 +76,12 @@ def _addresses(prefix: str) -> list[str]:
     return [str(last - number) for number in range(1, _BEHIND + 1)]
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks."""
     path = path_of(NAME)
     if path is None or (module() is None and not _has_stream_built_in(path)):
         lacks = "nginx" if path is None else "nginx's stream module"
-        yield Problem(
+        yield PreflightProblem(
             f"{lacks} missing for NFs of kind nginx_balancer and nginx_proxy",
             "install it: apt-get install nginx libnginx-mod-stream",
         )
@@ -129,6 +129,6 @@ def _said(path: str, option: str) -> str:
     return done.stderr.decode(errors="replace")
 
 
-def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing()

@@ -39,7 +39,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
@@ -321,20 +321,22 @@ _OLDEST = (2, 6)
 _WITHIN_S = 15.0
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks."""
     for program in ("openvpn", "openssl"):
         if path_of(program) is None:
-            yield Problem(f"{program} missing {_FOR}", f"install it: apt-get install {program}")
+            yield PreflightProblem(f"{program} missing {_FOR}", f"install it: apt-get install {program}")
     if (path := path_of("openvpn")) is not None:
         found = version(path)
         if _numbers(found) < _OLDEST:
-            yield Problem(f"{found} is too old {_FOR}", "install 2.6 or later: Debian 12 and Ubuntu 24.04 have it")
+            yield PreflightProblem(
+                f"{found} is too old {_FOR}", "install 2.6 or later: Debian 12 and Ubuntu 24.04 have it"
+            )
     try:
         os.close(os.open(_TUN, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         fix = "load the driver: modprobe tun; in a container: --device /dev/net/tun"
-        yield Problem(f"{_TUN} cannot be opened {_FOR} ({error.strerror})", fix)
+        yield PreflightProblem(f"{_TUN} cannot be opened {_FOR} ({error.strerror})", fix)
 
 
 def version(path: str) -> str:
@@ -356,6 +358,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
-def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing()

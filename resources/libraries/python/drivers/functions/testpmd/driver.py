@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
@@ -234,11 +234,11 @@ class Testpmds:
             self._folder = None
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks for testpmd."""
     lacking = [program for program in (PROGRAM, "stdbuf") if shutil.which(program) is None]
     if lacking:
-        yield Problem(
+        yield PreflightProblem(
             f"{', '.join(lacking)} missing for NFs of kind testpmd",
             "install it: apt-get install dpdk-dev librte-net-af-packet23 coreutils",
         )
@@ -256,6 +256,6 @@ def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Testpmds:
     )
 
 
-def missing_on(_: DutNode, __: NfKind) -> Iterator[Problem]:
+def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing()

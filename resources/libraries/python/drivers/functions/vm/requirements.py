@@ -9,7 +9,7 @@ from typing import Any
 from resources.libraries.python.drivers.functions.vm.arguments import QEMU
 from resources.libraries.python.drivers.functions.vm.image import cached
 from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
@@ -19,21 +19,23 @@ _TUN = Path("/dev/net/tun")
 _INSTALL = "as root: resources/tools/packages.sh vm"
 
 
-def missing() -> tuple[Problem, ...]:
+def missing() -> tuple[PreflightProblem, ...]:
     """Yield missing requirements with fixes. Changes nothing."""
     return tuple(_missing())
 
 
-def _missing() -> Iterator[Problem]:
+def _missing() -> Iterator[PreflightProblem]:
     if platform.machine() != "x86_64":
-        yield Problem(f"virtual machines are made for x86_64, this is {platform.machine()}", "leave VSC out")
+        yield PreflightProblem(f"virtual machines are made for x86_64, this is {platform.machine()}", "leave VSC out")
         return
     if shutil.which(QEMU) is None:
-        yield Problem(f"virtual machines need QEMU, and there is no {QEMU}", _INSTALL)
+        yield PreflightProblem(f"virtual machines need QEMU, and there is no {QEMU}", _INSTALL)
     if not _TUN.exists():
-        yield Problem(f"virtual machines need tap devices, and there is no {_TUN}", "load the module: modprobe tun")
+        yield PreflightProblem(
+            f"virtual machines need tap devices, and there is no {_TUN}", "load the module: modprobe tun"
+        )
     if shutil.which("apt-get") is None and cached(cache_folder()) is None:
-        yield Problem(
+        yield PreflightProblem(
             "the kernel and busybox of virtual machines come from Debian's packages, and there is no apt-get",
             f"copy {cache_folder()} from a machine that has run a VSC",
         )

@@ -34,7 +34,7 @@ from resources.libraries.python.drivers.functions.vm_application.image import (
     UP,
     initramfs,
 )
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
@@ -283,7 +283,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
     return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)
 
 
-def missing(node: DutNode, kind: NfKind) -> Iterator[Problem]:
+def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """Yield programs that are missing, each with the kinds of virtual machines that need it.
 
     Args:
@@ -299,7 +299,7 @@ def missing(node: DutNode, kind: NfKind) -> Iterator[Problem]:
                     needed.setdefault(program.name, (program, []))[1].append(each.name)
     for name, (program, kinds) in needed.items():
         problem = f"{name} missing for virtual machines of kind {', '.join(kinds)}"
-        yield Problem(problem, f"install it: {program.remedy}")
+        yield PreflightProblem(problem, f"install it: {program.remedy}")
 
 
 def _is_incomplete(application: FunctionDriver, guest: Guest, program: RequiredProgram, node: DutNode) -> bool:
@@ -307,7 +307,7 @@ def _is_incomplete(application: FunctionDriver, guest: Guest, program: RequiredP
     return own and guest.missing is not None and any(driver_registry.load(guest.missing)(node, application.kind))
 
 
-def missing_on(node: DutNode, kind: NfKind) -> Iterator[Problem]:
+def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """Yield what this machine lacks for Linux guests of a node."""
     yield from vm_missing()
     yield from missing(node, kind)

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
 from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
@@ -289,14 +289,16 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Virtua
     return VirtualMachines(row, context.plan, context.fabric, context.lock, node.settings(Vm), inside=inside)
 
 
-def missing(settings: Vpp) -> Iterator[Problem]:
+def missing(settings: Vpp) -> Iterator[PreflightProblem]:
     """What this machine lacks: what all virtual machines need, VPP, or what finds its libraries."""
     yield from vm_missing()
     yield from program_missing(Path(settings.prefix), ())
     if shutil.which("ldd") is None:
-        yield Problem("there is no ldd, which finds what VPP needs inside of a guest", "install glibc's programs")
+        yield PreflightProblem(
+            "there is no ldd, which finds what VPP needs inside of a guest", "install glibc's programs"
+        )
 
 
-def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
+def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing(node.settings(Vpp))

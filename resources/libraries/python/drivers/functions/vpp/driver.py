@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
@@ -184,11 +184,11 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRou
     )
 
 
-def missing(settings: Vpp) -> Iterator[Problem]:
+def missing(settings: Vpp) -> Iterator[PreflightProblem]:
     """What this machine lacks: VPP with its plugins."""
     yield from program_missing(Path(settings.prefix), ("memif", "af_packet"))
 
 
-def missing_on(node: DutNode, _: NfKind) -> Iterator[Problem]:
+def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
     return missing(node.settings(Vpp))

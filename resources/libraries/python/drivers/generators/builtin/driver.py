@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.claims import Claims
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.nodes import TgNode
@@ -349,7 +349,7 @@ def make(node: TgNode, context: DriverContext) -> BuiltInGenerator:
     )
 
 
-def missing_for_xdp(_: TgNode) -> Iterator[Problem]:
+def missing_for_xdp(_: TgNode) -> Iterator[PreflightProblem]:
     """Return what this machine lacks for XDP live frames."""
     if reason := why_not():
-        yield Problem(f"XDP live frames do not work here ({reason})", "set the generator's driver to auto")
+        yield PreflightProblem(f"XDP live frames do not work here ({reason})", "set the generator's driver to auto")

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.ditg.flows import SIGNALLING,
 from resources.libraries.python.drivers.generators.ditg.logs import Packets, nothing, packets
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
@@ -53,16 +53,16 @@ def sent_by_second(said: str, interfaces: Collection[str]) -> tuple[float, ...]:
     return tuple(totals.values())
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """Programs that are not installed."""
     programs = (SENDER, RECEIVER, LOGGER, DECODER, PROGRAM)
     if lacking := [program for program in programs if shutil.which(program) is None]:
-        yield Problem(
+        yield PreflightProblem(
             f"{', '.join(lacking)} missing for the generator ditg", "install it: apt-get install d-itg sysstat"
         )
 
 
-def missing_on(_: TgNode) -> Iterator[Problem]:
+def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
     """What this machine lacks for the generator of a node."""
     return missing()
 

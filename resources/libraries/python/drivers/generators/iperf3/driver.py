@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.iperf3.run import Runs
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import TgNode
@@ -119,10 +119,10 @@ class Iperf3Generator:
         return self._fabric.counters([GENERATOR])
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks."""
     if shutil.which(command.PROGRAM) is None:
-        yield Problem("iperf3 missing for the generator iperf3", "install it: apt-get install iperf3")
+        yield PreflightProblem("iperf3 missing for the generator iperf3", "install it: apt-get install iperf3")
 
 
 def _version() -> str:
@@ -139,6 +139,6 @@ def make(_: TgNode, context: DriverContext) -> Iperf3Generator:
     return Iperf3Generator(context.plan, context.fabric, context.lock)
 
 
-def missing_on(_: TgNode) -> Iterator[Problem]:
+def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
     """What this machine lacks for the generator of a node."""
     return missing()

@@ -12,7 +12,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.drivers.host.links.veth import device_mac
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.plan import Port
 
@@ -49,7 +49,7 @@ def drop_tail(name: str, index: int) -> Request:
     return Request(RTM_NEWQDISC, CREATE_NEW, body, f"give {name} a queue of {_FIFO_FRAMES} frames")
 
 
-def missing() -> Iterator[Problem]:
+def missing() -> Iterator[PreflightProblem]:
     """Return a problem if the kernel has no VLAN devices; create nothing."""
     nowhere = rtnetlink_messages.encoded(ifinfmsg, {}, [("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "vlan")]})])
     with closing(Netlink()) as netlink:
@@ -59,4 +59,4 @@ def missing() -> Iterator[Problem]:
             # Without a port to stand on it refuses in any case (EINVAL), where it knows the kind at all.
             if error.status == errno.EOPNOTSUPP:
                 what = "this kernel has no VLAN devices (module 8021q), which discriminator: vlan needs"
-                yield Problem(what, "load the module, or say discriminator: link")
+                yield PreflightProblem(what, "load the module, or say discriminator: link")

@@ -28,7 +28,7 @@ _MAC = "02:fe:00:00:00:0"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PreflightProblem:
     """A missing requirement and its fix."""
 
     what: str
@@ -39,23 +39,23 @@ class Problem:
         return f"{self.what}; {self.fix}"
 
 
-def check() -> tuple[Problem, ...]:
+def check() -> tuple[PreflightProblem, ...]:
     """Try all that the local world needs. Empty when nothing is missing. Needs no rights to be called."""
     first = next((problem for probe in (_linux, _rights) if (problem := probe())), None)
     return (first,) if first else aside(lambda: tuple(_tried()))
 
 
-def _linux() -> Problem | None:
+def _linux() -> PreflightProblem | None:
     if sys.platform == "linux":
         return None
-    return Problem(f"the local world needs Linux, this is {sys.platform}", "use topologies/sim.yaml here")
+    return PreflightProblem(f"the local world needs Linux, this is {sys.platform}", "use topologies/sim.yaml here")
 
 
-def _rights() -> Problem | None:
+def _rights() -> PreflightProblem | None:
     missing = _missing_capabilities(Path("/proc/self/status").read_text(encoding="ascii", errors="replace"))
     if not missing:
         return None
-    return Problem(
+    return PreflightProblem(
         f"{', '.join(missing)} missing for {'root' if os.geteuid() == 0 else f'user {os.geteuid()}'}",
         "run as root, in a container with --privileged --pid=host",
     )
@@ -67,11 +67,11 @@ def _missing_capabilities(status: str) -> list[str]:
     return [name for bit, name in _CAPABILITIES.items() if not effective >> bit & 1]
 
 
-def _tried() -> Iterator[Problem]:
+def _tried() -> Iterator[PreflightProblem]:
     try:
         unshare(CLONE_NEWNET)
     except OSError as error:
-        yield Problem(
+        yield PreflightProblem(
             f"network namespaces cannot be made ({error.strerror})",
             "use a kernel with CONFIG_NET_NS, and a container that may unshare",
         )
@@ -80,19 +80,19 @@ def _tried() -> Iterator[Problem]:
     with closing(Namespace("the trial namespace", descriptor, Netlink())) as here:
         veth = _failure(lambda: here.netlink.do([_veth(here)]))
         if veth:
-            yield Problem(f"veth pairs cannot be made ({veth})", "load the module: modprobe veth")
+            yield PreflightProblem(f"veth pairs cannot be made ({veth})", "load the module: modprobe veth")
         bridge = _failure(lambda: here.netlink.do([rtnetlink_messages.bridge(*_BRIDGE)]))
         if bridge:
-            yield Problem(f"bridges cannot be made ({bridge})", "load the module: modprobe bridge")
+            yield PreflightProblem(f"bridges cannot be made ({bridge})", "load the module: modprobe bridge")
         ring = _failure(_try_ring)
         if ring:
-            yield Problem(
+            yield PreflightProblem(
                 f"AF_PACKET has no TX ring ({ring})", "use a kernel with CONFIG_PACKET and CONFIG_PACKET_MMAP"
             )
         if not veth:
             problem = _failure(lambda: _try_threads(here))
             if problem:
-                yield Problem(
+                yield PreflightProblem(
                     f"ports get no pinned data threads ({problem})",
                     "use a kernel from 5.12 (threaded NAPI), outside of a PID namespace",
                 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.vswitches.ovs.ports import KERNEL
 from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, Ovs, variant
@@ -47,22 +47,22 @@ def schema() -> Path:
     return next((path for path in SCHEMAS if path.exists()), SCHEMAS[0])
 
 
-def missing(asked: str) -> Iterator[Problem]:
+def missing(asked: str) -> Iterator[PreflightProblem]:
     """What this machine lacks for Open vSwitch with a kind of ports."""
     lacking = [program for program in NEEDED if shutil.which(program, path=_SEARCHED) is None]
     if lacking or not any(path.exists() for path in SCHEMAS):
         what = ", ".join(lacking) or "the database schema of Open vSwitch"
-        yield Problem(f"{what} missing for the vSwitch ovs", "install it: apt-get install openvswitch-switch")
+        yield PreflightProblem(f"{what} missing for the vSwitch ovs", "install it: apt-get install openvswitch-switch")
     elif asked == "dpdk" and not _WITH_DPDK.exists():
-        yield Problem(
+        yield PreflightProblem(
             f"{_WITH_DPDK} missing for Open vSwitch with DPDK",
             "install it: apt-get install openvswitch-switch-dpdk librte-net-af-packet23, or take other ports",
         )
     if not _TUN.exists():
-        yield Problem(f"{_TUN} missing for the vSwitch ovs", "load the module: modprobe tun")
+        yield PreflightProblem(f"{_TUN} missing for the vSwitch ovs", "load the module: modprobe tun")
 
 
-def missing_on(node: DutNode) -> Iterator[Problem]:
+def missing_on(node: DutNode) -> Iterator[PreflightProblem]:
     """What this machine lacks for the vSwitch of a node."""
     return missing("dpdk" if variant(node) == WITH_DPDK else node.settings(Ovs).ports)
 

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host.cpu.huge_pages import too_few
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import Problem
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.vpp.configuration import commands
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugins
@@ -238,7 +238,7 @@ def make(node: DutNode, context: DriverContext) -> VppSwitch:
     )
 
 
-def missing(node: DutNode) -> Iterator[Problem]:
+def missing(node: DutNode) -> Iterator[PreflightProblem]:
     """What this machine lacks for the ports that the node's vSwitch can have."""
     plugins = ["af_packet"]
     plugins += ["memif"] if "vpp" in node.containers else []
