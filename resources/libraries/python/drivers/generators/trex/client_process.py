@@ -31,7 +31,7 @@ LIBRARY = ("automation", "trex_control_plane", "interactive")
 ERRORS = ("out_of_order", "dup", "seq_too_high", "seq_too_low")
 
 
-class Session:
+class TrexSession:
     """A connection to the server, with all its ports."""
 
     def __init__(self, order: "dict[str, Any]") -> None:
@@ -111,7 +111,7 @@ class Session:
 class Trial:
     """One trial, from its order to its report."""
 
-    def __init__(self, session: Session, order: "dict[str, Any]") -> None:
+    def __init__(self, session: TrexSession, order: "dict[str, Any]") -> None:
         self._session = session
         self._client = session.client
         self._order = order
@@ -268,7 +268,7 @@ def main() -> None:
         order = json.loads(line)
         try:
             if order["do"] == "open":
-                session = Session(order)
+                session = TrexSession(order)
                 answer = session.opened()
             elif session is not None:
                 answer = Trial(session, order).run()
