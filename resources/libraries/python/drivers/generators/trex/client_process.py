@@ -108,7 +108,7 @@ class TrexSession:
         return sent, {group: int(rows[group]["rx_pkts"]["total"]) for group in groups}
 
 
-class Trial:
+class TrexTrial:
     """One trial, from its order to its report."""
 
     def __init__(self, session: TrexSession, order: "dict[str, Any]") -> None:
@@ -271,7 +271,7 @@ def main() -> None:
                 session = TrexSession(order)
                 answer = session.opened()
             elif session is not None:
-                answer = Trial(session, order).run()
+                answer = TrexTrial(session, order).run()
             else:
                 answer = {"error": "there is no server yet"}
         except KeyboardInterrupt:
