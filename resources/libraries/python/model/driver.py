@@ -243,7 +243,7 @@ class GeneratorDriver(Driver):
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class GuestKind:
     """A kind of NF as an application in the guests of virtual machines."""
 
     name: str
@@ -300,7 +300,7 @@ class FunctionDriver(Driver):
     """Its data threads run all the time, with or without packets; None where the driver's facts say whether they do."""
     joins_late: bool = False
     """Without a container, its program joins a control group only after it has taken its memory."""
-    guest: Guest | None = None
+    guest: GuestKind | None = None
     """How it runs in guests of virtual machines; None if it does not."""
     runs_guests: bool = False
     """Virtual machines that run the applications of all kinds that have a `guest`."""

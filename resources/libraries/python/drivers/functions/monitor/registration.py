@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 from resources.libraries.python.model.nodes import DutNode
 
@@ -47,7 +47,7 @@ def _suricata_mb(own_mb: int, dut: DutNode) -> int:
     return own_mb - (-dut.settings(Suricata).rules * _SURICATA_RULE_KB // 1024)
 
 
-def _monitor(name: str, program: RequiredProgram, guest: Guest, **options: type[Frozen]) -> FunctionDriver:
+def _monitor(name: str, program: RequiredProgram, guest: GuestKind, **options: type[Frozen]) -> FunctionDriver:
     return FunctionDriver(
         name=name,
         label=program.name,
@@ -63,8 +63,8 @@ def _monitor(name: str, program: RequiredProgram, guest: Guest, **options: type[
     )
 
 
-def _guest(name: str, program: RequiredProgram) -> Guest:
-    return Guest(name, f"{_PACKAGE}.driver:application", (program, READER))
+def _guest(name: str, program: RequiredProgram) -> GuestKind:
+    return GuestKind(name, f"{_PACKAGE}.driver:application", (program, READER))
 
 
 _PROGRAMS = {

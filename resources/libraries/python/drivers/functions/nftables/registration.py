@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.driver import VETH, FunctionDriver, Guest, KernelFeature, RequiredProgram
+from resources.libraries.python.model.driver import VETH, FunctionDriver, GuestKind, KernelFeature, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
 
@@ -38,7 +38,7 @@ _router = partial(
     on_request=True,
     shareable=True,
 )
-_guest = partial(Guest, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
+_guest = partial(GuestKind, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
 
 DRIVERS = (
     _router(name="linux_firewall", options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
 PROGRAM = RequiredProgram("nginx", "nginx")
@@ -20,7 +20,7 @@ _nginx = partial(
     udp_only=True,
 )
 _guest = partial(
-    Guest,
+    GuestKind,
     application=f"{_PACKAGE}.driver:application",
     programs=(RequiredProgram("nginx", "nginx libnginx-mod-stream"), ROUTES),
     missing=f"{_PACKAGE}.program:missing_on",

@@ -10,7 +10,7 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
-    Guest,
+    GuestKind,
     KernelFeature,
     NodeCheck,
     RequiredProgram,
@@ -76,7 +76,7 @@ def _least_mb(dut: DutNode, kind: NfKind) -> int:
     return _LEAST_SYSTEM_MB + own_mb if own_mb else 0
 
 
-def _application(kind: NfKind) -> Guest | None:
+def _application(kind: NfKind) -> GuestKind | None:
     return None if kind.in_guest is None else kind.in_guest.driver.guest
 
 

@@ -38,7 +38,7 @@ from resources.libraries.python.drivers.host.ownership.preflight import Prefligh
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.driver import FunctionDriver, Guest, RequiredProgram
+from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
@@ -302,7 +302,7 @@ def missing(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
         yield PreflightProblem(problem, f"install it: {program.remedy}")
 
 
-def _is_incomplete(application: FunctionDriver, guest: Guest, program: RequiredProgram, node: DutNode) -> bool:
+def _is_incomplete(application: FunctionDriver, guest: GuestKind, program: RequiredProgram, node: DutNode) -> bool:
     own = program.name in {each.name for each in application.programs}
     return own and guest.missing is not None and any(driver_registry.load(guest.missing)(node, application.kind))
 
