@@ -36,7 +36,7 @@ PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS)
 """Roles that run while traffic does."""
 
 
-class _Cables:
+class _DeployedCables:
     """All cables of a node as one part."""
 
     def __init__(self, parts: Sequence[DeploymentPart]) -> None:
@@ -105,7 +105,7 @@ class AgentDeployment:
     def _by_role(self) -> Mapping[Role, object]:
         share = self._share()
         return {
-            Role.CABLES: _Cables(share.cables),
+            Role.CABLES: _DeployedCables(share.cables),
             Role.SWITCH: share.switch,
             Role.FUNCTIONS: share.functions,
             Role.GENERATOR: share.generator,
