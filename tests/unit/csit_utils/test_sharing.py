@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from csit_utils.dataset.process_pool import shared
+from csit_utils.dataset.batch import shared
 from resources.libraries.python.errors import ConfigError, CsitError
 
 
