@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 
 from csit_utils.dataset import columns
-from csit_utils.dataset.blocks import BLOCK_BYTES
 from csit_utils.dataset.heads import Struct, packed_head
 from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
@@ -27,7 +26,7 @@ from csit_utils.dataset.items import (
 from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.load import read_json
 from csit_utils.dataset.output_xml import NO_RECORD, recorded_test, unrecorded
-from csit_utils.dataset.scan import Scanned, ScannedTest, scan
+from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
 from csit_utils.dataset.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import row_values, unrecorded_row
 from resources.libraries.python.recording.packed import pack
