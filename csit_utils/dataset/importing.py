@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 
 from csit_utils.dataset import columns
-from csit_utils.dataset.heads import Struct, packed_head
 from csit_utils.dataset.inputs import Source
 from csit_utils.dataset.items import (
     Characterized,
@@ -28,7 +27,7 @@ from csit_utils.dataset.load import read_json
 from csit_utils.dataset.output_xml import NO_RECORD, recorded_test, unrecorded
 from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
 from csit_utils.dataset.staging import Detail, Entry, Row, stage
-from csit_utils.dataset.testrows import row_values, unrecorded_row
+from csit_utils.dataset.testrows import Struct, packed_head, row_values, unrecorded_row
 from resources.libraries.python.recording.packed import pack
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from csit_utils.dataset.heads import packed_head
 from csit_utils.dataset.records import parse_density
+from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.recording.packed import pack

@@ -8,9 +8,9 @@ from dataclasses import asdict
 import msgspec
 import pytest
 
-from csit_utils.dataset.heads import packed_head
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.record import packed_keys
 from resources.libraries.python.recording import packed
