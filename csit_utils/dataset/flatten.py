@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
 from csit_utils.dataset.testrows import recorded_row, unrecorded_row
-from csit_utils.dataset.trialrows import FlowRow, TrialRow
 from csit_utils.studies.density.analysis.fairness import itemized
 
 

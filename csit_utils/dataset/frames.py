@@ -17,8 +17,7 @@ from csit_utils.dataset.flatten import (
     trial_rows,
 )
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
-from csit_utils.dataset.trialrows import FlowRow, TrialRow
+from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
 from resources.libraries.python.csv_tables import harmless
 
 if TYPE_CHECKING:

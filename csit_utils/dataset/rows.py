@@ -1,4 +1,4 @@
-"""Flat, typed rows of tests, latency and instances; `trialrows` has those of trials.
+"""Flat, typed rows of tests, trials, latency and instances.
 
 Analysis and tables of the report read rows instead of records, so that other storage formats work as well.
 Rates are aggregates of all instances and both directions in packets per second, unless a name says otherwise.
@@ -14,6 +14,47 @@ from resources.libraries.python.model.cell import Cell, Dimensions, Frame
 from resources.libraries.python.model.goal import Algorithm, SearchProfile
 from resources.libraries.python.search.profiles import current_name
 from resources.libraries.python.studies.density.planning.matrix import core_usage
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial."""
+
+    anchor: str
+    test_name: str
+    trial: int
+    """Counts from 1 in the order of the test."""
+    purpose: str
+    started_at: str
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+    sent: int
+    received: int
+    loss_ratio: float | None
+    duration_s: float
+    offered_duration_s: float
+    total_duration_s: float
+    aborted: bool
+    """Ended early because its loss had decided it; counts are of the packets sent."""
+    generator_limited: bool
+    note: str | None
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """Packets of one instance in one direction in one trial."""
+
+    anchor: str
+    test_name: str
+    trial: int
+    purpose: str
+    intended_pps: float
+    instance: int
+    direction: str
+    sent: int
+    received: int
+
 
 OWN = "csit-density"
 """Origin of results of this suite."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import Recorded
-from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, frame_text
-from csit_utils.dataset.trialrows import TrialRow
+from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.coremap import CoreMapView, core_map
 from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
