@@ -23,8 +23,7 @@ from csit_utils.dataset.items import (
     Unrecorded,
 )
 from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout
-from csit_utils.dataset.load import read_json
-from csit_utils.dataset.output_xml import NO_RECORD, recorded_test, unrecorded
+from csit_utils.dataset.load import NO_RECORD, read_json, recorded_test, unrecorded
 from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
 from csit_utils.dataset.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import Struct, packed_head, row_values, unrecorded_row

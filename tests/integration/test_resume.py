@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from csit_utils.dataset.items import Recorded
-from csit_utils.dataset.output_xml import read_output_xml
+from csit_utils.dataset.load import read_output_xml
 from tests.integration.robot_runs import DENSITY, PROJECT, argv, csit, environment, events, run_robot
 
 pytestmark = pytest.mark.parallel

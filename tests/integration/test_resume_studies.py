@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Characterized
-from csit_utils.dataset.output_xml import read_output_xml
+from csit_utils.dataset.load import read_output_xml
 from tests.integration.robot_runs import PROJECT, argv, csit, environment, run_robot
 
 pytestmark = pytest.mark.parallel

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from csit_utils.dataset.items import Characterized, Recorded
-from csit_utils.dataset.output_xml import read_output_xml
+from csit_utils.dataset.load import read_output_xml
 from tests.integration.clocks import FAKETIME, Clock
 from tests.integration.disks import filled, small_disk
 from tests.integration.pauses import BETWEEN, DEPLOYED, KEEPING, REMOVING, SENDING, WRITING, Moment, Paused

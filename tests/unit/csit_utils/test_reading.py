@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.items import Problem, Recorded, Status, Unrecorded
-from csit_utils.dataset.load import load
-from csit_utils.dataset.output_xml import read_output_xml
+from csit_utils.dataset.load import load, read_output_xml
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from tests.unit.csit_utils.builders import does_not_fit, result

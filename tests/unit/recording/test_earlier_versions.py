@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset import output_xml
+from csit_utils.dataset import load
 from csit_utils.dataset.items import Characterized, Recorded, Refusal
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.records import RECORDS, read_record
@@ -42,7 +42,7 @@ def test_every_value_of_a_record_is_read(name: str) -> None:
 )
 def test_every_test_of_an_output_file_is_read(name: str, tests: set[str]) -> None:
     text = gzip.decompress((FOLDER / f"{name}-output.xml.gz").read_bytes())
-    items = list(output_xml.items(io.BytesIO(text), "output.xml"))
+    items = list(load.items(io.BytesIO(text), "output.xml"))
     found = [item.record for item in items if isinstance(item, Characterized)]
     rows = [item for item in items if isinstance(item, Recorded)]
     assert {record.kind for record in found} | {"density" for _ in rows} == tests
@@ -52,6 +52,6 @@ def test_every_test_of_an_output_file_is_read(name: str, tests: set[str]) -> Non
 
 def test_cells_that_a_suite_refused_are_read() -> None:
     text = gzip.decompress((FOLDER / "density-output.xml.gz").read_bytes())
-    items = output_xml.items(io.BytesIO(text), "output.xml")
+    items = load.items(io.BytesIO(text), "output.xml")
     cells = {(item.refused.cell.locator, item.refused.cell.size_name) for item in items if isinstance(item, Refusal)}
     assert cells == {("9R9C", "0.5c"), ("9R9C", "1c")}
