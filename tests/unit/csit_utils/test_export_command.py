@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.latency import merge, rescaled
 from csit_utils.commands.export import export
-from csit_utils.dataset.foreign import read_foreign
 from csit_utils.dataset.items import Foreign
+from csit_utils.dataset.load import read_foreign
 from csit_utils.report.uti import info_file
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType

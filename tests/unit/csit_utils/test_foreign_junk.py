@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.foreign import read_foreign
 from csit_utils.dataset.items import Foreign, Problem
+from csit_utils.dataset.load import read_foreign
 from tests.unit.csit_utils.foreign_files import at_load, csit, csit_ndrpdr, fixed, nfvbench, packed, trials
 
 SOURCE = "/data/run-7/result.json"

@@ -6,9 +6,9 @@ import pytest
 
 from csit_utils.analysis.alike import likeness
 from csit_utils.analysis.grouping import Metric, bounds, series_of
-from csit_utils.dataset.foreign import read_foreign
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import Foreign, Problem
+from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE
 from tests.unit.csit_utils.foreign_files import at_load, csit, csit_ndrpdr, fixed, nfvbench, packed, searched, trials
 
