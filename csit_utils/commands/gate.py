@@ -42,9 +42,8 @@ def gate(
     Example: ./csit gate before=14 results/output.xml --data history --require 0
     """
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
-    from csit_utils.analysis.baseline import runs_before  # noqa: PLC0415 - as below
     from csit_utils.analysis.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.analysis.gate import decide  # noqa: PLC0415 - as above
+    from csit_utils.analysis.gate import decide, runs_before  # noqa: PLC0415 - as above
     from csit_utils.report.junit import junit_xml  # noqa: PLC0415 - as above
 
     reader = DatasetReader(data)
