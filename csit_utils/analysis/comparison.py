@@ -7,16 +7,89 @@ cells. Intervals are 95 % for a single cell; significance is adjusted for the nu
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from math import inf
+from math import hypot, inf, sqrt
+from statistics import fmean, stdev
+from typing import NamedTuple
 
+from scipy.special import stdtr, stdtrit
 from scipy.stats import false_discovery_control
 
-from csit_utils.analysis.alike import likeness
-from csit_utils.analysis.cells import CellFigure, CellMetric, figures
+from csit_utils.analysis.alike import likeness, without_bounds
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution
 from csit_utils.analysis.change import CONFIDENCE, FALSE_CALLS, CellSide, Change, Comparison, Method, Outcome
-from csit_utils.analysis.judging import judge_sides, side
+from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, trials_of
+from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.spread import SpreadRatio, judge, relative
 from csit_utils.dataset.rows import TestRow
+
+
+class Judgement(NamedTuple):
+    """A change relative to the first side."""
+
+    method: Method
+    change: float
+    low: float
+    """Of its confidence interval."""
+    high: float
+    probability: float | None
+    """p-value; None if the noise is unknown."""
+
+
+def side(cell: CellMetric, found: Sequence[CellFigure]) -> CellSide:
+    """Summarize the figures of a cell."""
+    values = [each.value_pps for each in found]
+    lows, highs = zip(*(_interval(each, cell.metric) for each in found), strict=True)
+    several = len(values) > 1
+    return CellSide(
+        cell.series,
+        tuple(found),
+        fmean(values),
+        stdev(values) if several else None,
+        min(values) if several else lows[0],
+        max(values) if several else highs[0],
+        resolution(found, cell.metric),
+    )
+
+
+def _interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float]:
+    if not isinstance(metric, Metric):
+        lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
+        return lowest, inf if found.upper_pps is None else found.upper_pps
+    if found.error_pps > 0:
+        reach = float(stdtrit(max(1, (trials_of(found.row, metric) or 2) - 1), (1 + CONFIDENCE) / 2)) * found.error_pps
+        return found.value_pps - reach, found.value_pps + reach
+    if metric not in RECEIVE_RATES and found.upper_pps == found.value_pps:
+        return without_bounds(found.row, metric, found.value_pps)
+    return found.value_pps, inf if found.upper_pps is None else found.upper_pps
+
+
+def judge_sides(a: CellSide, b: CellSide) -> Judgement:
+    """Judge the change from one side to the other."""
+    change = b.mean_pps / a.mean_pps - 1 if a.mean_pps else inf
+    if a.runs == b.runs == 1:
+        low = b.low_pps / a.high_pps - 1 if a.high_pps else inf
+        high = b.high_pps / a.low_pps - 1 if a.low_pps > 0 else inf
+        return Judgement(Method.BOUNDS, change, low, high, None)
+    spread_a = max(a.stdev_pps if a.stdev_pps is not None else b.stdev_pps or 0.0, a.resolution_pps)
+    spread_b = max(b.stdev_pps if b.stdev_pps is not None else a.stdev_pps or 0.0, b.resolution_pps)
+    error_a, error_b = spread_a / sqrt(a.runs), spread_b / sqrt(b.runs)
+    method = Method.RUNS if min(a.runs, b.runs) > 1 else Method.ONE_RUN
+    freedom = _freedom(error_a, error_b, a.runs, b.runs) if method is Method.RUNS else max(a.runs, b.runs) - 1
+    error = hypot(error_a, error_b)
+    if not error or not a.mean_pps:
+        same = a.mean_pps == b.mean_pps
+        return Judgement(method, change, change, change, 1.0 if same else 0.0)
+    probability = 2 * float(stdtr(freedom, -abs(b.mean_pps - a.mean_pps) / error))
+    relative = hypot(error_b / a.mean_pps, b.mean_pps * error_a / a.mean_pps**2)
+    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * relative
+    return Judgement(method, change, change - reach, change + reach, probability)
+
+
+def _freedom(error_a: float, error_b: float, runs_a: int, runs_b: int) -> float:
+    """Degrees of freedom by Welch and Satterthwaite."""
+    parts = error_a**4 / (runs_a - 1) + error_b**4 / (runs_b - 1)
+    return (error_a**2 + error_b**2) ** 2 / parts if parts else runs_a + runs_b - 2.0
+
 
 __all__ = ["CONFIDENCE", "FALSE_CALLS", "CellSide", "Change", "Comparison", "Method", "Outcome", "compare", "side"]
 

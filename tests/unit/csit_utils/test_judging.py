@@ -10,8 +10,8 @@ from scipy import stats
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
 from csit_utils.analysis.change import CellSide, Method
+from csit_utils.analysis.comparison import judge_sides, side
 from csit_utils.analysis.grouping import Metric, Series
-from csit_utils.analysis.judging import judge_sides, side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.sizing.measures import CAPACITY
 from resources.libraries.python.model.cell import Dimensions
