@@ -48,7 +48,7 @@
     return { method, change, low: change - reach, high: change + reach, probability: student.chance((b.mean - a.mean) / error, freedom) };
   }
 
-  // Single runs: the spread of changes over a matrix estimates the noise, see `analysis/spread.py`.
+  // Single runs: the spread of changes over a matrix estimates the noise, see `analysis/comparison.py`.
   const FEWEST_CELLS = 8;
   function bySpread(changes, student) {
     const groups = new Map();
