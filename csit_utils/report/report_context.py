@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property, partial
 
-from csit_utils.analysis.latest import latest_runs, rows_of
-from csit_utils.analysis.runs import History, Run, history
+from csit_utils.analysis.runs import History, Run, history, latest_runs, rows_of
 from csit_utils.analysis.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import Paper

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.grouping import Metric, all_series
-from csit_utils.analysis.latest import latest_runs
-from csit_utils.analysis.runs import history
+from csit_utils.analysis.runs import history, latest_runs
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset
 from csit_utils.report.links import cell_anchor
