@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from csit_utils.analysis.causes import outcomes
 from csit_utils.analysis.events import events
-from csit_utils.analysis.outcomes import outcomes
 from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trend import Trend
 from csit_utils.dataset.rows import TestRow

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from csit_utils.analysis.outcomes import outcomes
+from csit_utils.analysis.causes import outcomes
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.histories import row
 
