@@ -2,7 +2,7 @@
 
 import pytest
 
-from csit_utils.analysis.quantity import parse_rate, parse_time_ns
+from csit_utils.studies.density.commands.answer import parse_rate, parse_time_ns
 from resources.libraries.python.errors import ConfigError
 
 
