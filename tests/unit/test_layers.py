@@ -14,8 +14,6 @@ from resources.libraries.python import driver_registry
 ROOT = Path(__file__).parents[2]
 LIBRARIES = "resources/libraries/python/"
 MOST_LINES = 600
-MOST_MODULES = 2
-"""That define a class of the same name."""
 MOST_NAMING_CHAINS = 20
 """Modules that mention `nf_chains`."""
 
@@ -305,7 +303,7 @@ def test_only_methods_of_a_protocol_have_no_docstring() -> None:
 
 
 def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
-    """Public names of classes that are used for too many things: in three modules, or twice in one package.
+    """Public names of classes that several modules define.
 
     Args:
         trees: Production modules by path.
@@ -317,21 +315,11 @@ def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
     for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                modules.setdefault(node.name, []).append(path.removeprefix(LIBRARIES))
-    return {
-        name: found
-        for name, found in modules.items()
-        if len(found) > MOST_MODULES or len({package(path) for path in found}) < len(found)
-    }
+                modules.setdefault(node.name, []).append(path)
+    return {name: found for name, found in modules.items() if len(found) > 1}
 
 
-def package(path: str) -> str:
-    """A folder of the libraries or of csit_utils; a study is one."""
-    parts = path.split("/")
-    return "/".join(parts[: 1 + parts.count("csit_utils") + parts.count("studies")])
-
-
-def test_no_class_name_is_used_for_three_things() -> None:
+def test_no_class_name_is_used_for_two_things() -> None:
     modules = [str(file.relative_to(ROOT)) for file in sources(".py")]
     trees = {path: tree_of(path) for path in modules if path.startswith(("resources/", "csit_utils/"))}
     assert not shared_class_names(trees)
@@ -343,17 +331,7 @@ def test_few_modules_know_how_records_name_the_size_of_a_cell() -> None:
     assert len([file for file in paths if "nf_chains" in file.read_text(encoding="utf-8")]) <= MOST_NAMING_CHAINS
 
 
-@pytest.mark.parametrize(
-    ("paths", "offends"),
-    [
-        (("model/a.py", "testbed/b.py"), False),
-        (("studies/chains/a.py", "studies/sweep/b.py"), False),
-        (("csit_utils/studies/chains/a.py", "studies/chains/b.py"), False),
-        (("model/a.py", "testbed/b.py", "csit_utils/report/c.py"), True),
-        (("testbed/agent/a.py", "testbed/remote/b.py"), True),
-        (("studies/chains/model/a.py", "studies/chains/b.py"), True),
-    ],
-)
+@pytest.mark.parametrize(("paths", "offends"), [(("a.py",), False), (("a.py", "b.py"), True)])
 def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> None:
     trees = {path: ast.parse("class Thing: pass\nclass _Private: pass") for path in paths}
     assert shared_class_names(trees) == ({"Thing": list(paths)} if offends else {})
