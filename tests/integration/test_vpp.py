@@ -235,13 +235,13 @@ def test_a_command_that_is_refused_says_whose_it_was() -> None:
 def test_replies_longer_than_a_read_are_whole() -> None:
     """The client against the real socket: all commands that VPP has."""
     with deployed(topology(vswitch="linux_bridge"), cell("CSC", 1, 1, (VPP,))):
-        cli = CommandLine(DIRECTORY / "run" / "vpp" / "nf-1-1" / "cli.sock")
+        cli = CommandLine(DIRECTORY / "run" / "shared_memory" / "nf-1-1" / "cli.sock")
         assert len(cli.ask("show cli")) > 4096
         assert cli.ask("show version").startswith("vpp v")
         cli.close()
 
 
-def test_without_it_one_sentence_says_what_to_mend(tmp_path: Path) -> None:
+def test_without_it_one_sentence_says_what_to_fix(tmp_path: Path) -> None:
     found = world_of(topology(prefix=str(tmp_path))).problems()
     assert any(f"VPP is not at nodes.<DUT>.vpp.prefix: there is no program {tmp_path}/bin/vpp; install it" in text
                for text in found)  # fmt: skip
