@@ -123,7 +123,7 @@ def test_settings_of_drivers_are_written_as_they_were_read(topology: Path) -> No
 def test_a_topology_names_only_drivers_that_there_are(topology: Path) -> None:
     text = topology.read_text(encoding="utf-8").replace("vswitch: learning_bridge", "vswitch: bridge")
     topology.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"vswitch: unknown word 'bridge'.*\(known are .*\blearning_bridge\)"):
+    with pytest.raises(ConfigError, match=r"vswitch: unknown word 'bridge'.*\(known: .*\blearning_bridge\)"):
         load_topology(topology)
 
 

@@ -38,7 +38,7 @@ def events_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure 
     if not variants:
         return None
     machines = any(graph.source == "kvm" for graph in alone.values())
-    title = "VM exit reasons" if machines else "Events of the kernel"
+    title = "VM exit reasons" if machines else "Kernel events"
     return Figure(f"{anchor}-events", f"{title} per second", simulated, (tuple(variants),), variants)
 
 
@@ -112,7 +112,7 @@ def extra_cpu_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figu
             variants[workload] = {"data": list(_stacks(rows)), "layout": _CPU}
     if not variants:
         return None
-    title = "CPU time of VNFs alone, and of kernel threads that work for them"
+    title = "CPU time of VNFs alone, and of their kernel threads"
     # The largest volume is the most informative one.
     choices = tuple(reversed(variants))
     return Figure(f"{anchor}-extra", title, simulated, (choices,), variants)
@@ -162,13 +162,13 @@ def steps_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure |
         }
         for way, (axis, values) in ways.items()
     }
-    return Figure(f"{anchor}-steps", "What the study itself takes of a CPU", simulated, (tuple(ways),), variants)
+    return Figure(f"{anchor}-steps", "CPU time of the study itself", simulated, (tuple(ways),), variants)
 
 
 def _stacks(rows: Mapping[str, tuple[float, float]]) -> Iterator[Json]:
     parts = (
         ("processes of the VNF", [whole - helper for whole, helper in rows.values()]),
-        ("kernel threads that work for it (extra CPU)", [helper for _, helper in rows.values()]),
+        ("kernel threads of the VNF (extra CPU)", [helper for _, helper in rows.values()]),
     )
     for colour, (name, values) in enumerate(parts):
         yield {

@@ -44,7 +44,7 @@ EXPLANATIONS = (
         "switches, computation, memory access, interrupts, I/O, idleness, and other.",
         "Share of the traced time; times a second.",
         "Of virtual machines by events of KVM (Table 2 of Probius), of network namespaces by scheduling, interrupt, "
-        "NAPI and network events, by a mapping of our own that the documentation has.",
-        "Shares of the two sources are not comparable. A polling thread computes all of the time.",
+        "NAPI and network events, by a mapping that docs/methodology.md defines.",
+        "Shares of the two sources are not comparable. A polling thread always computes.",
     ),
 )

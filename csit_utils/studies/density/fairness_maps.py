@@ -12,7 +12,7 @@ from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, S
 from csit_utils.studies.density.matrix_parts import matrix_map
 from csit_utils.studies.density.sentences import names
 
-NO_COUNTS = "no test of this cell counted by instance"
+NO_COUNTS = "no test of this cell has counts per instance"
 OVERLOAD = ("overload", "MRR", "ORR")
 """Numbers that are measured beyond what the system can take."""
 _EQUAL = 0.9
@@ -62,9 +62,9 @@ def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
 
 def _square(where: str, each: Fairness | None, number: str) -> MapSquare:
     if each is None:
-        return MapSquare("not measured", f"{where}: {number} was not measured by instance", state="not-run")
+        return MapSquare("not measured", f"{where}: {number} was not measured per instance", state="not-run")
     if each.index is None:
-        return MapSquare("one instance", f"{where}: one instance has all there is", state="not-run")
+        return MapSquare("one instance", f"{where}: a single instance, so nothing to compare", state="not-run")
     (lowest, least), (highest, most) = each.lowest, each.highest
     lines = (
         f"{where} · {number} · Jain's index {each.index:.5f}",
@@ -125,7 +125,7 @@ def _share_text(cell: str, each: Fairness, index: int, share: float) -> str:
     instance, got_pps = each.rates_pps[index]
     equal = percent(1 / len(each.rates_pps))
     return escape(
-        f"{cell} {each.number}: instance {instance} gets {rate(got_pps)} = {percent(share)}; equal is {equal}"
+        f"{cell} {each.number}: instance {instance} gets {rate(got_pps)} = {percent(share)}; an equal share is {equal}"
     )
 
 
@@ -140,5 +140,5 @@ def _layout(cells: Sequence[str]) -> Json:
             "categoryorder": "array",
             "categoryarray": list(dict.fromkeys(cells)),
         },
-        "yaxis": {"title": {"text": "share of all that is forwarded, %"}, "range": [0, 100]},
+        "yaxis": {"title": {"text": "share of the forwarded rate, %"}, "range": [0, 100]},
     }

@@ -12,7 +12,7 @@ from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, S
 from csit_utils.studies.density.matrix_parts import matrix_map
 from csit_utils.studies.density.sentences import names
 
-NOT_LOCATED = "no test of this cell looked where packets are lost"
+NOT_LOCATED = "no test of this cell located losses"
 MOST = "loses most"
 
 Found = Mapping[str, Sequence[OwnerShare]]
@@ -59,7 +59,7 @@ def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
 
 def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> MapSquare:
     if not owners:
-        return MapSquare("no loss", f"{where}: nothing was lost", state="not-run")
+        return MapSquare("no loss", f"{where}: no loss", state="not-run")
     tip = "\n".join([where, *map(said, owners)])
     if choice == MOST:
         first = owners[0]
@@ -121,5 +121,5 @@ def _layout(cells: Sequence[tuple[str, object]]) -> Json:
             "categoryorder": "array",
             "categoryarray": [cell for cell, _ in cells],
         },
-        "yaxis": {"title": {"text": "share of the losses that were located, %"}, "range": [0, 100]},
+        "yaxis": {"title": {"text": "share of the located losses, %"}, "range": [0, 100]},
     }

@@ -84,7 +84,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
         lists=[
             ("Why cells do not fit", examples(rows)),
             ("Uneven queues and threads", uneven(rows)),
-            ("Receive queues that get no share", unspread(rows)),
+            ("Receive queues without traffic", unspread(rows)),
             ("Shared physical cores", shared(rows)),
         ],
         times=times,
@@ -97,7 +97,7 @@ def render_plan(topology: Topology, memory: MemoryLayout | None, rows: Sequence[
 def _memory(topology: Topology, memory: MemoryLayout | None) -> str:
     there = node_of(topology, memory)
     if there is None:
-        return "memory unknown: no cell is refused for it"
+        return "memory unknown, not checked"
     text = f"{spare_mb(there) / 1024:.1f} GB of memory for cells"
     return text + (f", {there.hugepages_mb / 1024:g} GB of huge pages" if there.hugepages_mb else ", no huge pages")
 

@@ -37,9 +37,9 @@ MEANINGS = {
     Limit.HUGEPAGES: "huge pages",
     Limit.ADDRESSES: "addresses",
     Limit.SMT: "SMT for half cores",
-    Limit.KIND: "such NFs on this testbed",
+    Limit.KIND: "a driver for these NFs",
     Limit.LINKS: "cables",
-    Limit.DISCRIMINATOR: "drivers that keep instances apart that way",
+    Limit.DISCRIMINATOR: "drivers that support the discriminator",
 }
 
 
@@ -49,7 +49,7 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
         title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
         console.print(_matrix(title, list(group)))
     letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if _has(rows, limit))
-    console.print("Numbers are physical cores that a cell takes, system core included; * queues or threads are uneven.")
+    console.print("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
     if letters:
         console.print(f"Not enough: {letters}.")
     fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
@@ -62,7 +62,7 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     )
     for heading, found in lists:
         for example, count in found:
-            console.print(f"  {heading}: {example}" + (f" (and {count - 1} cells like it)" if count > 1 else ""))
+            console.print(f"  {heading}: {example}" + (f" (and {count - 1} similar cells)" if count > 1 else ""))
     _print_times(console, times)
 
 
@@ -76,7 +76,7 @@ def _print_times(console: Console, times: Times) -> None:
     console.print(table)
     console.print(f"Times are estimates: {times.error()}.")
     if times.simulated:
-        console.print(f"They are of a virtual clock; in real time all tests take about {seconds(times.real_seconds)}.")
+        console.print(f"They are virtual time; in real time all tests take about {seconds(times.real_seconds)}.")
 
 
 def _has(rows: Iterable[Candidate], limit: Limit) -> bool:

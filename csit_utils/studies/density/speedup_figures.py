@@ -11,7 +11,7 @@ from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import Matrix
 from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, Speedup, speedups
 
-_RATE, _FACTOR = "throughput", "times the smallest"
+_RATE, _FACTOR = "throughput", "relative to the fewest cores"
 _TYPES = ("VSC", "CSC", "CSP")
 _ABOVE = 1.6
 """Limits further above the highest figure than this are said and not drawn: they would flatten the rest."""
@@ -24,14 +24,14 @@ class SpeedupLimits:
     line_pps: float | None = None
     """Both links at their line rate."""
     generator_pps: float | None = None
-    """The most that the generator offered in any test."""
+    """The highest rate that the generator offered in any test."""
 
     def named(self) -> Iterator[tuple[str, float]]:
         """Those that are known."""
         if self.line_pps is not None:
             yield "line rate of both links", self.line_pps
         if self.generator_pps is not None:
-            yield "most that the generator offered", self.generator_pps
+            yield "highest rate that the generator offered", self.generator_pps
 
 
 def generator_limit(rows: Sequence[TestRow]) -> float | None:
@@ -84,7 +84,7 @@ def _rates(chosen: Sequence[Speedup], limits: SpeedupLimits) -> Json:
 
 def _factors(chosen: Sequence[Speedup]) -> Json:
     data = [line for number, one in enumerate(chosen) for line in _lines(one, number, None)]
-    yaxis = {"title": {"text": f"{chosen[0].metric} / that with the fewest cores"}, "rangemode": "tozero"}
+    yaxis = {"title": {"text": f"{chosen[0].metric} relative to the fewest cores"}, "rangemode": "tozero"}
     return {"data": data, "layout": {**_cores_axis(chosen), "yaxis": yaxis}}
 
 
@@ -114,7 +114,7 @@ def _lines(one: Speedup, number: int, factor: float | None) -> Iterator[Json]:
     cores = [point.cores for point in one.points]
     hover = [
         escape(f"{one.service_type} {cell}, {one.other}, {point.cores:g} {one.axis}: {rate(point.rate_pps)}")
-        + f"<br>{one.factor(point):.2f} times, perfect would be {point.cores / cores[0]:g}"
+        + f"<br>{one.factor(point):.2f} times, linear would be {point.cores / cores[0]:g}"
         + ("<br>OVERSUBSCRIBED" if point.cell.oversubscribed else "")
         for point in one.points
     ]

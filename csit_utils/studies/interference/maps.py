@@ -13,7 +13,7 @@ from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, S
 from resources.libraries.python.studies.interference.analysis.sentences import cell_in_words
 from resources.libraries.python.studies.interference.model.record import Interference, Meeting, Normalized
 
-_FREE, _GUARANTEED = "as it is", "network I/O guaranteed"
+_FREE, _GUARANTEED = "without a guarantee", "network I/O guaranteed"
 _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
 
 
@@ -54,7 +54,7 @@ def interference_maps(anchor: str, found: Interference, *, simulated: bool) -> C
     squares = _Squares(found, names)
     return CellMaps(
         identity=f"{anchor}-map",
-        title="Each network function beside each other one",
+        title="Normalized throughput, by pair of co-located network functions",
         simulated=simulated,
         selectors=((_NORMALIZED, _DEGRADATION, *known), ways),
         first=(_NORMALIZED, _FREE),
@@ -129,7 +129,7 @@ class _Squares:
 def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: str) -> MapSquare:
     if row is None:
         if beside == "alone":
-            return MapSquare("1" if quantity == _NORMALIZED else "0", f"{target} alone: the measure of all others")
+            return MapSquare("1" if quantity == _NORMALIZED else "0", f"{target} alone: the baseline")
         return MapSquare(DASH, f"{target} {beside}: not measured", state="not-run")
     value = row.mean if quantity == _NORMALIZED else 1 - row.mean
     half = "" if row.low is None or row.high is None else f"± {(row.high - row.low) / 2:.2f}"

@@ -46,7 +46,7 @@ def _indicator(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure:
     unit = escape(sizing.workload.unit)
     top = max(row.load for _, size in _measured(sizing) for row in size.offered)
     lines = [
-        _straight(top, 1.0, "all that is offered", "dot"),
+        _straight(top, 1.0, "indicator = offered load", "dot"),
         _straight(top, sizing.workload.threshold, f"threshold, {100 * sizing.workload.threshold:g} %", "dash"),
     ]
     for number, size in _measured(sizing):
@@ -90,7 +90,7 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
             "textposition": "outside",
             "cliponaxis": False,
             "customdata": [
-                f"{size.vcpus:g} vCPUs, {size.memory_mb} MB{', the most of all' * (size.name == sizing.best)}"
+                f"{size.vcpus:g} vCPUs, {size.memory_mb} MB{', the highest' * (size.name == sizing.best)}"
                 for size in sizes
             ],
             "hovertemplate": "%{x}: %{text}<br>%{customdata}<extra></extra>",
@@ -101,7 +101,7 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
         ticks = [f"{size.name.replace('-', '<br>')}<br>{size.vcpus:g} vCPU{'s' * (size.vcpus != 1)}" for size in sizes]
         layout = {
             "xaxis": {"type": "category", "tickvals": [size.name for size in sizes], "ticktext": ticks}
-            | {"title": {"text": "size, in the order of measuring"}},
+            | {"title": {"text": "size, in the order of measurement"}},
             "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
             "meta": {"width": 100 + 60 * len(sizes)},
         }
@@ -134,7 +134,7 @@ def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     if not any(variant["data"] for variant in variants.values()):
         return None
     names = tuple(size.name for _, size in _measured(sizing))
-    title = f"{sizing.deployment.vnf_name}: what each component uses"
+    title = f"{sizing.deployment.vnf_name}: resource use by component"
     return Figure(f"{anchor}-use", title, record.simulated, (tuple(ways), names), variants)
 
 
@@ -173,7 +173,7 @@ def _oscillation(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | 
         lines.append(line | {"x": [row.load for row, _ in rows], "y": [_short(stdev) for _, stdev in rows]})
     if not any(line["y"] for line in lines):
         return None
-    title = f"{sizing.deployment.vnf_name}: how far repetitions differ"
+    title = f"{sizing.deployment.vnf_name}: standard deviation of repetitions"
     layout = _layout(unit, f"standard deviation, {unit}")
     return _figure(
         f"{anchor}-oscillation", title, record, {"all": {"data": lines, "layout": layout}}, facets=_facets(sizing)

@@ -16,7 +16,7 @@ def headline(item: Characterized) -> str:
     best = best_of(sizing)
     if best is None:
         return f"no size carries the lowest load; {end}"
-    among = f", the most of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
+    among = f", the highest of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
     carries = f"{best.name} carries {capacity_words(best, sizing.workload.unit)} with {best.vcpus:g} vCPUs"
     return f"{carries}{among}; {end}"
 

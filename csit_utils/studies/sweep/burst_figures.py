@@ -30,7 +30,7 @@ def burst_figures(anchor: str, record: SweepRecord) -> list[Figure]:
     loss = [None if row.loss_ratio is None else 100 * row.loss_ratio for row in sweep.samples]
     delay = [None if row.delay_s is None else 1e3 * row.delay_s for row in sweep.samples]
     plots = (
-        ("rate", "sent and arrived", f"rate, {unit}", rates),
+        ("rate", "sent and received", f"rate, {unit}", rates),
         ("loss", "loss", "loss, %", [_steps("loss", loss, "%", 3)]),
         ("delay", "one-way delay", "delay, ms", [_steps("delay", delay, "ms", 2)]),
         ("cpu", "CPU", "CPU, % of one vCPU", list(_cpu(sweep))),

@@ -56,7 +56,7 @@ def _no_vnf(key: str, services: Sequence[ProfiledService]) -> str:
         return f"no such VNF; choose from {', '.join(there) or 'none'}"
     if not named:
         return "the CPU time of its VNFs was not measured"
-    return f"it is a service of {len(named)} VNFs; say {' or '.join(f'{key}/{vnf}=N' for vnf in named)}"
+    return f"it is a service of {len(named)} VNFs; give {' or '.join(f'{key}/{vnf}=N' for vnf in named)}"
 
 
 def split_list(text: str) -> list[str]:
@@ -92,7 +92,7 @@ def _vcpus_said(texts: Sequence[str]) -> Mapping[str, int]:
     for text in texts:
         name, _, number = text.rpartition("=")
         if not number.isdecimal() or not int(number):
-            raise ConfigError(f"--vcpus {text}: say N, VNF=N, SERVICE=N or SERVICE/VNF=N, with a number of 1 or more")
+            raise ConfigError(f"--vcpus {text}: give N, VNF=N, SERVICE=N or SERVICE/VNF=N, with a number of 1 or more")
         said[name] = int(number)
     return said
 
@@ -111,7 +111,7 @@ def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int],
         most = max((point.used(vnf) or 0.0) for point in points)
         if most > vcpus[vnf] * _MOST:
             raise ConfigError(
-                f"{name}: {vnf} used {100 * most:.0f} % of a CPU, but has {vcpus[vnf]} vCPUs; say --vcpus {vnf}=N"
+                f"{name}: {vnf} used {100 * most:.0f} % of a CPU, but has {vcpus[vnf]} vCPUs; give --vcpus {vnf}=N"
             )
     return ProfiledService(name, points, vcpus, profile_of(name, points, vcpus))
 

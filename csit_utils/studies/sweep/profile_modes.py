@@ -61,7 +61,7 @@ def answer(
     print_table(ANSWERS, lines, form, ANSWERS_LEFT)
     if rate is not None:
         best = best_flavor(found)
-        unknown = "; of some it is not known" if any(each.carries is None for each in found) else ""
+        unknown = "; for some it is unknown" if any(each.carries is None for each in found) else ""
         _say(
             f"none is known to carry {rate:g} Gbit/s within the bounds{unknown}"
             if best is None
@@ -110,7 +110,7 @@ def _parts(services: Sequence[ProfiledService], shares: str, *, shared_cpus: boo
         numbers = []
     if len(numbers) != len(services) or not all(0 < number <= 1 for number in numbers):
         raise ConfigError(
-            f"--shares {shares}: say {len(services)} numbers above 0 and up to 1, one for each VNF of --chain"
+            f"--shares {shares}: give {len(services)} numbers above 0 and up to 1, one for each VNF of --chain"
         )
     word = "all" if shared_cpus else None
     return [MeasuredVnf(each.profile, number, word) for each, number in zip(services, numbers, strict=True)]

@@ -7,7 +7,7 @@ from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
-MODELS = {"hungriest": "by the hungriest VNF", "shared_cpus": "with shared CPUs"}
+MODELS = {"hungriest": "by the VNF that saturates first", "shared_cpus": "with shared CPUs"}
 """Names of models of predictions."""
 
 
@@ -55,7 +55,7 @@ def _bursts_headline(sweep: Sweep) -> str:
     sent, arrived = sum(sample.input_pps for sample in on), sum(sample.output_pps for sample in on)
     delays = [sample.delay_s for sample in on if sample.delay_s is not None]
     worst = f", delay up to {digits3(1e3 * max(delays))} ms" if delays else ""
-    cycle = f"{rate(bursts.rate_pps)} for {bursts.on_s} s, then {bursts.off_s} s nothing: " if bursts else ""
+    cycle = f"{rate(bursts.rate_pps)} for {bursts.on_s} s, then {bursts.off_s} s idle: " if bursts else ""
     lost = max(0.0, 1 - arrived / sent) if sent else None
     return f"{cycle}{percent(lost)} of the packets of the bursts are lost{worst}"
 
@@ -78,7 +78,7 @@ def vnf_words(vnf: Vnf) -> str:
 def chain_words(cell: Cell) -> str:
     """The way of packets: `router → firewall`, `router → firewall | firewall → router`."""
     if not cell.nf_nodes:
-        return "a cable in the place of NFs"
+        return "a cable instead of NFs"
     nodes = []
     for node in range(1, cell.nf_nodes + 1):
         kind = cell.kind_of(node)

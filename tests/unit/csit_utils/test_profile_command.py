@@ -149,7 +149,7 @@ def test_vcpus_that_no_column_shows_can_be_said(files: Path, tmp_path: Path) -> 
     writer.writeheader()
     writer.writerows(rows)
     (tmp_path / "sums.csv").write_text(text.getvalue(), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"three used 2\d\d % of a CPU, but has 1 vCPUs; say --vcpus three=N"):
+    with pytest.raises(ConfigError, match=r"three used 2\d\d % of a CPU, but has 1 vCPUs; give --vcpus three=N"):
         run(tmp_path / "sums.csv")
     assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", "three=3").stderr
     assert "uses no more than 2.00 of 3 CPUs" in run(tmp_path / "sums.csv", "--vcpus", "3").stderr
@@ -167,11 +167,11 @@ def test_the_vcpus_of_a_service_of_one_vnf_may_be_said_by_its_name(files: Path) 
         (("{files}/one.csv", "{files}/one.csv"), "two files are named 'one'"),
         (("{files}/one.csv", "--rate", "1"), "--rate 1: needs a bound, --loss or --delay"),
         (("{files}/one.csv", "--loss", "101"), "--loss 101: out of range"),
-        (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: say N, VNF=N, SERVICE=N or SERVICE/VNF=N"),
+        (("{files}/one.csv", "--vcpus", "two"), "--vcpus two: give N, VNF=N, SERVICE=N or SERVICE/VNF=N"),
         (("{files}/one.csv", "--vcpus", "nat=2"), "--vcpus nat=2: no such VNF; choose from one"),
         (
             ("{files}/pair.csv", "--vcpus", "pair=2"),
-            "--vcpus pair=2: it is a service of 2 VNFs; say pair/firewall=N or pair/router=N",
+            "--vcpus pair=2: it is a service of 2 VNFs; give pair/firewall=N or pair/router=N",
         ),
         (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus need --chain"),
         (("--chain", "{files}/one.csv"), "--chain needs either --against (a measured chain) or --rate"),

@@ -145,7 +145,9 @@ def test_limits_are_drawn_where_they_do_not_flatten_the_rest() -> None:
     assert figure is not None
     layout = figure.variants["NDR|vSwitch cores|throughput"]["layout"]
     assert [note["text"] for note in layout["annotations"]] == ["line rate of both links: 2.00 Mpps"]
-    perfect = [line for line in figure.variants["NDR|vSwitch cores|times the smallest"]["data"] if "name" in line]
+    perfect = [
+        line for line in figure.variants["NDR|vSwitch cores|relative to the fewest cores"]["data"] if "name" in line
+    ]
     assert perfect[1]["y"] == [1.0, 2.0]
 
 

@@ -40,22 +40,22 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
     [
         (BOMB, f"items, aliases included; at most {MOST_ITEMS:,} are possible"),
         (MERGE_BOMB, "items, aliases included"),
-        ("a: &x [*x]", ":1: no valid YAML: contains itself by an alias"),
+        ("a: &x [*x]", ":1: not valid YAML: contains itself by an alias"),
         ("a: &x {b: {<<: *x}}", "contains itself by an alias"),
-        ("[" * 100_000, ":1: no valid YAML: nested deeper than 40 levels"),
+        ("[" * 100_000, ":1: not valid YAML: nested deeper than 40 levels"),
         ("- " * 5_000, "nested deeper than 40 levels"),
-        ("a:\n  b: 2001-99-99", ":2: no valid YAML: '2001-99-99' is no valid timestamp"),
-        ('a: !!int ""', ":1: no valid YAML: '' is no valid int"),
-        ("a: !!float nothing", ":1: no valid YAML: 'nothing' is no valid float"),
-        ("a: !!timestamp x", "is no valid timestamp"),
+        ("a:\n  b: 2001-99-99", ":2: not valid YAML: '2001-99-99' is not a valid timestamp"),
+        ('a: !!int ""', ":1: not valid YAML: '' is not a valid int"),
+        ("a: !!float nothing", ":1: not valid YAML: 'nothing' is not a valid float"),
+        ("a: !!timestamp x", "is not a valid timestamp"),
         ("? [a]\n: b", ":1: a key has to be a word or a number, not a list or a mapping"),
         ("? {a: b}\n: b", "a key has to be a word"),
         ("a: !python/object:os.system x", "could not determine a constructor"),
         (f"a: {'9' * 5_000}", "a number of 5,000 characters; at most 100 are possible"),
         (f"a: 0x{'f' * 5_000}", "a number of 5,002 characters"),
         (f"? {'k' * 100_000}\n: 1", "kkk… (100,0"),
-        (b"a: b\nc: \xff", ":2: cannot be read: byte 0xff is no UTF-8"),
-        (b"a: \x07", "no valid YAML"),
+        (b"a: b\nc: \xff", ":2: cannot be read: byte 0xff is not UTF-8"),
+        (b"a: \x07", "not valid YAML"),
         ("#" * (LARGEST_INPUT_BYTES + 1), f": larger than {LARGEST_INPUT_BYTES:,} bytes"),
         (SIM.replace("world: sim", f"world: {'x' * 100_000}"), "unknown word 'xxx"),
         (SIM.replace("cpus: 0-27,", f"cpus: '{','.join(['0-4000'] * 5_000)}',"), "lists more than 65,536 numbers"),
@@ -77,7 +77,7 @@ def test_a_file_that_never_ends_is_refused(tmp_path: Path) -> None:
 def test_nested_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "deployment.json"
     path.write_text("[" * 50_000 + "]" * 50_000, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"deployment\.json: no valid JSON|nested deeper"):
+    with pytest.raises(ConfigError, match=r"deployment\.json: not valid JSON|nested deeper"):
         load_specifications(path, path)
 
 

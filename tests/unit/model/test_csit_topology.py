@@ -107,11 +107,11 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("subtype: TREX", "subtype: IXIA", r":10: nodes\.TG\.subtype: no generator 'IXIA' here; there is TREX"),
+        ("subtype: TREX", "subtype: IXIA", r":10: nodes\.TG\.subtype: generator 'IXIA' is not supported; choose TREX"),
         ("host: 192.0.2.1\n", "hots: 192.0.2.1\n", r":12: nodes\.TG\.hots: unknown key; did you mean 'host'"),
         ("    host: 192.0.2.1\n", "", r":8: nodes\.TG\.host: is missing"),
         ('"0000:3B:00.0"', '"3B:00.0"', r"nodes\.TG\.interfaces\.port1\.pci_address: "),
-        ("link: link2, model: Intel-E810CQ}\n", "link: elsewhere, model: Intel-E810CQ}\n", r"no way for a service"),
+        ("link: link2, model: Intel-E810CQ}\n", "link: elsewhere, model: Intel-E810CQ}\n", r"no path for a service"),
         ("port: 6001", "port: none", r":14: nodes\.TG\.port: "),
         ("env:LAB_PASSWORD", "env:LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is refused"),
     ],

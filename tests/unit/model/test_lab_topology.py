@@ -19,9 +19,14 @@ THREE = (AVAILABLE / "lab-3n-vpp.yaml").read_text(encoding="utf-8")
     [
         (TWO, "link: link1, device: enp59s0f0", "link: link9, device: enp59s0f0", r"'link9' has 1 end"),
         (THREE, "port2: {link: link2,", "port2: {link: link3,", r"link: 'link3' has 3 ends"),
-        (TWO, "    access: {host: 192.0.2.31, user: csit}\n", "", r":\d+: nodes\.TG: access .* is needed there"),
-        (TWO, "driver: ring", "driver: sim", r"nodes\.TG: generator\.driver: sim belongs to the world sim"),
-        (TWO, "vms: qemu", "vms: sim", r"nodes\.DUT1: vms: sim belongs to the world sim"),
+        (
+            TWO,
+            "    access: {host: 192.0.2.31, user: csit}\n",
+            "",
+            r":\d+: nodes\.TG: access .* is required in world lab",
+        ),
+        (TWO, "driver: ring", "driver: sim", r"nodes\.TG: generator\.driver: sim is allowed in world sim only"),
+        (TWO, "vms: qemu", "vms: sim", r"nodes\.DUT1: vms: sim is allowed in world sim only"),
         (TWO, "cores: 2}", "cores: 2}\n    shares_machine_with: DUT1", r"nodes of a lab are machines of their own"),
         (THREE, "containers: vpp\n", "containers: linux_router\n", r"nodes\.DUT2\.containers: differs from the first"),
         (THREE, "driver: i40e, numa_node: 0", "driver: i40e, numa_node: 1", r"TG\.interfaces: on NUMA node 1, but"),
@@ -43,7 +48,7 @@ def test_a_nic_is_chosen_in_a_lab_only(tmp_path: Path) -> None:
     path = tmp_path / "lab.yaml"
     sim = AVAILABLE.parent / "sim.yaml"
     path.write_text(sim.read_text(encoding="utf-8") + "nic: Intel-X710\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="nic: belongs to the world lab"):
+    with pytest.raises(ConfigError, match="nic: allowed in world lab only"):
         load_topology(path)
 
 

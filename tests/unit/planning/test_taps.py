@@ -181,7 +181,7 @@ def test_instances_may_be_services_of_different_kinds_and_sizes() -> None:
         ({"taps": [{"position": 1, "kind": "linux_nat"}]}, "taps.0.* linux_nat cannot be passive: packets have to go"),
         ({"taps": [{"position": 1, "kind": "process"}]}, "an NF of kind process needs a program"),
         ({"nf_kinds": ["process"]}, "node 1 of instance 1: an NF of kind process needs a program"),
-        ({"programs": [{"start": ["cat"]}]}, "belongs to an NF of kind process, not the default"),
+        ({"programs": [{"start": ["cat"]}]}, "only an NF of kind process can have a program, not the default"),
         ({"limits": [{"cpu": 1.0}, {}]}, "2 limits for 1 NFs; give one for each"),
         ({"instance_kinds": ["ngrep"] * 3}, "3 kinds for 2 service instances; give each one"),
         ({"instance_kinds": ["ngrep"] * 2, "nf_nodes": 2}, "service instances of different kinds have one NF each"),

@@ -93,7 +93,7 @@ def test_evidence_names_owner_place_and_numbers() -> None:
         ),
         (
             (thread("nf-1-1", "csn1x1i1", 0.3), thread("vswitch", "csv1p1", 0.97, cpu=2)),
-            "this contradicts the time of threads: vswitch's data thread on CPU 2 was busy for 97 %",
+            "this contradicts the CPU time of threads: vswitch's data thread on CPU 2 was busy for 97 %",
         ),
         # Kernel threads of one data thread: one waits while the other runs.
         (

@@ -146,7 +146,7 @@ def test_of_several_machines_the_one_that_is_too_small_is_named() -> None:
     plan = make_plan(lab(2, oversubscribe=True, cores=8, tg_cores=1), cell, {})
     (finding,) = judge(plan).findings
     assert finding.kind is VerdictKind.OVERSUBSCRIBED
-    assert finding.text == "the plan for TG needs 2 cores and 1 are there: data threads share"
+    assert finding.text == "the plan for TG needs 2 cores, 1 are available: data threads share cores"
 
 
 def test_an_mrr_below_the_rate_at_a_lower_load_is_explained() -> None:

@@ -14,7 +14,7 @@ def _is_reference(text: str) -> str:
     """Refuse a secret itself, without repeating it."""
     if not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*|keyring:[^/\s]+/[^/\s]+", text):
         raise ValueError(
-            "a password in a file is refused; write env:NAME for a variable of the environment, or "
+            "a password in a file is refused; write env:NAME for an environment variable, or "
             "keyring:SERVICE/USER, or leave it out and log in by a key or SSH agent"
         )
     return text

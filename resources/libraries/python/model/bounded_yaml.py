@@ -32,7 +32,9 @@ class _Constructor(yaml.constructor.SafeConstructor):
             raise
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             kind = node.tag.rpartition(":")[2]
-            text = f"'{node.value}' is no valid {kind}" if isinstance(node, yaml.ScalarNode) else f"no valid {kind}"
+            text = (
+                f"'{node.value}' is not a valid {kind}" if isinstance(node, yaml.ScalarNode) else f"not a valid {kind}"
+            )
             raise yaml.constructor.ConstructorError(None, None, text, node.start_mark) from error
 
 

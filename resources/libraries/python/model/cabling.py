@@ -105,7 +105,7 @@ def _sentence(
     needed = f"two cables {tg} - {duts[0]}" if len(duts) == 1 else f"a cable for each of {_circle(tg, duts)}"
     there = [f"{link} ({a.node}.{a.port} - {b.node}.{b.port})" for link, (a, b) in used.items()]
     other = f"; {len(whole) - len(used)} links are of other NIC models (nic: chooses)" if len(used) < len(whole) else ""
-    return f"no way for a service: it takes {needed}, and there are {', '.join(there) or 'no cables'}{other}"
+    return f"no path for a service: it needs {needed}, and there are {', '.join(there) or 'no cables'}{other}"
 
 
 def _circle(tg: str, duts: Sequence[str]) -> str:

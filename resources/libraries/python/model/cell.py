@@ -70,7 +70,7 @@ def misfit(kind: NfKind | None, program: UserProgram | None) -> str | None:
     if program is None:
         return f"an NF of kind {kind} needs a program"
     takes = " or ".join(name for name, driver in driver_registry.functions().items() if driver.takes_program)
-    return f"a program of the user's own belongs to an NF of kind {takes}, not {kind or 'the default'}"
+    return f"only an NF of kind {takes} can have a program, not {kind or 'the default'}"
 
 
 def _is_empty(value: object) -> bool:

@@ -40,6 +40,6 @@ class Coverage(NamedTuple):
         why = "; ".join(f"{count} x {reason}" for reason, count in frequent)
         wanted = "all of them" if least == 1 else f"{100 * least:g} %"
         raise CsitError(
-            f"{self} {what}, and the specification asks for {wanted} (least_measured: {least:g})"
+            f"{self} {what}, the specification requires {wanted} (least_measured: {least:g})"
             + (f": {why}" if why else "")
         )

@@ -152,7 +152,7 @@ def _refuse_secret(place: Location, node: Mapping[str, Any], others: Sequence[st
         raise Misfit(
             (*place, "password"),
             "a password in a file is refused. Let `./csit convert` write a file without it, or write `password: "
-            "env:NAME` for a variable of the environment or `keyring:SERVICE/USER`; or delete the line and log in by a "
+            "env:NAME` for an environment variable or `keyring:SERVICE/USER`; or delete the line and log in by a "
             f"key or SSH agent: `ssh-copy-id {target}`{same}",
         )
     raise Misfit(
@@ -176,7 +176,7 @@ def _links_between_nodes(nodes: Mapping[str, Any]) -> set[str]:
 def _node(name: str, row: Mapping[str, Any], joined: set[str], notes: list[str]) -> dict[str, Any]:
     kind, place = str(row.get("type")), f"nodes.{name}"
     if kind == "TG" and row.get("subtype", "TREX") != "TREX":
-        raise Misfit(("nodes", name, "subtype"), f"no generator '{row['subtype']}' here; there is TREX")
+        raise Misfit(("nodes", name, "subtype"), f"generator '{row['subtype']}' is not supported; choose TREX")
     found: dict[str, Any] = {key: row[key] for key in ("type",) if key in row}
     found["access"] = {}  # second, as in the files of this project; interfaces are last
     found |= {key: value for key, value in row.items() if key not in {*_OF_NODES, "interfaces"}}

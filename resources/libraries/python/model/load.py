@@ -103,9 +103,9 @@ def load_json(path: Path, model: type[Model]) -> Model:
     try:
         json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}:{error.lineno}: no valid JSON: {error.msg}") from error
+        raise ConfigError(f"{path}:{error.lineno}: not valid JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: no valid JSON: {quoted(str(error))}") from error
+        raise ConfigError(f"{path}: not valid JSON: {quoted(str(error))}") from error
     try:
         # JSON is YAML, whose reader knows lines, but for tabs. Between the tokens of JSON a blank says the same.
         root = bounded_yaml.compose(text.replace("\t", " "))
@@ -119,14 +119,14 @@ def load_json(path: Path, model: type[Model]) -> Model:
 
 
 def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def text_of(path: Path) -> str:
     """Return the text of a file of at most `LARGEST_INPUT_BYTES`.
 
     Raises:
-        ConfigError: It cannot be read, is no regular file, is too large, or is no UTF-8.
+        ConfigError: It cannot be read, is no regular file, is too large, or is not UTF-8.
     """
     try:
         if path.exists() and not path.is_file():
@@ -141,7 +141,7 @@ def text_of(path: Path) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: cannot be read: byte {content[error.start]:#04x} is no UTF-8") from error
+        raise ConfigError(f"{path}:{line}: cannot be read: byte {content[error.start]:#04x} is not UTF-8") from error
 
 
 def _read(path: Path, text: str) -> tuple[yaml.Node | None, Any]:
@@ -151,7 +151,7 @@ def _read(path: Path, text: str) -> tuple[yaml.Node | None, Any]:
         _refuse_repeated_keys(path, root, (), set())
         return root, bounded_yaml.construct(root)
     except yaml.YAMLError as error:
-        raise ConfigError(_unreadable(path, error, "no valid YAML")) from error
+        raise ConfigError(_unreadable(path, error, "not valid YAML")) from error
 
 
 def _unreadable(path: Path, error: yaml.YAMLError, what: str) -> str:
@@ -181,7 +181,7 @@ def _refuse_repeated_keys(path: Path, node: yaml.Node | None, location: Location
                 raise ConfigError(f"{path}:{line}: a key has to be a word or a number, not a list or a mapping")
             if key.value in seen:
                 where = quoted(".".join(map(str, (*location, key.value))))
-                raise ConfigError(f"{path}:{line}: {where}: is there twice, first on line {seen[key.value]}")
+                raise ConfigError(f"{path}:{line}: {where}: duplicate key, first on line {seen[key.value]}")
             seen[key.value] = line
             _refuse_repeated_keys(path, value, (*location, key.value), visited)
     elif isinstance(node, yaml.SequenceNode):
@@ -209,7 +209,7 @@ def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
             return f"unknown key{_hint(error['loc'][-1], sorted(_field_names(model, set())))}"
         case "enum" | "literal_error" if isinstance(error["input"], str):
             word, known = error["input"], _QUOTED.findall(error["ctx"]["expected"])
-            return f"unknown word '{quoted(word)}'{_hint(word, known)} (known are {', '.join(known)})"
+            return f"unknown word '{quoted(word)}'{_hint(word, known)} (known: {', '.join(known)})"
         case "missing":
             return "is missing"
         case "less_than_equal":

@@ -45,22 +45,22 @@ class Topology(Frozen):
     def _one_of_each(self) -> Self:
         kinds = Counter(node.type for node in self.nodes.values())
         if kinds["TG"] != 1:
-            raise Misfit(("nodes",), f"{kinds['TG']} nodes of type TG; one is needed")
+            raise Misfit(("nodes",), f"{kinds['TG']} nodes of type TG; one is required")
         most = 2 if self.world is World.LAB else 1
         if not 1 <= kinds["DUT"] <= most:
-            needed = "one is needed" if most == 1 else "one or two are needed"
+            needed = "one is required" if most == 1 else "one or two are required"
             raise Misfit(("nodes",), f"{kinds['DUT']} nodes of type DUT; {needed}")
         for name, node in self.nodes.items():
             if (self.world is World.LAB) != (node.access is not None):
-                raise Misfit(("nodes", name), "access (host, user) belongs to the world lab, and is needed there")
+                raise Misfit(("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere")
         if (self.world is World.SIM) != (self.simulation is not None):
-            raise Misfit(("simulation",), "belongs to the world sim, and is needed there")
+            raise Misfit(("simulation",), "required in world sim, and not allowed elsewhere")
         shared = self.tg.shares_machine_with
         if shared is not None and self.tg.generator.cores > 2:
             place = ("nodes", self.tg_name, "generator", "cores")
             raise Misfit(place, f"{self.tg.generator.cores} cores of the machine under test; at most 2")
         if shared is not None and not isinstance(self.nodes.get(shared), DutNode):
-            raise Misfit(("nodes",), f"shares_machine_with names '{shared}', which is no DUT node")
+            raise Misfit(("nodes",), f"shares_machine_with names '{shared}', which is not a DUT node")
         return self
 
     @model_validator(mode="after")
@@ -82,14 +82,14 @@ class Topology(Frozen):
     def _lab_is_whole(self) -> Self:
         if self.world is not World.LAB:
             if self.nic is not None:
-                raise Misfit(("nic",), "belongs to the world lab: other worlds have no NICs to choose from")
+                raise Misfit(("nic",), "allowed in world lab only: other worlds have no NICs to choose from")
             return self
         if self.tg.shares_machine_with is not None:
             raise Misfit(("nodes", self.tg_name), "shares_machine_with: nodes of a lab are machines of their own")
         sims = {name: node.simulated_parts for name, node in self.nodes.items()}
         for name, parts in sims.items():
             if parts:
-                raise Misfit(("nodes", name), f"{parts[0]}: sim belongs to the world sim")
+                raise Misfit(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
         first = self.dut
         for name, node in self.duts.items():
             for key in ("vswitch", "containers", "container", "vms"):

@@ -48,7 +48,7 @@ def line_rate_pps(rate_bps: float, frame: Frame, extra_bytes: int = 0) -> float:
 def port_rate_pps(nic: Nic, frame: Frame, extra_bytes: int = 0) -> tuple[float, str] | None:
     """Frames per second of a port, one direction, and why; None where the plan does not know its speed.
 
-    The speed is that of the topology, else that of the model; the model may do fewer packets than its line.
+    The speed is that of the topology, otherwise that of the model, whose packet rate may be below line rate.
     """
     known = NICS.get(nic.model or "")
     rate_bps = nic.rate_bps or (known.rate_bps if known else None)
@@ -56,12 +56,12 @@ def port_rate_pps(nic: Nic, frame: Frame, extra_bytes: int = 0) -> tuple[float, 
         return None
     line_pps = line_rate_pps(rate_bps, frame, extra_bytes)
     if known and known.most_pps is not None and known.most_pps < line_pps:
-        return float(known.most_pps), f"{nic.model} does {known.most_pps} packets per second"
+        return float(known.most_pps), f"{nic.model} is limited to {known.most_pps} packets per second"
     return line_pps, f"{rate_bps / 1e9:g} Gb/s are {line_pps:.0f} pps of {frame.name}"
 
 
 def max_rate(plan: Plan, frame: Frame) -> MaxRate | None:
-    """The highest load of a plan; None where the speed of no port on its ways is known, as on one machine.
+    """The highest load of a plan; None if no port on its paths has a known speed, as on one machine.
 
     Cables are full duplex, and forward and reverse traffic of an instance takes the same ones.
     """

@@ -37,25 +37,29 @@ def _found(algorithm: Algorithm, goals: Sequence[GoalResult], trials: Sequence[T
     def deviation(requirement: str, text: str) -> Deviation:
         return Deviation(requirement=requirement, text=text)
 
-    yield deviation("trial", "the waits of RFC 2544 (2 s and 5 s around a trial) are shorter: until packets settle")
+    yield deviation(
+        "trial", "waits around a trial end when counters have settled, instead of the 2 s and 5 s of RFC 2544"
+    )
     aborted = sum(each.aborted for each in trials)
     if aborted:
-        yield deviation("trial-duration", f"{aborted} of {len(trials)} trials ended when they were lost for certain")
+        yield deviation(
+            "trial-duration", f"{aborted} of {len(trials)} trials ended early, when they had certainly failed"
+        )
     short = [each for each in trials if each.generator_limited and each.unsent is None]
-    yield deviation("trial-forwarding-ratio", "over the frames that were sent, where the generator sent nearly all")
+    yield deviation("trial-forwarding-ratio", "over the frames that were sent, if the generator sent nearly all")
     if short:
-        line = f"{len(short)} of {len(trials)} trials were left out, as the generator fell short of the load"
+        line = f"{len(short)} of {len(trials)} trials were left out because the generator fell short of the load"
         yield deviation("load-classification", line)
     highest = max((result.goal.loss_ratio for result in goals), default=0.0)
     partial = [each for each in trials if _ends_before(each, highest)]
     if algorithm is Algorithm.LADDER and partial:
-        line = f"{len(partial)} trials were to end before a loss ratio of {highest:g}, and do not count for it"
+        line = f"{len(partial)} trials were set to end below a loss ratio of {highest:g}, and do not count for it"
         yield deviation("load-classification", line)
     if algorithm is Algorithm.SOAK:
         yield deviation("load-classification", "the packets lost in a series of trials decide a load, not its trials")
     if algorithm is Algorithm.PLR:
         yield deviation("load-classification", "no load is classified: functions are fitted to all trials")
-        yield deviation("relevant-lower-bound", "an estimate and its deviation in the place of bounds")
+        yield deviation("relevant-lower-bound", "an estimate and its deviation instead of bounds")
     for result in goals:
         if result.lower_pps is None:
             yield deviation("relevant-lower-bound", f"{result.goal.name}: irregular, there is none")

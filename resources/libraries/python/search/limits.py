@@ -218,7 +218,10 @@ def _others_at_their_limit(owner: str, usage: Usage) -> Iterable[str]:
     shares = {place: _own_share(*place, usage) for place in sorted(places)}
     (other, cpu), share = max(shares.items(), key=lambda item: item[1], default=(("", 0), 0.0))
     if share >= FULL:
-        yield f"this contradicts the time of threads: {other}'s data thread on CPU {cpu} was busy for {percent(share)}"
+        yield (
+            f"this contradicts the CPU time of threads: {other}'s data thread on CPU {cpu} was busy for "
+            f"{percent(share)}"
+        )
 
 
 def _of_planned_cpus(plan: Plan, owner: str, usage: Usage) -> Iterable[str]:

@@ -42,8 +42,8 @@ def of_repetition(located: Located, goals: Iterable[GoalResult]) -> list[Finding
         if beyond and lost <= located.sent * result.goal.loss_ratio:
             line = (
                 f"{result.goal.name}: {max(0, lost)} of {located.sent} packets were lost in a later trial at "
-                f"{located.offered_pps:.0f} pps, beyond the upper bound of {result.upper_pps:.0f} pps: the system does "
-                "not repeat itself"
+                f"{located.offered_pps:.0f} pps, beyond the upper bound of {result.upper_pps:.0f} pps: results of the "
+                "system are not reproducible"
             )
             findings.append(Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=(result.goal.name,)))
     return findings

@@ -230,23 +230,25 @@ def _of_cores(plan: Plan) -> list[Finding]:
     rows = [("the plan", plan.cores.cores_needed, plan.cores.cores_there)]
     rows += [(f"the plan for {each.machine}", each.cores_needed, each.cores_there) for each in plan.cores.elsewhere]
     lines = [
-        f"{what} needs {needed} cores and {there} are there: data threads share"
+        f"{what} needs {needed} cores, {there} are available: data threads share cores"
         for what, needed, there in rows
         if needed > there
     ]
     # Enough cores, and some of them with too few threads: the plan says which.
-    lines = lines or [f"{text}: data threads share" for text in plan.warnings if text.startswith("oversubscribed: ")]
+    lines = lines or [
+        f"{text}: data threads share cores" for text in plan.warnings if text.startswith("oversubscribed: ")
+    ]
     return [Finding(kind=VerdictKind.OVERSUBSCRIBED, text=line) for line in lines]
 
 
 def _calm(outcome: SearchOutcome | None, mrr_trials: Sequence[TrialResult]) -> str:
     if outcome is not None:
         return (
-            f"bounds of {', '.join(result.goal.name for result in outcome.goals)} are as close as asked, from "
+            f"bounds of {', '.join(result.goal.name for result in outcome.goals)} are within the goal widths, from "
             f"{len(outcome.trials)} trials in {outcome.elapsed_s:.1f} s, none limited by the generator"
             if not any(trial.generator_limited for trial in outcome.trials)
-            else f"bounds are as close as asked, from {len(outcome.trials)} trials, "
-            f"{sum(trial.generator_limited for trial in outcome.trials)} of them short of their load by the generator, "
+            else f"bounds are within the goal widths, from {len(outcome.trials)} trials, "
+            f"{sum(trial.generator_limited for trial in outcome.trials)} of them short because of the generator, "
             "and repeated or charged"
         )
     if mrr_trials:

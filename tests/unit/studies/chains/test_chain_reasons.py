@@ -113,15 +113,15 @@ def test_hard_switches_of_the_papers_nat_are_told() -> None:
     """18.6 times in the good order, 785.9 in the bad one."""
     tenth = [("kvm_userspace_exit:IO", "kvm_fpu:unload", count, 0.01) for count in (7859, 186)]
     here, alone = (graph("nat", edge, traced_s=10.0, kvm=True) for edge in tenth)
-    assert said(graphs=(here, alone)) == ["hard switches of nat went up to 785.9 a second, 18.6 alone"]
+    assert said(graphs=(here, alone)) == ["hard switches of nat rose to 785.9 a second, 18.6 alone"]
 
 
 @pytest.mark.parametrize(
     ("before", "alone", "change", "sentence"),
     [
-        (("kvm_entry", "x"), 0.5, -0.61, "nat computes less: 20 % of the time, 50 % alone (-61 %)"),
-        (("kvm_entry", "x"), 0.5, -0.281, "nat computes less: 36 % of the time, 50 % alone (-28 %)"),
-        (("kvm_exit:HLT", "x"), 0.3, 1.34, "nat is idle, with nothing to do: 70 % of the time, 30 % alone (+134 %)"),
+        (("kvm_entry", "x"), 0.5, -0.61, "nat spends less time computing: 20 % of the time, 50 % alone (-61 %)"),
+        (("kvm_entry", "x"), 0.5, -0.281, "nat spends less time computing: 36 % of the time, 50 % alone (-28 %)"),
+        (("kvm_exit:HLT", "x"), 0.3, 1.34, "nat spends more time idle: 70 % of the time, 30 % alone (+134 %)"),
     ],
 )
 def test_portions_of_the_papers_three_vnf_chain_are_told(
@@ -134,9 +134,9 @@ def test_portions_of_the_papers_three_vnf_chain_are_told(
 
 
 def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
-    row = Dropped("the vSwitch, on the way out,", 2000, 10, 8000)
+    row = Dropped("the vSwitch, on transmit,", 2000, 10, 8000)
     assert [reason.sentence for reason in reasons([], [], [row])] == [
-        "the vSwitch, on the way out, drops 2000 packets a second, 10 at most with its VNFs alone"
+        "the vSwitch, on transmit, drops 2000 packets a second, 10 at most with its VNFs alone"
     ]
     assert not reasons([], [], [replace(row, alone=1500.0), replace(row, here=40.0), replace(row, passed_pps=1e6)])
 

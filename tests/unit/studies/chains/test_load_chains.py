@@ -102,7 +102,7 @@ def test_a_key_that_is_known_elsewhere_is_no_hint_of_itself(tmp_path: Path) -> N
 
 
 def test_no_object_is_made_of_a_tag_in_the_file(tmp_path: Path) -> None:
-    assert "no valid YAML" in said(written(tmp_path, "name: !!python/object/apply:os.getcwd []"))
+    assert "not valid YAML" in said(written(tmp_path, "name: !!python/object/apply:os.getcwd []"))
 
 
 def test_a_study_of_interference_names_its_frame(tmp_path: Path) -> None:

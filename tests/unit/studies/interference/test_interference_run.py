@@ -203,7 +203,7 @@ def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why()
     study = study_of(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
     study.plan()
     study.measure(study.loads_pps())
-    with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, and the specification asks for all"):
+    with pytest.raises(CsitError, match=r"^24 of 40 measurements were made, the specification requires all"):
         study.enough()
     with pytest.raises(CsitError, match=r"16 x monitor did not start alone$"):
         study.enough()

@@ -196,7 +196,7 @@ def _switches(each: Evidence) -> Iterator[WeightedReason]:
         if alone is not None and here >= LEAST_PER_S and here >= MORE_OFTEN * alone:
             yield WeightedReason(
                 NOTABLE * (1 - alone / here),
-                f"{what} of {each.name} went up to {here:.1f} a second, {alone:.1f} alone",
+                f"{what} of {each.name} rose to {here:.1f} a second, {alone:.1f} alone",
             )
 
 
@@ -221,13 +221,13 @@ class _Said(NamedTuple):
 
 
 _MEANING: Mapping[str, _Said] = {
-    Workflow.IDLENESS: _Said(True, "is idle, with nothing to do"),
-    Workflow.COMPUTATION: _Said(False, "computes less"),
-    Workflow.IO: _Said(True, "spends more on I/O"),
-    Workflow.INTERRUPT: _Said(True, "spends more on interrupts"),
-    Workflow.MEMORY: _Said(True, "spends more on memory access"),
-    Workflow.HARD_SWITCH: _Said(True, "is made to leave its CPU"),
-    Workflow.NOT_ASSIGNED: _Said(True, "is not given a CPU"),
+    Workflow.IDLENESS: _Said(True, "spends more time idle"),
+    Workflow.COMPUTATION: _Said(False, "spends less time computing"),
+    Workflow.IO: _Said(True, "spends more time on I/O"),
+    Workflow.INTERRUPT: _Said(True, "spends more time on interrupts"),
+    Workflow.MEMORY: _Said(True, "spends more time on memory access"),
+    Workflow.HARD_SWITCH: _Said(True, "spends more time preempted"),
+    Workflow.NOT_ASSIGNED: _Said(True, "spends more time without a CPU"),
 }
 
 _RULES: tuple[Callable[[Evidence], Iterator[WeightedReason]], ...] = (

@@ -187,9 +187,9 @@ def _evidence(
 
 
 _QUEUES = (
-    (VSWITCH, "rx_dropped_pps", "the vSwitch, as packets come in,"),
-    (VSWITCH, "tx_dropped_pps", "the vSwitch, on the way out,"),
-    (VSWITCH, "socket_dropped_pps", "the vSwitch, its sockets being full,"),
+    (VSWITCH, "rx_dropped_pps", "the vSwitch, on receive,"),
+    (VSWITCH, "tx_dropped_pps", "the vSwitch, on transmit,"),
+    (VSWITCH, "socket_dropped_pps", "the vSwitch, at full sockets,"),
     (HOST, "backlog_drops", "the queue of a CPU"),
 )
 """Outside of VNFs: owner, feature, and what that is."""

@@ -51,7 +51,7 @@ def _check_component(spec: DeploymentSpec, component: Component, place: Location
                 raise Misfit(here, f"{spec.words(name)}{fixed} does not fit into the total of {there:g} {what}")
     if "most_instances" in component.model_fields_set and component.most_instances < component.instances:
         raise Misfit(
-            (*place, "most_instances"), f"{component.most_instances} is less than the {component.instances} at first"
+            (*place, "most_instances"), f"{component.most_instances} is less than the initial {component.instances}"
         )
 
 

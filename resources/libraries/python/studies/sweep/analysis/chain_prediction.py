@@ -116,7 +116,7 @@ def _prediction(
     rows = tuple(_point(members, each, path) for each in observed)
     guessed = sum(any(_beyond(member, each.rate) for member in members) for each in observed)
     if guessed:
-        what = "a VNF was not measured alone at the rate that it gets there: its functions are extrapolated"
+        what = "a VNF was not measured alone at the rate it has in the chain: its functions are extrapolated"
         unknown.append(f"at {guessed} of {len(rows)} rates {what}")
     unknown += [WITHOUT_PATH] if path is None else path.remarks([each.rate for each in observed])
     return Prediction(

@@ -11,8 +11,8 @@ from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
 WITHOUT_PATH = (
-    "the path without VNFs was not measured: the delay is the sum of the delays of the parts, each of which has the "
-    "whole way from the generator and back in it"
+    "the path without VNFs was not measured: the delay is the sum of the delays of the parts, each of which "
+    "contains the whole path from the generator and back"
 )
 
 
