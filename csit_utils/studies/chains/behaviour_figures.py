@@ -159,7 +159,7 @@ _LAYOUT: Json = {
 
 
 def choice_of(rank: int, suspect: Suspect) -> str:
-    """What a reader chooses a suspect by: `1. nat > gateway`."""
+    """Label of a suspect in a list: `1. nat > gateway`."""
     return f"{rank}. {suspect.chain.name}"
 
 

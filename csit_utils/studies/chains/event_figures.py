@@ -126,7 +126,7 @@ _CPU: Json = {
 
 
 def steps_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """What the steps of the study itself took: of one CPU while they lasted, and in all; as Probius, figure 21."""
+    """CPU time of the study's own steps, in percent of one CPU and in total; as Probius, figure 21."""
     if not study.costs:
         return None
     ways = {

@@ -62,7 +62,7 @@ def _samples(runs: Sequence[ChainRun]) -> int:
 
 
 def _loads(runs: Sequence[ChainRun]) -> list[str]:
-    """What distinguishes the runs of a chain: nothing, the volume, or the whole workload."""
+    """Label that distinguishes the runs of a chain: nothing, the volume, or the whole workload."""
     volumes = [bandwidth(run.workload.volume_bps) for run in runs]
     if len(runs) == 1:
         return [""]

@@ -1,4 +1,4 @@
-"""What the page shows of one system: per frame size and profile the matrices and curves, and sentences on top."""
+"""Part of the page for one system: sentences, then matrices and curves by frame size and profile."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

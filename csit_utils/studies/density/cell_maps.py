@@ -41,7 +41,7 @@ class CellMap:
 
     title: str
     corner: tuple[str, str]
-    """What columns are, and what rows are."""
+    """Titles of columns and rows."""
     columns: tuple[str, ...]
     lines: tuple[str, ...]
     hrefs: tuple[tuple[str | None, ...], ...]
@@ -104,7 +104,7 @@ class CellMaps:
         return gradient()
 
     def ends(self, choice: tuple[str, ...]) -> tuple[str, str]:
-        """What the ends of the scale are; empty where colours are categories."""
+        """Labels of the ends of the scale; empty where colours are categories."""
         scale = self.scale(choice)
         return ("", "") if scale.categories else (self.write(scale.low), self.write(scale.high))
 

@@ -77,7 +77,7 @@ def _square(where: str, each: Fairness | None, number: str) -> MapSquare:
 
 
 def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
-    """What each instance gets of all that is forwarded in overload; None without any cell of several instances."""
+    """Share of each instance in the forwarded rate in overload; None without any cell of several instances."""
     called = names([layout.series for layout in layouts])
     variants: Json = {}
     for layout in layouts:

@@ -57,7 +57,7 @@ class TestbedView:
     oversubscribed: int
     metrics: tuple[Metric, ...]
     question: str
-    """What `instances` of its lines answer; empty where nothing was asked."""
+    """The question that `instances` of its lines answer; empty without one."""
     lines: tuple[HeadlineView, ...]
 
 

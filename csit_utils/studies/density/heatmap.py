@@ -69,7 +69,7 @@ class HeatMap:
 
     @property
     def facets(self) -> dict[str, str]:
-        """What readers choose maps by."""
+        """Keys by which readers choose maps."""
         return {"metric": self.metric, **facets(self.series), "frame": self.series.frame}
 
 
@@ -127,7 +127,7 @@ def gradient() -> str:
 
 
 def loss_definition(matrix: Matrix) -> str:
-    """What the metric of a matrix means, from the goals of its tests."""
+    """Definition of the metric of a matrix, from the goals of its tests."""
     if matrix.metric in RECEIVE_RATES:
         return "at any loss"
     allowed: dict[Metric, Callable[[TestRow], float | None]] = {

@@ -76,7 +76,7 @@ def _colour(owner: str) -> int:
 
 
 def said(owner: OwnerShare) -> str:
-    """What an owner lost, in a line."""
+    """Losses of an owner, as a line."""
     busy = f", its busiest data thread ran {percent(owner.busy)} of the time" if owner.busy is not None else ""
     return f"{owner.owner}: {percent(owner.share)}, {owner.lost:,} packets{busy}"
 

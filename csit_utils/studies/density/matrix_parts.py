@@ -1,4 +1,4 @@
-"""What maps of the density matrix have in common."""
+"""Common parts of maps of the density matrix."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def matrix_map(
     Args:
         layout: Its cells.
         name: Of the map.
-        missing: What is said of cells whose tests passed and do not have what is shown.
+        missing: Text for cells whose tests passed without the quantity.
         word: The same in the cell itself.
         shown: A cell with a test that has it, from the cell's name and place, the test, and what the reader chose.
     """
@@ -57,7 +57,7 @@ def _empty(where: str, cell: Placed, missing: str, word: str) -> MapSquare:
     Args:
         where: The cell's name.
         cell: The cell.
-        missing: What is said of cells whose tests passed and do not have it.
+        missing: Text for cells whose tests passed without it.
         word: The same in the cell itself.
     """
     passed = cell.state is CellState.NOT_RUN and cell.reason == missing

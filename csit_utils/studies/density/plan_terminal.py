@@ -30,7 +30,7 @@ LETTERS = {
     Limit.LINKS: "L",
     Limit.DISCRIMINATOR: "D",
 }
-"""What a cell that cannot run lacks."""
+"""Resources that a cell lacks."""
 MEANINGS = {
     Limit.CORES: "cores",
     Limit.MEMORY: "memory",

@@ -50,7 +50,7 @@ class Times:
 
     @property
     def real_seconds(self) -> float:
-        """What a person waits."""
+        """Wall-clock time."""
         return _SIMULATED_TEST_S * self.tests if self.simulated else self.seconds
 
     def error(self) -> str:

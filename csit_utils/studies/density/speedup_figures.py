@@ -19,7 +19,7 @@ _ABOVE = 1.6
 
 @dataclass(frozen=True)
 class SpeedupLimits:
-    """What no figure can be above of, in packets per second of both directions together; None where it is unknown."""
+    """Upper bounds of the testbed, in packets per second, sum of both directions; None where it is unknown."""
 
     line_pps: float | None = None
     """Both links at their line rate."""

@@ -1,4 +1,4 @@
-"""What network functions do to each other: a map of targets and competitors, and bars of their means."""
+"""Interference of network functions: a map of targets and competitors, and bars of their means."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ def _facets(sizing: Sizing) -> tuple[str, ...]:
 
 
 def _indicator(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure:
-    """What came out against what was offered, between the line of all and that of the threshold."""
+    """Indicator against offered load, with the lines of the full load and of the threshold."""
     unit = escape(sizing.workload.unit)
     top = max(row.load for _, size in _measured(sizing) for row in size.offered)
     lines = [
@@ -111,7 +111,7 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
 
 
 def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
-    """What the instances of each component use at each load; the mean where there are several."""
+    """Resource use of the instances of each component at each load; the mean where there are several."""
     unit = escape(sizing.workload.unit)
     ways: dict[str, tuple[str, Callable[[Use], float | None]]] = {
         "CPU": ("CPU, % of the flavor's", lambda use: None if use.cpu is None else 100 * use.cpu),

@@ -21,7 +21,7 @@ _CHAIN, _PATH = 0, 6
 
 @dataclass(frozen=True)
 class Alone:
-    """What was measured of a chain's parts with the frame and the size that the chain has."""
+    """Measurements of a chain's parts with the frame and size of the chain."""
 
     vnfs: Mapping[str, Sweep] = field(default_factory=dict)
     """Of single VNFs by kind, as `kind_words` has it."""
@@ -71,7 +71,7 @@ def _line(name: str, sweep: Sweep, metric: ProfileMetric, colour: int) -> Json:
 
 
 def delays_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | None:
-    """What each VNF adds to a chain's delay below its saturation, as measured alone, and the chain's delay.
+    """Contribution of each VNF to a chain's delay below saturation, as measured alone, and the chain's delay.
 
     A VNF alone has the whole path in its delay. Where the path without VNFs was measured it counts once; otherwise the
     areas are the plain delays. In each of two branches a VNF has half of the packets.

@@ -33,7 +33,7 @@ class SweepComparison:
     more: tuple[Figure, ...]
     """Fitted functions, delays below saturation."""
     said: tuple[str, ...]
-    """What larger flavors bring."""
+    """Gains of larger flavors."""
 
 
 def comparisons(found: Sequence[View]) -> list[SweepComparison]:

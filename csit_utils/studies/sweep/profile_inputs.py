@@ -1,4 +1,4 @@
-"""What `profile` reads: S_statistics files as services, flavors or parts of a chain."""
+"""Inputs of `profile`: S_statistics files as services, flavors or parts of a chain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

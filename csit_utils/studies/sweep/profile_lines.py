@@ -52,7 +52,7 @@ def function_lines(profile: Profile) -> Iterator[TableLine]:
 
 
 def answer_line(answer: FlavorCapacity, smaller: FlavorCapacity | None, steps: Sequence[FlavorStep]) -> TableLine:
-    """What one flavor carries within the bounds, and how much more that is than the next smaller one carries."""
+    """Capacity of one flavor within the bounds, and its gain over the next smaller one."""
     flavor, highest = answer.flavor, answer.highest
     at = flavor.profile.break_point
     step = next((step for step in steps if step.larger is flavor), None)

@@ -1,4 +1,4 @@
-"""What `profile` does: it describes services, says what flavors carry, or predicts a chain."""
+"""Modes of `profile`: describe services, compare flavors, predict a chain."""
 
 from collections.abc import Sequence
 

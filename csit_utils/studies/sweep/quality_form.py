@@ -11,7 +11,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import highest_
 from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 
 FIRST = QualityBounds(loss_percent=0.5, delay_ms=1.0)
-"""What the form asks at first: the loss of PDR, and a millisecond."""
+"""Initial values of the form: the loss of PDR, and a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ def _line(view: View, profile: Profile) -> Answered:
 
 
 def limited(best: Highest) -> str:
-    """What ends the rates within bounds."""
+    """Metric that limits the rates within bounds."""
     if best.limited_by is None:
         return DASH
     return best.limited_by.value if best.known else f"{best.limited_by.value} is unknown above"
 
 
 def payload(found: Sequence[View]) -> Mapping[str, object]:
-    """What `script/profiles.js` needs of all profiles, by anchor."""
+    """Data of all profiles for `script/profiles.js`, by anchor."""
     return {view.anchor: plain(view.record.profile) for view in found if view.record.profile is not None}
 
 

@@ -76,7 +76,7 @@ def vnf_words(vnf: Vnf) -> str:
 
 
 def chain_words(cell: Cell) -> str:
-    """The way of packets: `router → firewall`, `router → firewall | firewall → router`."""
+    """The path of packets: `router → firewall`, `router → firewall | firewall → router`."""
     if not cell.nf_nodes:
         return "a cable instead of NFs"
     nodes = []

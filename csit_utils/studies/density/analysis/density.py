@@ -26,7 +26,7 @@ QUARANTINED = "quarantined"
 
 
 class CellState(StrEnum):
-    """What a cell of the matrix can say."""
+    """State of a cell of the matrix."""
 
     VALUE = "value"
     AT_LEAST = "at least"

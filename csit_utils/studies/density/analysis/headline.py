@@ -24,7 +24,7 @@ class Headline:
     most: tuple[int, int] | None
     """The cell with the most NFs that has one; of several the one with the most services."""
     limits: tuple[tuple[str, int], ...]
-    """What limits how many cells, the most frequent first."""
+    """Limits with their number of cells, the most frequent first."""
     states: tuple[tuple[CellState, int], ...]
     """How many cells of the best metric are in which state."""
 

@@ -26,7 +26,7 @@ class _ThreadShare(Protocol):
 
 @dataclass(frozen=True)
 class OwnerShare:
-    """What one kind of owner lost."""
+    """Losses of one kind of owner."""
 
     owner: str
     """`vSwitch`, `NF 2` for the second NF of any instance, `generator`, or `link`."""

@@ -20,7 +20,7 @@ _GROUPS = (("Fairness at the bounds of the search and beyond", "NDRPDR"), ("Fair
 
 @dataclass(frozen=True)
 class FairnessBlock:
-    """What may be compared."""
+    """Comparable tests."""
 
     system: System
     heading: str

@@ -20,7 +20,7 @@ _MOST_CURVES = 24
 
 @dataclass(frozen=True)
 class LatencyBlock:
-    """What may be compared: one system, frame size and profile."""
+    """Comparable tests: one system, frame size and profile."""
 
     system: System
     heading: str

@@ -20,7 +20,7 @@ _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in tri
 
 @dataclass(frozen=True)
 class LossBlock:
-    """What may be compared."""
+    """Comparable tests."""
 
     system: System
     heading: str

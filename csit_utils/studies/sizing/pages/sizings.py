@@ -1,4 +1,4 @@
-"""Sizings: how much each deployment size carries, and the way of the search."""
+"""Sizings: capacity of each deployment size, and the search steps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def _sizing(view: View, sizings: int) -> SizingView:
 
 
 def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:
-    """What was deployed and offered, in a sentence."""
+    """Deployment and workload as a sentence."""
     parts = ", ".join(component.name for component in deployment.components)
     way = f"{deployment.mode} mode" + (f", scaling {deployment.scaling}" if deployment.mode == "directed" else "")
     budget = f", at most {deployment.resources.vcpus:g} vCPUs" if deployment.resources.vcpus else ""

@@ -21,7 +21,7 @@ from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileM
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _NOTHING = 1e-13
-"""What arithmetic leaves over of zero."""
+"""Rounding error of zero."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is asked of one test: a cell of the density matrix, a frame size."""
+"""Request of one test: a cell of the density matrix, a frame size."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -30,7 +30,7 @@ class ServiceType(StrEnum):
 
 
 class TestType(StrEnum):
-    """What a test measures."""
+    """Type of a test."""
 
     __test__ = False  # not a pytest class
 
@@ -64,7 +64,7 @@ class Tap(Frozen):
 
 
 def misfit(kind: NfKind | None, program: UserProgram | None) -> str | None:
-    """Say that an NF has a program of the user's and its kind takes none, or the other way round."""
+    """Return why an NF's kind and its user program do not fit together; None if they do."""
     if (kind is not None and kind.driver.takes_program) == (program is not None):
         return None
     if program is None:
@@ -123,7 +123,7 @@ class Cell(Frozen):
     vs_dtc: Annotated[int, Field(ge=1, le=4)] = 1
     """Physical data cores of the vSwitch."""
     nf_kinds: tuple[NfKind, ...] = ()
-    """What the NFs of an instance are: one kind for all, one per NF, or empty for the testbed's own kind."""
+    """Kinds of the NFs of an instance: one kind for all, one per NF, or empty for the testbed's own kind."""
     shared_nodes: tuple[Annotated[int, Field(ge=1)], ...] = Field(default=(), exclude_if=_is_empty)
     """Nodes (1-based) that are one NF for all instances. With two instances of three NFs, (1, 3) is a split and merge:
     two branches between two routers."""
@@ -203,14 +203,14 @@ class Cell(Frozen):
         return self.nf_sizes[0] if len(self.nf_sizes) == 1 else self.nf_sizes[self._place(node, instance)]
 
     def kind_of(self, node: int, instance: int = 1) -> NfKind | None:
-        """What NF `node` (1-based) of an instance is; None where the testbed decides."""
+        """Kind of NF `node` (1-based) of an instance; None where the testbed decides."""
         row = self.instance_kinds or self.nf_kinds
         if not row:
             return None
         return row[0] if len(row) == 1 else row[self._place(node, instance)]
 
     def limits_of(self, node: int, instance: int = 1) -> Limits:
-        """What NF `node` (1-based) of an instance may use at most."""
+        """Resource limits of NF `node` (1-based) of an instance."""
         return self.limits[self._place(node, instance)] if self.limits else Limits()
 
     def program_of(self, node: int, instance: int = 1) -> UserProgram | None:
@@ -222,7 +222,7 @@ class Cell(Frozen):
         return (instance if self.instance_kinds else node) - 1
 
     def asked_kinds(self) -> tuple[NfKind | None, ...]:
-        """What NFs are, as `kind_of` says it: one for each node, or for each instance where instances differ."""
+        """Kinds of NFs, as from `kind_of`: one for each node, or for each instance where instances differ."""
         if self.instance_kinds:
             return self.instance_kinds
         return tuple(self.kind_of(node) for node in range(1, self.nf_nodes + 1))

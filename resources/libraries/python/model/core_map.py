@@ -8,7 +8,7 @@ from resources.libraries.python.model.base import Frozen
 
 
 class ThreadRole(StrEnum):
-    """What a planned thread does."""
+    """Role of a planned thread."""
 
     SYSTEM = "system"
     MAIN = "main"

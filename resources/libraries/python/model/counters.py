@@ -14,7 +14,7 @@ class InterfaceCounters:
     tx_dropped: int
 
     def __sub__(self, earlier: "InterfaceCounters") -> "InterfaceCounters":
-        """What was counted since `earlier`."""
+        """Return the difference from `earlier`."""
         return InterfaceCounters(
             self.rx_packets - earlier.rx_packets,
             self.tx_packets - earlier.tx_packets,
@@ -68,15 +68,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Processed:
-    """What a network function has done since it was made."""
+    """Packets processed and dropped by a network function since its start."""
 
     packets: int
-    """Forwarded by a router, looked at by a monitor, sent on by a proxy: what it is there for, both ways."""
+    """Forwarded by a router, inspected by a monitor, passed on by a proxy; both directions."""
     dropped: int | None = None
     """Packets that it received but had no time to process; None if unknown."""
 
     def __sub__(self, earlier: "Processed") -> "Processed":
-        """What was done since `earlier`."""
+        """Return the difference from `earlier`."""
         known = self.dropped is not None and earlier.dropped is not None
         dropped = (self.dropped or 0) - (earlier.dropped or 0) if known else None
         return Processed(self.packets - earlier.packets, dropped)
@@ -106,7 +106,7 @@ class Throttling:
     """For how long, all its CPUs together."""
 
     def __sub__(self, earlier: "Throttling") -> "Throttling":
-        """What was counted since `earlier`."""
+        """Return the difference from `earlier`."""
         return Throttling(
             self.periods - earlier.periods, self.throttled - earlier.throttled, self.still_s - earlier.still_s
         )

@@ -43,7 +43,7 @@ class CpuLayout(Frozen):
 
 _COLUMNS = ("cpu", "core", "socket", "node")
 _UNKNOWN = ("", "-")
-"""What `lscpu` prints where the kernel does not know a value: always for an offline CPU."""
+"""Output of `lscpu` for an unknown value: always for an offline CPU."""
 
 
 def parse_lscpu(text: str) -> CpuLayout:

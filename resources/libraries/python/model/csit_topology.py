@@ -33,7 +33,7 @@ _PLACEHOLDER = re.compile(r"\{\{[^{}\n]*\}\}|\$\{\w+\}")
 
 
 class Secrets(Enum):
-    """What to do with passwords and private keys in a file."""
+    """Handling of passwords and private keys in a file."""
 
     REFUSE = "refuse"
     IGNORE = "ignore"
@@ -49,7 +49,7 @@ class Translation:
     data: dict[str, Any]
     """Still to be validated."""
     notes: tuple[str, ...]
-    """What went where and what was left out, a line each; without the secrets."""
+    """Keys that were moved, added or left out, a line each; without the secrets."""
     secrets: tuple[str, ...]
     """Places of secrets that were left out or replaced, such as `nodes.TG.password`."""
 

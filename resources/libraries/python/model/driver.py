@@ -49,7 +49,7 @@ class RequiredProgram:
     option: str = ""
     """Key of the node that says where it is, such as `vpp.prefix`."""
     fix: str = ""
-    """What to do where it is missing; empty for the installation of the package."""
+    """Fix if it is missing; empty for the installation of the package."""
 
     def on(self, node: TgNode | DutNode) -> str:
         """Its path on a node, or its name."""
@@ -57,7 +57,7 @@ class RequiredProgram:
 
     @property
     def remedy(self) -> str:
-        """What to do where it is missing."""
+        """Fix if it is missing."""
         return self.fix or f"apt-get install {self.package}"
 
 
@@ -83,7 +83,7 @@ class KernelFeature:
     when: Callable[[Any], bool] = _always
     """Whether a node's settings make the driver use it."""
     instead: str = ""
-    """What the driver does without it; empty where it does not start."""
+    """Behaviour of the driver without it; empty if it does not start."""
 
 
 VETH = KernelFeature("veth pairs", "VETH", "veth")
@@ -125,7 +125,7 @@ class PortOption:
     sockets: str
     """Value of `ports` for sockets on ports of the kernel."""
     sockets_label: str
-    """What these are, for people."""
+    """Description for messages."""
     kernel_itself: frozenset[str] = frozenset()
     """Values with which the kernel forwards and no sockets are used."""
 
@@ -150,7 +150,7 @@ class Leftover:
     key: str
     """Of the record, under which `MachineLock.claim` puts an entry before the thing is made."""
     label: str = ""
-    """What it is, in front of an entry, for people."""
+    """Description before an entry in messages."""
     entry: str | None = None
     """Model of an entry, by its dotted name; None for a string."""
     remove: str
@@ -159,7 +159,7 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """What all drivers declare."""
+    """Declaration of any driver."""
 
     name: str
     """In topologies, records and reports."""
@@ -197,7 +197,7 @@ class VSwitchDriver(Driver):
     memory: Callable[[DutNode], Need]
     """Memory that it takes, an upper estimate."""
     variant: Callable[[DutNode], str] | None = None
-    """What it is on a node as far as media are concerned, one of `media` or its name; None where that is its name."""
+    """Its variant on a node that determines media, one of `media` or its name; None where that is its name."""
     media: Mapping[str, Mapping[NfKind | Form, Medium]] = field(default_factory=dict)
     """Media of links to NFs that are not veth pairs, by variant and NF kind or form."""
     interface_words: Mapping[str, str] = field(default_factory=dict)
@@ -225,7 +225,7 @@ class GeneratorDriver(Driver):
     """A traffic generator. Its factory is called with a node and its context, `missing` with a node."""
 
     protocols: tuple[Protocol, ...]
-    """What it can send; the usual one first."""
+    """Protocols that it can send, the default first."""
     keeps_log: bool = False
     """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
     ports: PortOption | None = None
@@ -271,9 +271,9 @@ class FunctionDriver(Driver):
     kind: NfKind = field(init=False)
     """The name, as test rows and records have it."""
     word: str
-    """What the NF runs, in suite ids and tags."""
+    """Word in suite ids and tags."""
     form: Form
-    """What it consists of."""
+    """Form of the NF."""
     listed: tuple[str, ...] = ("containers",)
     """Keys of a DUT under which topologies list it."""
     memory: Callable[[DutNode, NfKind, ServiceType, Limits], Need] | None = None

@@ -1,4 +1,4 @@
-"""What a result keeps beside its numbers: rates per instance, where packets were lost, how busy threads were."""
+"""Evidence of a result: rates per instance, where packets were lost, how busy threads were."""
 
 from typing import Literal
 
@@ -51,7 +51,7 @@ class HopLoss(Frozen):
     next: str
     """Interface that did not."""
     owner: str
-    """Whose loss it is: `vswitch` (`vswitch-2` on a second DUT), `generator`, or the name of an NF."""
+    """Owner of the loss: `vswitch` (`vswitch-2` on a second DUT), `generator`, or the name of an NF."""
     cause: Literal["queue", "inside", "link"]
     """queue: the owner's receive queue was full, by the drop counters of either end. inside: the owner received them
     and did not send them. link: they left for the owner, and no counter saw them arrive or be dropped."""
@@ -108,7 +108,7 @@ class Located(Frozen):
     load_pps: float
     """Intended, aggregate."""
     offered_pps: float
-    """What the generator made of it, aggregate."""
+    """The rate actually offered, aggregate."""
     trials: int
     sent: int
     received: int

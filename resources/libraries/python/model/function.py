@@ -1,4 +1,4 @@
-"""What one network function is beside its kind and size: limits of its own, a program of the user's."""
+"""Properties of one network function besides kind and size: limits, and a user program."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from resources.libraries.python.model.base import Frozen
 
 
 class Limits(Frozen):
-    """What a network function may use at most. None: as much as its cores and the machine give."""
+    """Resource limits of a network function; None is unlimited."""
 
     cpu: Annotated[float, Field(gt=0)] | None = None
     """CPUs, 1.0 for one: its threads and processes together get no more CPU time than that."""

@@ -37,7 +37,7 @@ class Algorithm(StrEnum):
 
 
 class Prior(Frozen):
-    """What an earlier search of the same cell on the same testbed found."""
+    """Result of an earlier search of the same cell on the same testbed."""
 
     test_id: str
     started_at: str
@@ -60,7 +60,7 @@ class SearchRecord(Frozen):
 
     algorithm: Algorithm
     prior: Prior | None = None
-    """What it started from; None for a cold start."""
+    """The prior; None for a cold start."""
     prior_refuted: bool = False
     """The trials contradicted the prior, so the search went on without it."""
     trials: int

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Form(StrEnum):
-    """What an NF consists of."""
+    """Form of an NF."""
 
     NAMESPACE = "namespace"
     """A network namespace in which the kernel itself forwards, in the data threads of its ports."""

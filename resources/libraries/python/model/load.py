@@ -226,7 +226,7 @@ _KINDS: dict[type, str] = {
     dict: "a mapping", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number",
     type(None): "nothing",
 }  # fmt: skip
-"""What a value of YAML is called."""
+"""Names of the types of YAML values."""
 
 
 def _hint(word: object, known: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ class MemoryNode(Frozen):
     hugepages_1gb: Annotated[int, Field(ge=0)] = 0
     """Pages of 1 GB that are set aside, a count."""
     available_mb: Annotated[int, Field(ge=0)] | None = None
-    """What was free for use when it was discovered on a machine; None where a file declares the rest."""
+    """Free memory at discovery on a machine; None if declared in a file."""
 
     @property
     def hugepages_mb(self) -> int:
@@ -30,7 +30,7 @@ class MemoryNode(Frozen):
 
     @property
     def ordinary_mb(self) -> int:
-        """What is not in huge pages."""
+        """Memory that is not in huge pages."""
         return self.total_mb - self.hugepages_mb
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What is known of NICs: of models by the names that FD.io CSIT gives them, and of drivers."""
+"""Properties of NICs: by model, as named in FD.io CSIT, and by driver."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ class NicModel:
     rate_bps: int
     """Nominal line rate, L1."""
     most_pps: int | None = None
-    """What the NIC can do where that is less than the line rate at 64 B; None where it is not."""
+    """Maximum packet rate, if it is below the line rate at 64 B; otherwise None."""
 
 
 NICS = {

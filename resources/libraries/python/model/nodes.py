@@ -100,7 +100,7 @@ class Interface(Frozen):
     driver: str | None = None
     """The kernel's driver of the port."""
     uio_driver: UioDriver | None = None
-    """What the port is bound to where a program of user space drives it; None for that of the node, or vfio-pci."""
+    """Driver to which the port is bound for a user-space program; None for that of the node, or vfio-pci."""
     nic_vfs: Literal[0, 1] = 0
     """Virtual functions (SR-IOV) that a run makes of the port; with 1 it uses that one in its place."""
     rate_bps: Annotated[int, Field(gt=0)] | None = None
@@ -238,11 +238,11 @@ class DutNode(_Node):
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""
     vswitch: Annotated[str, AfterValidator(known_vswitch)]
     containers: ContainerKinds
-    """What an NF of a CSC or CSP can be; the first is the default."""
+    """Kinds of NF in a CSC or CSP; the first is the default."""
     container: Container = Container()
-    """What these run in."""
+    """Container settings of NFs."""
     vms: VmKind | None = None
-    """What an NF of a VSC is; None where the testbed has no VMs."""
+    """Kind of NF in a VSC; None if the testbed has no VMs."""
     oversubscribe: bool = False
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()
@@ -276,7 +276,7 @@ class DutNode(_Node):
         return () if self.vms is None else driver_registry.guests_of(self.vms)
 
     def kind_of(self, service_type: ServiceType, asked: NfKind | None) -> NfKind | None:
-        """What an NF is here: as asked, or this testbed's default; None where the testbed does not have it.
+        """Kind of an NF here: as requested, or this testbed's default; None if the testbed does not have it.
 
         Among containers of a snake there may be virtual machines, where they are asked for by name.
         """

@@ -51,13 +51,13 @@ class Nic(Frozen):
     parent: str | None = Field(default=None, exclude_if=_is_empty)
     """On its machine: the PCI address of the port, where `pci_address` is that of its virtual function."""
     uio_driver: str | None = Field(default=None, exclude_if=_is_empty)
-    """What it is bound to where its attachment takes it from the kernel; None for vfio-pci."""
+    """Driver to which it is bound if its attachment takes it from the kernel; None for vfio-pci."""
     rx_queues: int | None = Field(default=None, exclude_if=_is_empty)
     """Receive queues that the port can have where a program polls it; None where it has one."""
 
 
 class Medium(StrEnum):
-    """What a link is made of."""
+    """Medium of a link."""
 
     VETH = "veth"
     """A pair of virtual ports of the kernel."""
@@ -244,7 +244,7 @@ class Plan(Frozen):
     """CSIT's grammar: encapsulation, forwarding, chains, vSwitch interfaces, NFs and threads, application."""
     tags: tuple[str, ...]
     discriminator: Literal["link", "vlan", "mac"]
-    """What keeps service instances apart between the generator and the vSwitch."""
+    """How service instances are distinguished between the generator and the vSwitch."""
     cores: CoreMap
     links: tuple[Link, ...]
     segments: tuple[Segment, ...]

@@ -68,7 +68,7 @@ class Record(Frozen):
     deployment: DeploymentTimes | None = Field(default=None, exclude_if=is_none)
     """None where nothing was deployed, and of studies that deploy more than once."""
     warnings: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
-    """What a reader must know: oversubscribed cores, flagged points."""
+    """Warnings for readers: oversubscribed cores, flagged points."""
     verdict: Verdict | None = Field(default=None, exclude_if=is_none)
     broken: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Attempts of this test that broke the system under test, as the reason of each; the record is of the last one."""

@@ -58,7 +58,7 @@ class Finding(Frozen):
     kind: VerdictKind
     text: str
     numbers: tuple[str, ...] = ()
-    """What it is about: NDR, PDR, SOAK, MRR, ORR, LATENCY. Empty: all numbers of the test."""
+    """Its subject: NDR, PDR, SOAK, MRR, ORR, LATENCY. Empty: all numbers of the test."""
 
     def about(self, number: str) -> bool:
         """Whether it is about that number."""
@@ -90,7 +90,7 @@ class Verdict(Frozen):
 
 
 class ReceiveRate(Frozen):
-    """What comes back at a load beyond the limit, whatever is lost."""
+    """Receive rate at a load beyond the limit, at any loss."""
 
     offered_pps: float
     """Mean over the trials of what was really offered, aggregate."""
@@ -127,7 +127,7 @@ class Environment(Frozen):
     versions: dict[str, str]
     """Packages and programs that took part."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """What decides how threads and packets are scheduled, as it was during the run, by path."""
+    """Kernel settings of scheduling during the run, by path."""
     git_revision: str | None
     git_dirty: bool | None
     nodes: dict[str, "Environment"] = Field(default_factory=dict)
@@ -159,7 +159,7 @@ class DeploymentTimes(Frozen):
 
 
 class Rerun(Frozen):
-    """What it takes, beside the cell and frame that were asked for, to run a test again."""
+    """Everything required to repeat a test, besides the requested cell and frame."""
 
     suite: str
     """Robot's file of the test; relative to the project where it is part of it."""

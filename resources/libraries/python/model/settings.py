@@ -25,7 +25,7 @@ class Sizes(Frozen):
 
 
 class Container(Frozen):
-    """What the NFs of a CSC or CSP run in."""
+    """Container settings of the NFs of a CSC or CSP."""
 
     engine: Literal["none", "auto", "podman", "docker"] = "none"
     """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else

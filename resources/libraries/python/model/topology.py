@@ -1,4 +1,4 @@
-"""What a lab has: a testbed of nodes that links join. Read from topologies/*.yaml, never from a test."""
+"""A testbed: nodes joined by links, read from topologies/*.yaml."""
 
 from collections import Counter
 from enum import StrEnum
@@ -34,7 +34,8 @@ class Topology(Frozen):
     metadata: Metadata
     world: World
     discriminator: Literal["link", "vlan", "mac"] = "link"
-    """What keeps service instances apart between TG and DUT: a link (or VF) each, a VLAN each, or MAC addresses."""
+    """How service instances are distinguished between TG and DUT: a link (or VF) each, a VLAN each, or MAC "
+    "addresses."""
     nic: Annotated[str, Field(min_length=1)] | None = None
     """NIC model of the ports to measure on, where the nodes of a lab have several; None for that of the first cable."""
     simulation: dict[str, Any] | None = None

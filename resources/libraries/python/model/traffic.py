@@ -1,4 +1,4 @@
-"""What the packets of a flow are made of, from `resources/traffic_profiles/density.yaml`."""
+"""Contents of the packets of a flow, from `resources/traffic_profiles/density.yaml`."""
 
 from functools import cache
 from typing import Annotated, Literal
@@ -39,7 +39,7 @@ class ProbePackets(Frozen):
 
 
 class TrafficProfile(Frozen):
-    """What the packets of every flow are made of."""
+    """Contents of the packets of every flow."""
 
     load: LoadPackets
     probes: ProbePackets

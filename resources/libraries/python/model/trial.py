@@ -9,7 +9,7 @@ from resources.libraries.python.model.cell import Frame
 
 
 class Protocol(StrEnum):
-    """What the packets of a load are."""
+    """Protocol of the packets of a load."""
 
     IP = "IP"
     """IPv4 packets of protocol 61 (any host internal protocol), with nothing behind the IP header that a network
@@ -20,7 +20,7 @@ class Protocol(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way a flow crosses the service."""
+    """Direction in which a flow crosses the service."""
 
     FORWARD = "forward"
     """From TG port 1 to TG port 2."""
@@ -41,10 +41,10 @@ class Trial(Frozen):
     """Stop as soon as more than this share of the intended packets is lost for certain, in [0, 1); 0.0 stops at the
     first lost packet, None never stops early."""
     purpose: str = "search"
-    """What the trial was for: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
+    """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
     workload, interference."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
-    """What the packets are; None for what the generator sends as a rule."""
+    """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
     """TCP connections or UDP flows of a service instance, from a generator that makes such; None for one. Others take
     the plan's number of source addresses."""
@@ -118,7 +118,7 @@ class FlowLatency(Frozen):
 
 
 class TrialResult(Frozen):
-    """What one trial did. Rates are aggregates of all instances and both directions."""
+    """Result of one trial. Rates are aggregates of all instances and both directions."""
 
     trial: Trial
     started_at: str

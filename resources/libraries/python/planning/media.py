@@ -1,4 +1,4 @@
-"""What links inside a service are made of, by what is at their ends."""
+"""Media of links inside a service, by the drivers at their ends."""
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.kinds import NfKind
@@ -10,7 +10,7 @@ SHARED_MEMORY = frozenset({Medium.MEMIF, Medium.VHOST_USER})
 
 
 def vswitch_of(dut: DutNode) -> str:
-    """What a DUT's vSwitch is, as far as it decides on media: its driver, or a variant of it."""
+    """The variant of a DUT's vSwitch that determines media: its driver, or a variant of it."""
     variant = driver_registry.vswitches()[dut.vswitch].variant
     return dut.vswitch if variant is None else variant(dut)
 

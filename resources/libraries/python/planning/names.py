@@ -14,7 +14,7 @@ GENERATOR = "generator"
 VSWITCH = "vswitch"
 
 _MEDIUM_WORDS = {Medium.MEMIF: "mif", Medium.VHOST_USER: "vh", Medium.VETH: "veth"}
-"""What the vSwitch's interfaces towards NFs are, where that depends on the NF."""
+"""Words for the vSwitch's interfaces towards NFs, where these depend on the NF."""
 
 
 def vswitch_name(dut: int) -> str:
@@ -94,23 +94,23 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
 
 
 def known_kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
-    """What NFs of a cell are, one for each node (or each instance where these differ); without what is not there."""
+    """Kinds of a cell's NFs, one for each node (or each instance where these differ); without what is not there."""
     kinds = (topology.dut.kind_of(cell.service_type, kind) for kind in cell.asked_kinds())
     return tuple(kind for kind in kinds if kind is not None)
 
 
 def applications_of(kinds: Sequence[NfKind]) -> tuple[str, ...]:
-    """What NFs of these kinds run, in the words of suite ids."""
+    """Word of a suite id for NFs of these kinds."""
     return tuple(_word(kind) for kind in kinds)
 
 
 def _word(kind: NfKind) -> str:
-    """What an NF runs, by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
+    """Word for an NF by its kind: `lnxip4` routes IPv4 in the Linux kernel."""
     return kind.driver.word
 
 
 def _interfaces(vswitch: str, cell: Cell, kinds: Sequence[NfKind]) -> str:
-    """What the vSwitch's interfaces towards NFs are; several words where they differ."""
+    """Words for the vSwitch's interfaces towards NFs; several words where they differ."""
     if cell.service_type is ServiceType.VSC:
         return "vh"
     for driver in driver_registry.vswitches().values():

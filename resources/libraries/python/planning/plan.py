@@ -32,7 +32,7 @@ def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
 
 
 def kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
-    """What each NF of an instance is, or the NF of each instance where these differ.
+    """Return the kind of each NF of an instance, or of each instance's NF where these differ.
 
     Raises:
         PlanError: The testbed does not have it.

@@ -70,7 +70,7 @@ class Balance:
         return all(spread.even for spread in spreads) and self.most_threads <= 1 and not self.unequal
 
     def uneven(self) -> tuple[str, ...]:
-        """What is uneven, in words with numbers."""
+        """Imbalances, as text with numbers."""
         said = []
         if not self.vswitch.even:
             said.append(f"vSwitch: {_words(self.vswitch)}")

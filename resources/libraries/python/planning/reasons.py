@@ -7,7 +7,7 @@ from resources.libraries.python.model.base import Frozen
 
 
 class Limit(StrEnum):
-    """What runs out."""
+    """The exhausted resource."""
 
     KIND = "kind"
     """The testbed has no driver for such an NF."""

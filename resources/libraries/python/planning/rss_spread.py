@@ -1,4 +1,4 @@
-"""Whether flows reach every data thread of the vSwitches: queues of physical ports, and what RSS can spread.
+"""Spread of flows over data threads of the vSwitches: queues of physical ports, and RSS.
 
 RSS hashes addresses, and ports where a protocol has them. Packets of a flow differ in their source address only, so
 a port has as many hashes as sources come to it. Few hashes on many queues are uneven by chance.
@@ -40,7 +40,7 @@ class EdgePort:
         return f"{self.name} of {self.owner}: {', '.join(placed)}"
 
     def warnings(self) -> Iterator[str]:
-        """What keeps data threads from getting their share."""
+        """Reasons why data threads do not get their share."""
         count = len(self.queues)
         if count < self.threads:
             why = "the kernel drives the port" if self.most is None else f"the NIC has no more than {self.most}"
@@ -94,5 +94,5 @@ def edge_ports(
 
 
 def spread_warnings(ports: Sequence[EdgePort]) -> tuple[str, ...]:
-    """What keeps data threads of vSwitches from getting their share of what comes in by cables."""
+    """Return why data threads of vSwitches do not get their share of traffic from cables."""
     return tuple(text for port in ports for text in port.warnings())

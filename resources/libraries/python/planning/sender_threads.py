@@ -38,7 +38,7 @@ def generator_cpus(plan: Plan) -> tuple[int, ...]:
 
 
 def too_few_senders(plan: Plan, frame: Frame) -> str | None:
-    """Say that a generator's cores may not be able to fill the cables; None where they can, or nothing is known.
+    """Warn that a generator's cores may not fill the cables; None if they can, or if it is unknown.
 
     Args:
         plan: Has the generator's CPUs and ports.

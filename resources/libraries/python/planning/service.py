@@ -84,7 +84,7 @@ class ServiceLayout:
         return (node - 1) % self.cell.nf_nodes + 1
 
     def kind(self, instance: int, node: int) -> NfKind:
-        """What a node of an instance is."""
+        """Kind of a node of an instance."""
         return self.kinds[(instance if self.cell.instance_kinds else self.in_cell(node)) - 1]
 
     def size(self, instance: int, node: int) -> NfSize:

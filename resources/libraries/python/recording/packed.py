@@ -30,12 +30,12 @@ _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class NotUnpacked(ValueError):
-    """What is packed in a record cannot be unpacked; the text says why."""
+    """The packed part of a record cannot be unpacked, for the reason in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a row of a test says of the packed part of its record."""
+    """Figures of the packed part of a record that the row of a test has."""
 
     digest: str
     """SHA-256 of the record's whole JSON: equal for one record, wherever it was written."""
@@ -76,7 +76,7 @@ def counted(result: DensityRecord, digest: str | None = None) -> Counted:
 
 
 def version_of(result: Record) -> str:
-    """What the vSwitch said of itself while it ran, or the kernel, which is the vSwitch otherwise."""
+    """Version of the vSwitch, or of the kernel if that is the vSwitch."""
     if result.simulated:
         return "simulated"
     said = result.facts.get("vswitch", {}).get("vswitch")

@@ -31,7 +31,7 @@ def effective_s(result: TrialResult) -> float:
 
 
 def overhead_s(result: TrialResult) -> float:
-    """What a trial took besides sending."""
+    """Duration of a trial besides sending."""
     return max(0.0, result.total_duration_s + _cut_s(result) - result.trial.duration_s)
 
 

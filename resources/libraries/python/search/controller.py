@@ -1,6 +1,6 @@
-"""Which load to try next: for goals that are searched together, on one ladder.
+"""Choice of the next load for goals that are searched together, on one ladder.
 
-The way of a search, see docs/search.md:
+Steps of a search, see docs/search.md:
 
 1. Orientation. Without a prior, a few early-aborted trials at the highest load estimate what the system forwards.
 2. For each goal the likely threshold t is estimated anew after every trial. Rung t has to be proven a lower bound and
@@ -149,7 +149,7 @@ class Controller:
 
 
 def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[bool, float, int, int]:
-    """What comes first among rungs that goals need; the smallest is most urgent.
+    """Priority of a rung among those that goals need; the smallest is most urgent.
 
     1. Rungs without any trial: one there may move the threshold.
     2. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,

@@ -1,4 +1,4 @@
-"""What limits a rate: from located losses and the use of CPUs to findings.
+"""The limit of a rate: findings from located losses and CPU use.
 
 The place of the loss decides, the time of the data threads confirms or contradicts it, and either is said:
 

@@ -16,7 +16,7 @@ class LoadPoint:
     lossy: bool
 
     def excess_pps(self, loss_ratio: float) -> float:
-        """What is lost beyond the loss ratio."""
+        """Loss beyond the loss ratio."""
         return self.load_pps * (1 - loss_ratio) - self.forwarded_pps
 
 

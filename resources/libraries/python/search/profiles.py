@@ -129,7 +129,7 @@ _SETTINGS = {
     "trial": ("final_trial_duration_s",),
     "sum": ("duration_sum_s",),
 }
-"""What may be said after a profile's name: fields of all its goals."""
+"""Settings after a profile's name: fields of all its goals."""
 _OF_ALL = {"time": "duration_max_s", "latency": "latency_duration_s", "mrr": "mrr_trials"}
 """The same: fields of the profile itself."""
 

@@ -1,4 +1,4 @@
-"""What says that a system does not do the same when asked the same: findings from bands, bounds and later trials."""
+"""Findings of an unstable system: from bands, bounds and later trials."""
 
 from collections.abc import Iterable, Sequence
 

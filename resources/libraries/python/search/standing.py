@@ -1,4 +1,4 @@
-"""What the trials on a ladder say about one goal: which rungs are bounds, and where the threshold probably is.
+"""Standing of one goal after the trials on a ladder: bounds, and the likely threshold.
 
 A *threshold* at rung t means: loads up to t meet the goal, loads above do not. Trials of real systems contradict any
 threshold now and then. The likely threshold is the one that contradicts fewest trials; a guess adds to that a penalty

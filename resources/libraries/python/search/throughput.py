@@ -1,8 +1,8 @@
-"""NDR and PDR in one search; which algorithm searches is said by the profile.
+"""NDR and PDR in one search, by the algorithm of the profile.
 
 What all of them share:
 
-- Loss is what was sent and did not come back. A trial of which the generator did not send all is repeated; where that
+- Loss is packets sent minus packets received. A trial of which the generator did not send all is repeated; where that
   does not help, what was not sent is charged as lost, so that the search goes on. An upper bound that only such
   charges have made says nothing about the system under test: it is reported as none, with a sentence.
 - A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
@@ -47,7 +47,7 @@ the system under test may be slower still, such as one with emulated NICs."""
 
 
 class SearchOutcome(Frozen):
-    """What a search found, and every trial it took."""
+    """Result of a search, with every trial."""
 
     goals: tuple[GoalResult, ...]
     """In the order of the profile."""
@@ -55,7 +55,7 @@ class SearchOutcome(Frozen):
     generator_bound: bool
     """A goal was still met at the highest load that could be offered, or the generator offered nothing."""
     evidence: tuple[str, ...]
-    """What was unusual, in sentences with numbers."""
+    """Unusual events, as sentences with numbers."""
     max_load_pps: float
     """The highest load of the search; where the generator fell short, the lowest load at which that made a bound."""
     elapsed_s: float
@@ -193,7 +193,7 @@ class _Runner(Protocol):
     """An algorithm in the middle of a search."""
 
     prior: Prior | None
-    """What it started from."""
+    """The prior."""
     prior_refuted: bool
     estimate: LoadEstimate | None
     """In the place of bounds; None but from PLRsearch."""

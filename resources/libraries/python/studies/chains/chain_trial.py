@@ -42,7 +42,7 @@ class ChainUnderLoad:
         self._planted = planted
         self._by_log = keeps_a_log(generator)
         self.notes: list[str] = []
-        """What could not be watched."""
+        """Features that could not be sampled."""
         self.costs: list[StepCost] = []
         """Of watching, for each workload."""
 

@@ -28,9 +28,9 @@ class ChainMeasured(Frozen):
     facts: dict[str, dict[str, str]]
     """Of the parts of the deployment."""
     sources: dict[str, str]
-    """What was traced, or why not."""
+    """Traced events, or the reason for none."""
     notes: tuple[str, ...] = ()
-    """What could not be watched, moved or was left behind."""
+    """Features not sampled, moved threads and leftovers."""
     costs: tuple[StepCost, ...] = ()
     """Of deploying, watching and removing it."""
 

@@ -102,7 +102,7 @@ class DensityTest:
         return self._cell.measure(trial, self.draft.trials.append)
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the deployed cell; empty when it is healthy."""
+        """Problems of the deployed cell; empty when it is healthy."""
         return self._cell.problems()
 
     def moved(self) -> tuple[str, ...]:

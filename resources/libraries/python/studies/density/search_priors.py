@@ -51,7 +51,7 @@ class PriorBook:
         simulation: Mapping[str, Any] | None,
         environment: Environment,
     ) -> Prior | None:
-        """What the newest result that agrees has found; None where there is none."""
+        """Bounds of the newest matching result; None where there is none."""
         for result in self._newest_first():
             if (result.world, result.testbed, result.drivers) != (world, testbed, dict(drivers)):
                 continue

@@ -21,7 +21,7 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 LEAST_PPS = 1000.0
-"""What does not carry this much carries next to nothing."""
+"""Smallest rate of a working network function."""
 _FREE = Limits()
 
 
@@ -70,7 +70,9 @@ class SharedServer:
         return deployed[0].remove(deployed[1]) if deployed else None
 
     def carried_pps(self, group: tuple[str, ...], frame: Frame) -> float:
-        """What network functions carry together for a moment, both ways together; 0 where next to nothing.
+        """Return the throughput of co-located network functions in a short trial.
+
+        Sum of both directions; 0 where next to nothing.
 
         They are to be removed afterwards.
 

@@ -22,7 +22,7 @@ class LoadsFound(Frozen):
     loads_pps: tuple[float, ...]
     """Offered to each, one way, at each frame size and load of the study."""
     network_pps: dict[str, float]
-    """What the network carries one way, by frame size, where a share is guaranteed and no port has a known rate."""
+    """One-way capacity of the network by frame size, if a share is guaranteed and no port has a known rate."""
     contenders: tuple[Contender, ...]
     """Stand-ins in the place of those that do not start."""
     absent: tuple[str, ...]
@@ -41,7 +41,7 @@ class MeetingMeasured(Frozen):
     facts: dict[str, dict[str, str]]
     """Of the parts of the deployment."""
     missing: dict[str, str]
-    """What could not be counted, and why."""
+    """Counts that are missing, with reasons."""
     notes: tuple[str, ...] = ()
 
 

@@ -92,7 +92,7 @@ class InterferenceTest:
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
         self._network_pps: dict[str, float] = {}
-        """What the network carries one way, by frame size, where the rate of its ports is not known."""
+        """One-way capacity of the network by frame size, if the rate of its ports is unknown."""
         self._journal: InterferenceJournal | None = None
         self._known: Mapping[int, MeetingMeasured] = {}
         self.draft = Draft(InterferenceRecord, topology, environment)
@@ -136,7 +136,7 @@ class InterferenceTest:
         return plan
 
     def loads_pps(self) -> tuple[float, ...]:
-        """What to offer to each, one way, at each point: as asked, or more than the fastest carries alone.
+        """Load of each network function, one way, at each point: as asked, or more than the fastest carries alone.
 
         Deploys each alone, which reveals those that do not start.
 
@@ -320,7 +320,7 @@ class InterferenceTest:
         return Limits(network_pps=share_pps)
 
     def _network(self, carried: Mapping[str, float], frame: Frame) -> float:
-        """What the network carries at least, both ways together: the fastest alone, or several of it together."""
+        """Lower bound of the network's capacity, both directions: the fastest alone, or several of it together."""
         fastest = max(carried, key=lambda name: carried[name])
         try:
             try:
@@ -337,7 +337,7 @@ class InterferenceTest:
         return max(carried[fastest], together_pps)
 
     def _alone(self, frame: Frame) -> dict[str, float]:
-        """What each carries alone; those that do not start are left out of the study, with a note."""
+        """Throughput of each alone; those that do not start are left out of the study, with a note."""
         carried: dict[str, float] = {}
         reasons: list[str] = []
         for name in self._names:
@@ -356,7 +356,7 @@ class InterferenceTest:
         return carried
 
     def _carried_pps(self, name: str, frame: Frame) -> float:
-        """What one carries alone; where it does not start and has a stand-in, what that carries."""
+        """Throughput of one alone; where it does not start and has a stand-in, what that carries."""
         try:
             try:
                 return self._carried_once(name, frame)

@@ -1,1 +1,1 @@
-"""What all studies share: Robot base library, user choices, console, records in the making."""
+"""Common parts of all studies: Robot base library, user choices, console, records in the making."""

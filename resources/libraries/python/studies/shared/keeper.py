@@ -45,7 +45,7 @@ Tables = Callable[[Any], dict[str, str]]
 AnyStepJournal = TypeVar("AnyStepJournal", bound=StepJournal[Any])
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _BEGUN: set[Path] = set()
-"""Folders of runs that this process has begun or resumed: each of their suites opens the testbed anew."""
+"""Folders of runs that this process has begun or resumed: each of their suites opens the testbed again."""
 _NAMES: defaultdict[Path, FileNames] = defaultdict(FileNames)
 """By folder of a run, shared by its suites."""
 

@@ -34,7 +34,7 @@ class DeployedTest(StudyTest, Protocol):
         """Whether there is a deployment."""
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with it; empty when it is healthy."""
+        """Its problems; empty when it is healthy."""
 
     def moved(self) -> tuple[str, ...]:
         """Data threads that have moved since the deployment."""
@@ -103,7 +103,7 @@ def _attempt(test: DeployedTest, phases: Callable[[], object], *, last: bool) ->
             raise
         return _reasons(found)
     found = test.problems() if test.is_deployed else ()
-    # Where a data thread moves again, the number gets a verdict that says so.
+    # If a data thread moves again, the verdict of the number is affinity-lost.
     return _reasons(found or (() if last or not test.is_deployed else test.moved()))
 
 

@@ -20,7 +20,7 @@ class StepOutcome(Generic[_Row]):
     reason: str
     """Why it failed."""
     removals: tuple[str, ...]
-    """What went wrong with removals."""
+    """Errors of removals."""
 
 
 def measure_step(measure: Callable[[], _Row], remove: Callable[[], str | None]) -> StepOutcome[_Row]:

@@ -1,4 +1,4 @@
-"""What every instance of a service uses while a load is offered: each second, and as means."""
+"""Resource use of every instance of a service under load: each second, and as means."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

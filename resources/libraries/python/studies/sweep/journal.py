@@ -1,6 +1,6 @@
-"""The journal of a sweep: what is sent, and a line for each measured load.
+"""The journal of a sweep: its traffic, and a line for each measured load.
 
-A sweep that was cut short continues with its next load, on a service that is deployed anew by the same plan.
+A sweep that was cut short continues with its next load, on a new deployment of the same plan.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from resources.libraries.python.studies.sweep.model.record import SweepSample, S
 
 
 class SweepBegun(Frozen):
-    """What is sent; rates that the user did not choose are determined once."""
+    """Traffic of a sweep; rates that the user did not choose are determined once."""
 
     line: Literal["spec"] = "spec"
     at: str
@@ -46,7 +46,7 @@ class SweepJournal(StepJournal[SweepBegun | LoadMeasured]):
 
     @property
     def begun(self) -> SweepBegun | None:
-        """What an earlier run sent; None where it was cut short before."""
+        """Traffic of an earlier run; None if it was interrupted before."""
         return next((row for row in self.rows if isinstance(row, SweepBegun)), None)
 
     @property
@@ -78,7 +78,7 @@ class SweepMemory:
         )
 
     def spec(self, find: Callable[[], SweepSpec]) -> SweepSpec:
-        """What is sent: as before, or else determined now.
+        """Traffic: as before, or else determined now.
 
         Raises:
             RunStopped: The journal cannot be written.

@@ -43,9 +43,9 @@ class MeasuredLoad:
 
     samples: tuple[SweepSample, ...]
     sender_pps: float | None = None
-    """What the sender's network interface saw, all flows, one way; None where it cannot be read."""
+    """Packets counted by the sender's network interface, all flows, one way; None where it cannot be read."""
     note: str | None = None
-    """What the generator says of itself."""
+    """Notes of the generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def sweep(
 
 
 def loads(spec: SweepSpec, *, whole_bursts: bool = False) -> tuple[LoadStep, ...]:
-    """What is offered, in order; bursts begin with one and may end in the middle of one."""
+    """Loads in order; bursts begin with one and may end in the middle of one."""
     if spec.rates is not None:
         return tuple(LoadStep(rate_pps, 0, spec.duration_s) for rate_pps in spec.rates.each())
     assert spec.bursts is not None  # noqa: S101 - the spec has one or the other

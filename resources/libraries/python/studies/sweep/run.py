@@ -89,7 +89,7 @@ class ServiceSweep:
         return self._cell.is_deployed
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the deployed service; empty when it is healthy."""
+        """Problems of the deployed service; empty when it is healthy."""
         return self._cell.problems()
 
     def moved(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class ServiceSweep:
 
     @property
     def remark(self) -> str | None:
-        """What was measured before the run was resumed; None where nothing was."""
+        """Measurements from before the run was resumed; None without any."""
         return self._memory.remark
 
     def deploy(self) -> float:
@@ -124,7 +124,7 @@ class ServiceSweep:
             raise NoTraffic("no traffic: " + "; ".join(complaints))
 
     def spec(self) -> SweepSpec:
-        """What is to be sent; finds out what the deployed service can forward, where that decides.
+        """Return the traffic of the sweep; measures the service's throughput if rates depend on it.
 
         Raises:
             NoTraffic: Next to nothing comes back.

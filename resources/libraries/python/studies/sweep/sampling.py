@@ -49,7 +49,7 @@ class Sampling:
         return self._one_long(spec, load) if self.by_log else self._many_short(spec, load)
 
     def capacity_pps(self, flows: int) -> float:
-        """What the service forwards for a moment, of each flow, one way.
+        """Return the service's throughput in a short trial, per flow, one way.
 
         Raises:
             NoTraffic: Next to nothing comes back.

@@ -24,7 +24,7 @@ class FeatureSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One column of the samples. Percent are of one CPU's time where nothing else is said: 250 are two and a half."""
+    """One column of the samples. Percentages are of one CPU unless noted: 250 are two and a half."""
 
     name: str
     unit: str

@@ -38,7 +38,7 @@ from resources.libraries.python.studies.chains.model.statistic import Statistic
 ALPHA = 0.01
 """Of all comparisons of a study together."""
 LEAST_PEERS = 5
-"""Values end to end, the one that is judged among them; with fewer nothing is said."""
+"""Fewest end-to-end values to judge one of them."""
 LEAST_PEERS_OF_VNF = 4
 """Of a VNF: that of the VNF alone is among them."""
 _JUDGED = (*PERFORMANCE, IDLE_LATENCY)
@@ -115,7 +115,7 @@ def _expected(each: Statistic, known: Truth, path_s: float | None) -> float | No
 
 
 def _alone(each: Statistic, known: Truth) -> list[float]:
-    """What the VNFs of a chain show alone; empty where one is not known."""
+    """Baselines of a chain's VNFs; empty if one is unknown."""
     found = [known.statistics.get((member, each.workload, CHAIN, each.feature)) for member in each.chain.members]
     values = [alone.mean for alone in found if alone is not None]
     return values if len(values) == len(found) else []

@@ -27,7 +27,7 @@ def resources(chain: Chain, owner: str) -> Member | None:
 
 
 def distances(statistics: Sequence[Statistic]) -> Iterator[Distance]:
-    """Cook's distances of all points that belong to a regression which says something."""
+    """Return Cook's distances of all points of regressions with enough points."""
     groups: dict[tuple[object, ...], list[Statistic]] = defaultdict(list)
     for each in statistics:
         if len(each.chain.members) > 1 and each.feature != IDLE_LATENCY:

@@ -36,7 +36,7 @@ class WeightedReason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of one VNF of a chain under one workload."""
+    """Observations of one VNF of a chain under one workload."""
 
     member: Member
     here: Mapping[str, float]
@@ -77,7 +77,7 @@ class Dropped:
 def reasons(
     evidence: Sequence[Evidence], deviations: Sequence[FeatureDeviation] = (), dropped: Sequence[Dropped] = ()
 ) -> tuple[WeightedReason, ...]:
-    """What explains a chain, strongest first.
+    """Return the reasons for a chain, strongest first.
 
     Args:
         evidence: One for each VNF of the chain, under the workload at which it stands out most.

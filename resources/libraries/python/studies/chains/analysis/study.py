@@ -40,7 +40,7 @@ _SAME_LOSS = 0.001
 
 
 class Analysis(NamedTuple):
-    """What a study found."""
+    """Findings of a study."""
 
     statistics: tuple[Statistic, ...]
     suspects: tuple[Suspect, ...]
@@ -209,7 +209,7 @@ def _dropped(chain: _Measured, at: Workload, known: Truth) -> Iterator[Dropped]:
 
 
 def _slower(chain: _Measured, at: Workload, known: Truth) -> Iterator[str]:
-    """What is wrong, before the reasons."""
+    """The symptoms, before the reasons."""
     slowest = known.slowest(chain.chain, at)
     here = next((each.mean for each in chain.statistics if _is(each, CHAIN, THROUGHPUT, at)), None)
     if slowest is None or here is None or not slowest[1]:

@@ -1,4 +1,4 @@
-"""What VNFs do alone, and which features of a chain differ from that (Probius, section 6.3)."""
+"""Baselines of VNFs, and features of a chain that differ from them (Probius, section 6.3)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Truth:
     """That a VNF may use, alone; VNFs of older records are not in it."""
 
     def alone(self, chain: Chain, workload: Workload, owner: str, feature: str) -> Statistic | None:
-        """What a VNF of a chain shows alone; None where that was not measured."""
+        """Baseline of a VNF of a chain; None where that was not measured."""
         member = resources(chain, owner)
         return None if member is None else self.statistics.get((member, workload, owner, feature))
 
@@ -67,7 +67,7 @@ class Truth:
 
 
 def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> Truth:
-    """What the runs of VNFs alone say."""
+    """Return the baselines, from the runs of VNFs alone."""
     found = Truth()
     for each in statistics:
         if len(each.chain.members) == 1:

@@ -1,4 +1,4 @@
-"""What chains did: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
+"""Record of a chain study: features each second, state transitions, and what stands out (Probius, Nam et al.)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -65,7 +65,7 @@ class StateGraph(Frozen):
 
 
 class StepCost(Frozen):
-    """What a step of a study took; generator, vSwitch and VNFs are not in it."""
+    """Cost of a step of a study; generator, vSwitch and VNFs are not in it."""
 
     step: Step
     cpu_s: float
@@ -128,7 +128,7 @@ class Distance(Frozen):
     threshold: float
     """4/n."""
     expected: float
-    """What a straight line through all chains gives at this volume."""
+    """Value of the regression line through all chains at this volume."""
     measured: float
 
 
@@ -230,7 +230,7 @@ class ChainStudy(Frozen):
     trace_source: str = ""
     """Which events were traced and why no others, a sentence; empty where nothing was traced."""
     notes: tuple[str, ...] = ()
-    """What could not be measured, and why."""
+    """Measurements that are missing, with reasons."""
     costs: tuple[StepCost, ...] = ()
     """Of all chains together; empty in records of older versions."""
 

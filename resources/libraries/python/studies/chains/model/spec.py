@@ -1,4 +1,4 @@
-"""What a study of service chains is asked: network functions, policies, workloads (Probius, Nam et al.)."""
+"""Specification of a chain study: network functions, policies, workloads (Probius, Nam et al.)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -50,7 +50,7 @@ class VnfSpec(Frozen):
 
 
 class Workload(Frozen):
-    """What is sent through a chain: one protocol, one volume, so many sessions; the same both ways where it is UDP."""
+    """Traffic through a chain: one protocol, one volume, so many sessions; the same both ways where it is UDP."""
 
     generator: Literal["built-in", "iperf3"] = "built-in"
     protocol: Protocol = Protocol.UDP

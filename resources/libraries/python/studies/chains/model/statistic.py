@@ -39,7 +39,7 @@ class OfRun(Frozen):
 
 
 class _Head(Frozen):
-    """What the features of a run share."""
+    """Common part of the features of a run."""
 
     chain: Chain
     workload: Workload

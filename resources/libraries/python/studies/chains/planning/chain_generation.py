@@ -22,7 +22,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """What a specification asks for. Chains are made while it is iterated, shortest first, each time anew."""
+    """Chains of a specification. Chains are made while it is iterated, shortest first, each time anew."""
 
     spec: ChainStudySpec
     lengths: tuple[int, ...]

@@ -31,7 +31,7 @@ _FURTHER_GOAL = {
     Algorithm.SOAK: 0.0,
     Algorithm.PLR: 0.0,
 }
-"""What one more goal adds: most of its trials served the other goal already, but in a binary search."""
+"""Cost of one more goal: most of its trials served the other goal already, but in a binary search."""
 _VERIFY_S = 0.2
 """The trial before a measurement: do packets arrive?"""
 LEAST, MOST = 0.7, 2.0

@@ -117,7 +117,7 @@ def _nic(topology: Topology) -> Iterator[str]:
 
 
 def _functions(topology: Topology, cell: Cell) -> Iterator[str]:
-    """What NFs are, run and are linked by."""
+    """Tags of NFs: form, program and links."""
     vms = cell.service_type is ServiceType.VSC
     kinds = names.known_kinds(topology, cell)
     yield "VM" if vms else "DOCKER"
@@ -128,7 +128,7 @@ def _functions(topology: Topology, cell: Cell) -> Iterator[str]:
 
 
 def _link(vswitch: str, kind: NfKind, *, vm: bool) -> str:
-    """What joins an NF to the vSwitch."""
+    """Link of an NF to the vSwitch."""
     if vswitch == "sim":
         return "VHOST" if vm else "MEMIF"
     medium = to_vswitch(vswitch, kind)

@@ -1,4 +1,4 @@
-"""What network functions do to each other, in sentences."""
+"""Interference of network functions as sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean

@@ -1,4 +1,4 @@
-"""What network functions on one server do to each other (Zeng et al.)."""
+"""Interference of network functions on one server (Zeng et al.)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -50,9 +50,9 @@ class Contender(Frozen):
     type: NfType
     kind: NfKind
     stand_in: NfKind | None = Field(default=None, exclude_if=lambda kind: kind is None)
-    """What takes its place on a testbed where its kind, or its program, is not installed."""
+    """Its stand-in on a testbed without its kind or its program."""
     stand_in_for: str | None = None
-    """What it takes the place of, where that is not installed."""
+    """The kind for which it is a stand-in, if that is not installed."""
     program: UserProgram | None = Field(default=None, exclude_if=lambda program: program is None)
     """Of kind `process` only: the user's own."""
 
@@ -163,9 +163,9 @@ class Meeting(Frozen):
     """Which of the points of a sweep, from 0, the reference."""
     guaranteed: bool
     limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
-    """What each port of each of them received at most; None where that was not limited."""
+    """Rate limit of each of their ports; None where that was not limited."""
     throughput_pps: float
-    """What it processed, one way: forwarded, or for a monitor what it has looked at."""
+    """Processed rate, one way: forwarded, or for a monitor what it has looked at."""
     loss_ratio: float | None
     response_s: float | None
     """Mean, there and through; None where it was not measured."""
@@ -226,7 +226,7 @@ class Interference(Frozen):
     asked: int | None = None
     """Measurements that the specification asks for; None in records of older versions."""
     notes: tuple[str, ...] = ()
-    """What could not be measured, and why; which NF is a stand-in."""
+    """Measurements that are missing, with reasons; which NF is a stand-in."""
 
     @property
     def coverage(self) -> Coverage:

@@ -19,7 +19,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
 
 
 class Flavor(Frozen):
-    """What an instance may use."""
+    """Resources of an instance."""
 
     vcpus: Positive
     """CPUs; parts of one are fine where instances are limited by quota."""
@@ -85,14 +85,14 @@ class Servers(Frozen):
 
 
 class Resources(Frozen):
-    """What all instances together may have."""
+    """Resources of all instances together."""
 
     vcpus: Positive | None = None
     memory_mb: Annotated[int, Field(ge=1)] | None = None
 
 
 class Share(Frozen):
-    """What a component has in a size."""
+    """Flavor and instances of a component in a size."""
 
     flavor: Name
     instances: Annotated[int, Field(ge=1, le=100)] = 1
@@ -117,7 +117,7 @@ class DeploymentSpec(Frozen):
     remove: str | None = None
     """Script that is run in every instance before it goes; all of its processes end in any case."""
     needs: tuple[Program, ...] = ()
-    """What these scripts start."""
+    """Programs that these scripts start."""
     options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
     """Choices that these scripts understand."""
     mode: SizingMode
@@ -172,7 +172,7 @@ class DeploymentSpec(Frozen):
 
 
 class Use(Frozen):
-    """What an instance used while a load was offered, means over the time."""
+    """Resource use of an instance under a load, means over time."""
 
     cpu: float | None
     """Of its flavor's CPUs, 1.0 is all of them."""
@@ -183,7 +183,7 @@ class Use(Frozen):
 
 
 class Trace(Frozen):
-    """What happened second by second while a load was offered once."""
+    """Samples of each second of one repetition of a load."""
 
     indicators: tuple[float, ...] = ()
     """Of each second, as the generator script reported them; empty where it reports the mean only."""
@@ -198,7 +198,7 @@ class Offered(Frozen):
 
     load: float
     indicators: tuple[float, ...]
-    """What the script said, one per repetition."""
+    """Values reported by the script, one per repetition."""
     mean: float
     stdev: float | None
     """Sample standard deviation; None for one repetition. It grows beyond the capacity where a service sheds load."""
@@ -215,7 +215,7 @@ class Offered(Frozen):
         return self.mean / self.load
 
     def by_component(self) -> dict[str, list[Use]]:
-        """What the instances of each component used."""
+        """Resource use of the instances of each component."""
         found: dict[str, list[Use]] = {}
         for instance, use in self.use.items():
             found.setdefault(instance.rpartition("-")[0], []).append(use)
@@ -265,7 +265,7 @@ class Sizing(Frozen):
 
     @property
     def figure_names(self) -> tuple[str, ...]:
-        """What the generator script said beside the indicator, in its order."""
+        """Other values reported by the generator script, in its order."""
         return tuple(dict.fromkeys(name for size in self.sizes for row in size.offered for name in row.figures))
 
     def named(self) -> Mapping[str, Sized]:

@@ -1,4 +1,4 @@
-"""What a specification of sizing contradicts in itself. Each check names the place in the file, and the numbers."""
+"""Consistency checks of a sizing specification. Each check names the place in the file, and the numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is offered to every size of a service. Field names are those of NFV-VITAL, see `sizing`."""
+"""Workload offered to every size of a service. Field names are those of NFV-VITAL, see `sizing`."""
 
 from typing import Annotated, Self
 
@@ -35,7 +35,7 @@ class Stop(Frozen):
 
 
 class WorkloadSpec(Frozen):
-    """What is offered to a size."""
+    """Workload of a sizing."""
 
     range: LoadRange
     increase: Positive
@@ -44,7 +44,7 @@ class WorkloadSpec(Frozen):
     generator: str
     """Script that offers a load and prints the performance indicator; relative to the file."""
     needs: tuple[Program, ...] = ()
-    """What the script starts: looked for on the machine that it runs on, before anything is deployed."""
+    """Programs that the script starts: looked for on the machine that it runs on, before anything is deployed."""
     options: Options = Field(default_factory=dict, exclude_if=lambda options: not options)
     """Choices that the script understands."""
     duration_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 300.0

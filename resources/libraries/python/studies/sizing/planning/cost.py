@@ -106,7 +106,7 @@ def most_directed(spec: DeploymentSpec) -> int:
 
 
 def _steps(spec: DeploymentSpec, component: str) -> list[tuple[float, float]]:
-    """What each step of a component adds, vCPUs and MB, when it is scaled to its end."""
+    """Cost of each step of a component, vCPUs and MB, up to its maximum."""
     row = spec.component(component)
     flavors = [spec.flavors[name] for name in row.flavors]
     steps: list[tuple[float, float]] = []

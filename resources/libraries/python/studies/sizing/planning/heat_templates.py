@@ -103,7 +103,7 @@ def _policy(servers: int, instances: int) -> str:
 
 
 def _user_data(asked: Specifications, size: Size, instance: str) -> str:
-    """What cloud-init does in an instance; `@<instance>@` stands for an address."""
+    """Script of cloud-init in an instance; `@<instance>@` stands for an address."""
     spec = asked.deployment
     component, _, number = instance.rpartition("-")
     script = asked.install[component]

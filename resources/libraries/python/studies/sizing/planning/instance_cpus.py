@@ -21,7 +21,7 @@ class InstancePlacement:
     left: frozenset[int]
     """CPUs that no instance is pinned to."""
     short: str
-    """What the machine lacks where it is oversubscribed; else empty."""
+    """Missing resources of an oversubscribed machine; otherwise empty."""
 
 
 def usable_mb(memory: MemoryLayout | None) -> int | None:
@@ -76,7 +76,7 @@ def place(
 
 
 def _check(flavors: Mapping[str, Flavor], cpus: int, memory_mb: int | None) -> None:
-    """What no oversubscription helps with."""
+    """Reasons that oversubscription does not remove."""
     for name, flavor in flavors.items():
         if flavor.vcpus > cpus:
             raise PlanError(f"{name} needs {flavor.vcpus:g} CPUs, {cpus} are there")

@@ -20,7 +20,7 @@ class Once:
     """A load, offered once."""
 
     indicator: float
-    """What the generator script said."""
+    """Values reported by the generator script."""
     use: Mapping[str, Use]
     """By instance."""
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def carried_again(offered: Sequence[Offered], threshold: float) -> tuple[float, 
 
 
 def at_capacity(offered: Sequence[Offered], capacity: float | None) -> Offered | None:
-    """What was seen at the capacity, or at the lowest load where there is none."""
+    """Measurement at the capacity, or at the lowest load without one."""
     return next((row for row in offered if capacity is None or row.load == capacity), None)
 
 

@@ -1,4 +1,4 @@
-"""What sizes say of each other: a component that does not scale, what scaling out costs, the smallest that will do."""
+"""Comparisons of sizes: a component that does not scale, what scaling out costs, the smallest that will do."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ def _instances(sized: Sized) -> int:
 
 
 def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
-    """What several small instances cost against fewer large ones, where every component has the same vCPUs in both."""
+    """Cost of several small instances compared with fewer large ones with the same vCPUs per component."""
     for size in sizes:
         alike = [
             row

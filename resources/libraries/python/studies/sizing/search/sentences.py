@@ -1,10 +1,10 @@
-"""What was found of a deployment size, in words."""
+"""Results of a deployment size as text."""
 
 from resources.libraries.python.studies.sizing.model.spec import Sized, WatchedResource
 
 
 def outcome(sized: Sized, unit: str) -> str:
-    """What was found of a size, without its name."""
+    """Return the result of a size, without its name."""
     if sized.failed:
         return f"could not be measured: {sized.failed}"
     if sized.capacity is None:

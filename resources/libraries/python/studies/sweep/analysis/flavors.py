@@ -49,7 +49,7 @@ class FlavorStep:
 def answers(
     flavors: Sequence[ProfiledFlavor], bounds: QualityBounds, rate: float | None = None
 ) -> tuple[FlavorCapacity, ...]:
-    """What each flavor carries, by rising vCPUs.
+    """Return the capacity of each flavor, by rising vCPUs.
 
     Args:
         flavors: In any order.
@@ -67,7 +67,7 @@ def best_flavor(found: Sequence[FlavorCapacity]) -> FlavorCapacity | None:
 
 
 def steps(flavors: Sequence[ProfiledFlavor], least_gain: float = LEAST_GAIN) -> tuple[FlavorStep, ...]:
-    """What each step to a larger flavor brings; the capacity is the break-point.
+    """Gain of each step to a larger flavor; the capacity is the break-point.
 
     The rule is that of NFV-VITAL's comparison of flavors (Cao et al.): a larger flavor that carries hardly more, and
     leaves some of its vCPUs unused, shows that the software does not scale. Software that uses some of the added vCPUs

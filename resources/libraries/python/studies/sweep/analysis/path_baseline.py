@@ -41,7 +41,7 @@ class MeasuredPath:
         return float(np.interp(rate, self.rates, self.delays))
 
     def remarks(self, rates: Sequence[float]) -> list[str]:
-        """What is to be said of its use at some rates."""
+        """Remarks on its use at some rates."""
         beyond = sum(rate > self.rates[-1] * (1 + 1e-9) for rate in rates)
         if not beyond:
             return []

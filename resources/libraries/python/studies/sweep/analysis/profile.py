@@ -94,7 +94,7 @@ def _without_edge(
 
 
 def inconsistency(profile: Profile, rate: float) -> float | None:
-    """What a profile contradicts itself by: loss is what is not let through, 100*(1-throughput/r).
+    """Contradiction of loss and throughput of a profile: loss should be 100*(1-throughput/r).
 
     Returns:
         The difference in percentage points; None where either is unknown.

@@ -1,4 +1,4 @@
-"""What a profile is for: a metric at a rate, and the highest rate that keeps a service within bounds."""
+"""Queries of a profile: a metric at a rate, and the highest rate within bounds."""
 
 from dataclasses import dataclass
 

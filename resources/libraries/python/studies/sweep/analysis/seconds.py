@@ -187,7 +187,7 @@ def seconds_of(result: TrialResult, rate_pps: float, costs: Sequence[CpuCost]) -
 
 
 def busiest(plan: Plan, readings: Sequence[SamplerReading], seconds: int) -> tuple[CpuCost, ...]:
-    """What each second of a long trial cost, when the reading at which sending began is unknown.
+    """CPU cost of each second of a long trial, if the reading at the start of sending is unknown.
 
     A generator prepares before it sends and settles afterwards, while data threads have nothing to do: of all windows
     of that length, the one in which they ran most is that of the sending. Bursts end with nothing to do, so that many

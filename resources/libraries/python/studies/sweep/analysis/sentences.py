@@ -82,7 +82,7 @@ def highest_in_words(highest: Highest) -> str:
 
 
 def scaling_in_words(found: Sequence[FlavorStep]) -> tuple[str, ...]:
-    """What each larger flavor brings, a line each."""
+    """Gain of each larger flavor, a line each."""
     return tuple(_step_in_words(step) for step in found)
 
 

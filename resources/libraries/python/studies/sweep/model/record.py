@@ -50,7 +50,7 @@ class Bursts(Frozen):
 
 
 class SweepSpec(Frozen):
-    """What is sent, and for how long. Exactly one of `rates` and `bursts` is given."""
+    """Traffic and its duration. Exactly one of `rates` and `bursts` is given."""
 
     rates: Rates | None = None
     bursts: Bursts | None = None

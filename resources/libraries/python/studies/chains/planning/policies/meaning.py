@@ -1,4 +1,4 @@
-"""What policies ask of a chain: conditions on which VNFs it has, and pairs of which one comes before the other."""
+"""Meaning of policies: conditions on which VNFs it has, and pairs of which one comes before the other."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass

@@ -14,7 +14,7 @@ MOST_BRACKETS = 20
 
 
 class Operator(StrEnum):
-    """What is asked of the operands; the one that binds least is first."""
+    """Condition on the operands; the one that binds least is first."""
 
     ONE = "|"
     BOTH = "&"
