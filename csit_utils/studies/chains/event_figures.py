@@ -20,7 +20,7 @@ _PX_PER_BAR = 11
 
 
 def events_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
-    """How often each event comes: of all VNFs alone, and of the VNFs of a suspect in the chain and alone.
+    """Rate of each event: of all VNFs alone, and of the VNFs of a suspect in the chain and alone.
 
     Of virtual machines these are the reasons for which they were left.
     """

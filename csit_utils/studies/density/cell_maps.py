@@ -68,7 +68,7 @@ class Scale:
     """Colours are categories, not amounts."""
 
     def share(self, value: float) -> float:
-        """Where on the scale, in [0, 1]."""
+        """Position on the scale, in [0, 1]."""
         if self.logarithmic:
             low, high, value = (log10(max(each, 1e-12)) for each in (self.low, self.high, value))
             return (value - low) / (high - low) if high > low else 0.5

@@ -22,7 +22,7 @@ from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.studies.density.model.refused import RefusedCell
 
 QUARANTINED = "quarantined"
-"""How the messages of tests begin that failed or were left out because of that."""
+"""Beginning of the messages of tests that failed or were skipped for that reason."""
 
 
 class CellState(StrEnum):
@@ -59,7 +59,7 @@ class MatrixCell:
     oversubscribed: bool = False
     complete: bool = True
     reason: str = ""
-    """Why there is no value."""
+    """Reason why there is no value."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Headline:
     limits: tuple[tuple[str, int], ...]
     """Limits with their number of cells, the most frequent first."""
     states: tuple[tuple[CellState, int], ...]
-    """How many cells of the best metric are in which state."""
+    """Number of cells of the best metric by state."""
 
     def cell(self, metric: Metric, place: tuple[int, int] | None) -> MatrixCell | None:
         """A cell of a metric; None where there is none."""

@@ -32,7 +32,7 @@ class Quantile(StrEnum):
 
 
 class Unknown(StrEnum):
-    """Why a percentile is not known."""
+    """Reason why a percentile is unknown."""
 
     LOST = "probes lost"
     FEW = "few samples"
@@ -96,7 +96,7 @@ def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction:
 
 
 def _doubt(row: LatencyRow, quantile: Quantile) -> tuple[Unknown, str] | None:
-    """Why a flow's percentile is not known; None where it is."""
+    """Reason why a flow's percentile is unknown; None where it is."""
     sent, received = row.sent, row.received
     if sent is not None and received is not None and received < quantile.share * sent:
         return (

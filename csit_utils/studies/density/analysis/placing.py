@@ -20,7 +20,7 @@ class Placed:
     row: TestRow | None
     """The newest test that has it; None where none has."""
     tests: int
-    """How many have it."""
+    """Number of cells with it."""
     state: CellState
     """`VALUE` with a test; why there is none otherwise."""
     reason: str = ""

@@ -1,4 +1,4 @@
-"""How the nodes of a lab are reached. No secret is ever in a topology: only where it is kept."""
+"""Access to the nodes of a lab. No secret is ever in a topology: only where it is kept."""
 
 import re
 from typing import Annotated, Literal
@@ -47,8 +47,8 @@ class Access(Frozen):
     jump: tuple[Jump, ...] = ()
     """Hosts to go through, the nearest first."""
     become: Literal["auto", "sudo", "no"] = "auto"
-    """How to get root's rights: `auto` is `sudo -n` where the user is not root."""
+    """How to become root: `auto` is `sudo -n` where the user is not root."""
     python: str = "python3"
     """Python 3.11 or newer on the node."""
     silence_s: Annotated[float, Field(ge=5, le=300)] = 20.0
-    """How long either side may be unheard of before it counts as gone: a cable that is cut ends no connection."""
+    """Time without a heartbeat after which the other side counts as lost: a cable that is cut ends no connection."""

@@ -1,4 +1,4 @@
-"""How a physical port is driven: by DPDK, the vSwitch's own driver, or the kernel. Decided from the topology alone.
+"""Drivers of physical ports: by DPDK, the vSwitch's own driver, or the kernel. Decided from the topology alone.
 
 DPDK is the default wherever the program that uses a port has DPDK and the NIC is one that DPDK knows. Sockets of the
 kernel carry a fraction of what such a NIC does, so they are used on a physical NIC only where the topology asks for
@@ -50,7 +50,7 @@ _VIRTUAL_DRIVERS = frozenset({"veth", "tun", "dummy", "bridge", "macvlan", "ipvl
 
 
 class Attachment(StrEnum):
-    """How packets get from a physical port into the program that uses it."""
+    """How packets of a physical port reach the program that uses it."""
 
     DPDK = "dpdk"
     """DPDK; the port is bound to vfio-pci, igb_uio or uio_pci_generic."""
@@ -139,7 +139,7 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
 
 
 def _of_function(interface: Interface, user: str | None, asked: str, place: tuple[str, ...]) -> Attachment:
-    """How the virtual function of a port is driven: by DPDK or VPP's own driver, never by the kernel."""
+    """Driver of the virtual function of a port: by DPDK or VPP's own driver, never by the kernel."""
     if user is None or asked not in ("auto", "dpdk", "native"):
         raise Misfit(place, f"nic_vfs is for {_users_of_ports()} on DPDK, and for an own driver (ports: native)")
     if interface.pci_address is None:

@@ -1,4 +1,4 @@
-"""Which cables of a testbed carry a service: from the links of its nodes to ways from the generator and back.
+"""Cables of a testbed that carry a service: from the links of its nodes to paths from the generator and back.
 
 A way of a 2-node testbed is two cables, TG to DUT and DUT to TG; of a 3-node testbed it is three, TG to DUT1, DUT1 to
 DUT2, DUT2 to TG. Forward traffic leaves the generator at the first end of a way and comes back at its last end.
@@ -41,7 +41,7 @@ Way = tuple[Cable, ...]
 
 
 def ways(sockets: Sequence[Socket], tg: str, duts: Sequence[str], nic: str | None) -> tuple[Way, ...]:
-    """All ways of a testbed, the one of instance 1 first.
+    """Return all paths of a testbed, the one of instance 1 first.
 
     Args:
         sockets: Ports of all nodes in the order of the file.

@@ -14,7 +14,7 @@ from resources.libraries.python.model.nf_size import NfSize
 
 
 class ServiceType(StrEnum):
-    """How NFs are packaged and how packets go through them."""
+    """Packaging of NFs and the path of packets through them."""
 
     VSC = "VSC"
     """VM service chain: a snake, every hop crosses the vSwitch."""

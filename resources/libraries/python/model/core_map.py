@@ -1,4 +1,4 @@
-"""Which thread of a plan runs on which logical CPU."""
+"""Assignment of a plan's threads to logical CPUs."""
 
 from enum import StrEnum
 
@@ -49,7 +49,7 @@ class MachineCores(Frozen):
 
 
 class CoreMap(Frozen):
-    """Which thread runs where, and whether that is an honest placement.
+    """Assignment of threads to CPUs, and whether cores are shared.
 
     `numa_node`, `smt`, `physical`, `cores_needed` and `cores_there` are of the (first) DUT: numbers of CPUs of
     different machines have nothing to do with each other.

@@ -96,12 +96,12 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Throttling:
-    """How a quota of CPU time held a network function back, since it was made."""
+    """Throttling of a network function by its CPU quota, since its start."""
 
     periods: int
     """Periods in which it ran."""
     throttled: int
-    """Those in which it had used its quota up, and stood still until the end."""
+    """Periods in which it was throttled."""
     still_s: float
     """For how long, all its CPUs together."""
 

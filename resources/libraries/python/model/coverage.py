@@ -1,4 +1,4 @@
-"""How much of what a study was asked it measured, and how much of it there must be."""
+"""Coverage of a study: number of measurements, and the required share."""
 
 from collections import Counter
 from collections.abc import Iterable

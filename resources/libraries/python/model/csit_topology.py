@@ -144,7 +144,7 @@ def _is_secret(node: Mapping[str, Any]) -> bool:
 
 
 def _refuse_secret(place: Location, node: Mapping[str, Any], others: Sequence[str]) -> NoReturn:
-    """Say how to move a secret out, without repeating it."""
+    """Return how to move a secret out of the file, without repeating it."""
     same = f" (the same at {', '.join(others)})" if others else ""
     if _is_secret(node):
         user, host = node.get("username", "USER"), node.get("host", "HOST")

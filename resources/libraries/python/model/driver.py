@@ -67,7 +67,7 @@ class InstalledProgram(Frozen):
     there: bool
     version: str | None
     problem: str | None
-    """Why it does not run."""
+    """Reason why it does not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class KernelFeature:
     """A feature of the kernel that a driver needs."""
 
     label: str
-    """For people, such as `AF_XDP sockets`."""
+    """For messages, such as `AF_XDP sockets`."""
     config: str
     """Option of the kernel's configuration that enables it, without `CONFIG_`."""
     module: str = ""
@@ -207,7 +207,7 @@ class VSwitchDriver(Driver):
     tags_frames: bool = False
     """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
     vlan_problem: Callable[[DutNode], str | None] = _no_problem
-    """Why it cannot keep instances apart by VLANs; None where it can."""
+    """Reason why it cannot distinguish instances by VLANs; None where it can."""
     copies: bool = True
     """Copies frames to passive NFs."""
     patches_segments: bool = True
@@ -233,7 +233,7 @@ class GeneratorDriver(Driver):
     tags_frames: bool = False
     """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
     vlan_problem: str | None = None
-    """Why it cannot send to instances that VLANs keep apart; None where it can."""
+    """Reason why it cannot send to instances distinguished by VLANs; None where it can."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

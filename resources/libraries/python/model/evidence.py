@@ -59,7 +59,7 @@ class HopLoss(Frozen):
 
 
 class ThreadLoad(Frozen):
-    """How a data thread spent the time of sending. Shares of it, in [0, 1]."""
+    """Time of a data thread while sending. Shares of it, in [0, 1]."""
 
     owner: str
     interface: str
@@ -74,7 +74,7 @@ class ThreadLoad(Frozen):
 
 
 class CpuLoad(Frozen):
-    """How a planned logical CPU spent the time of sending. Shares of it, in [0, 1]."""
+    """Time of a planned logical CPU while sending. Shares of it, in [0, 1]."""
 
     cpu: int
     user: float
@@ -101,7 +101,7 @@ class Usage(Frozen):
 
 
 class Located(Frozen):
-    """Where packets are lost when a little more is offered than the system can take."""
+    """Located losses at a load slightly above the limit."""
 
     purpose: Literal["locate", "mrr"]
     """The trials whose counters these are: one beyond the bounds of the search, or those of MRR."""

@@ -22,7 +22,7 @@ class Goal(Frozen):
 
 
 class Algorithm(StrEnum):
-    """How loads are chosen and decided; see docs/search.md."""
+    """Algorithm that chooses and decides loads; see docs/search.md."""
 
     MLRSEARCH = "mlrsearch"
     """The library of that name with nothing added: no early abort, no warm start."""
@@ -56,7 +56,7 @@ class Deviation(Frozen):
 
 
 class SearchRecord(Frozen):
-    """How the search of a test went about it."""
+    """Description of the search of a test."""
 
     algorithm: Algorithm
     prior: Prior | None = None

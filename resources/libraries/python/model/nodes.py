@@ -181,7 +181,7 @@ class TgNode(_Node):
     access: Access | None = None
     """How it is reached; of a lab only."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
-    """Where it is a machine of its own."""
+    """If it is a separate machine."""
     generator: Generator
     uio_driver: UioDriver | None = None
     """Of all its ports that do not say another one."""

@@ -45,7 +45,7 @@ class Nic(Frozen):
     rate_bps: int | None = None
     """Line rate in L1 bits per second, one direction."""
     attachment: Attachment = Field(default=Attachment.KERNEL, exclude_if=_is_kernel)
-    """How the port is driven."""
+    """Driver of the port."""
     vfs: int = Field(default=0, exclude_if=_is_empty)
     """Virtual functions that are made of it; one of them is then used in its place."""
     parent: str | None = Field(default=None, exclude_if=_is_empty)
@@ -152,7 +152,7 @@ class NfInterface(Frozen):
     address: str
     """IPv4 with prefix length."""
     route: NextHop
-    """Where packets that leave through this interface go."""
+    """Next hop of packets that leave through this interface."""
 
 
 class NfPlan(Frozen):

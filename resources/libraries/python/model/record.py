@@ -50,7 +50,7 @@ class Record(Frozen):
     """UTC, ISO 8601."""
     passed: bool
     message: str
-    """Why the test did not pass; empty otherwise."""
+    """Reason why the test did not pass; empty otherwise."""
     world: World
     simulated: bool
     testbed: str
@@ -73,7 +73,7 @@ class Record(Frozen):
     broken: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """Attempts of this test that broke the system under test, as the reason of each; the record is of the last one."""
     quarantined: str | None = Field(default=None, exclude_if=is_none)
-    """Why no further test of this cell runs."""
+    """Reason why no further test of this cell runs."""
     rerun: Rerun | None = Field(default=None, exclude_if=is_none)
 
     @property

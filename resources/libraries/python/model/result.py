@@ -112,7 +112,7 @@ class LatencyAtLoad(Frozen):
 
 
 class Environment(Frozen):
-    """Where it was measured: what to look at when two results differ."""
+    """Testbed on which it was measured: what to look at when two results differ."""
 
     hostname: str
     cpu_model: str
@@ -152,7 +152,7 @@ class Affinity(Frozen):
 
 
 class DeploymentTimes(Frozen):
-    """How long the cell took to come and go, in seconds."""
+    """Time to deploy and remove the cell, in seconds."""
 
     deploy_s: float
     remove_s: float | None = None

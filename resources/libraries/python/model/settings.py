@@ -18,7 +18,7 @@ class Generator(Frozen):
 
 
 class Sizes(Frozen):
-    """How threads share cores (CSIT's nf_mtcr, nf_dtcr)."""
+    """Core sharing of threads (CSIT's nf_mtcr, nf_dtcr)."""
 
     system_cores: Annotated[int, Field(ge=0)] = 1
     nf_mains_per_core: Annotated[int, Field(ge=1, le=2)] = 2

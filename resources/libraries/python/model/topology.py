@@ -13,7 +13,7 @@ from resources.libraries.python.model.nodes import DutNode, Name, TgNode
 
 
 class World(StrEnum):
-    """Where a measurement happens."""
+    """Kind of testbed."""
 
     LOCAL = "local"
     SIM = "sim"
@@ -34,8 +34,7 @@ class Topology(Frozen):
     metadata: Metadata
     world: World
     discriminator: Literal["link", "vlan", "mac"] = "link"
-    """How service instances are distinguished between TG and DUT: a link (or VF) each, a VLAN each, or MAC "
-    "addresses."""
+    """How service instances are distinguished between TG and DUT: a link (or VF) each, a VLAN each, or MACs."""
     nic: Annotated[str, Field(min_length=1)] | None = None
     """NIC model of the ports to measure on, where the nodes of a lab have several; None for that of the first cable."""
     simulation: dict[str, Any] | None = None

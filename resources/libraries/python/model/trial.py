@@ -68,7 +68,7 @@ class HighestLoads(Frozen):
     offered_pps: float
     """Line rate, or the most that the generator can send where that is less or no line rate is known."""
     search_pps: float
-    """Where a search begins: less, where so much would only show how an overloaded system collapses."""
+    """First load of a search: less, where so much would only show how an overloaded system collapses."""
 
 
 def _is_empty(value: object) -> bool:

@@ -58,7 +58,7 @@ def demand(cell: Cell, sharing: Sizes, generator_cores: int = 0) -> Demand:
 
 
 def impossible(cell: Cell, layout: CpuLayout, numa_node: int) -> str | None:
-    """Say why no number of cores would do; None when it is only a matter of their number."""
+    """Return why no number of cores would suffice; None when it is only a matter of their number."""
     if any(size.is_half for size, _ in cell.sizes()) and not any(map(_is_pair, layout.cores(numa_node))):
         state = f"no core of NUMA {numa_node} has two threads online" if layout.smt else "SMT is off"
         return f"NF size 0.5c needs SMT (half a core is one of two sibling threads), and {state}"
@@ -76,7 +76,7 @@ class Lack:
 
 
 def lack(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> Lack | None:
-    """Say which cores are missing for a placement in which every data thread has a CPU of its own; None if none."""
+    """Return which cores are missing for a placement with a CPU for every data thread; None if none."""
     cores, needs = layout.cores(numa_node), demand(cell, sharing, generator_cores)
     if needs.total > len(cores):
         text = f"needs {needs.total} cores on NUMA {numa_node}, {len(cores)} there"
@@ -89,7 +89,7 @@ def lack(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generato
 
 
 def refusal(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> str | None:
-    """Say in one sentence why a cell has no honest placement; None when it has one."""
+    """Return why a cell has no placement without shared cores; None when it has one."""
     if reason := impossible(cell, layout, numa_node):
         return reason
     missing = lack(cell, layout, numa_node, sharing, generator_cores)

@@ -33,7 +33,7 @@ Ends = tuple[Nic, Nic]
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """How instances reach the vSwitches."""
+    """Ports and cables from instances to the vSwitches."""
 
     duts: int = 1
     discriminator: Literal["link", "vlan", "mac"] = "link"
@@ -136,7 +136,7 @@ def too_few_cables(topology: Topology, instances: int) -> tuple[str, int] | None
 
 
 def cannot_discriminate(topology: Topology) -> str | None:
-    """Say why the drivers of a lab cannot keep instances apart as the file says; None where they can."""
+    """Return why the drivers of a lab do not support its discriminator; None where they can."""
     if topology.world is not World.LAB or topology.discriminator == "link":
         return None
     if topology.discriminator == "vlan":

@@ -135,7 +135,7 @@ def _lack(tg: TgNode, layout: CpuLayout) -> str:
 
 
 def shortages(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> list[Reason]:
-    """Say which machines lack cores or SMT for a cell; nothing where every thread has its own place."""
+    """Return which machines lack cores or SMT for a cell; nothing where every thread has its own place."""
     found = []
     for number, (name, dut) in enumerate(topology.duts.items(), 1):
         at = "" if number == 1 else f"{name} "
@@ -155,7 +155,7 @@ def shortages(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) 
 
 
 def shareable(topology: Topology, layouts: Mapping[str, CpuLayout]) -> bool:
-    """Whether threads may take turns on cores where there are too few."""
+    """Whether threads may share cores if there are too few."""
     all_nodes = [(layouts[name], node) for name, node in topology.nodes.items() if name in layouts]
     allowed = all(dut.oversubscribe for dut in topology.duts.values())
     return allowed and all(layout.cores(node.numa_node) for layout, node in all_nodes)

@@ -85,7 +85,7 @@ def spare_mb(there: MemoryNode) -> int:
 
 
 def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Iterable[Reason]:
-    """Say which memory a cell lacks; nothing where it is not known what the testbed has."""
+    """Return which memory a cell lacks; nothing where it is not known what the testbed has."""
     if there is None:
         return
     needs = need(topology, cell)

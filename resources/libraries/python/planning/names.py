@@ -120,7 +120,7 @@ def _interfaces(vswitch: str, cell: Cell, kinds: Sequence[NfKind]) -> str:
 
 
 def _packages(cell: Cell, threads: str) -> str:
-    """How many NFs are in what, with their threads: `8dcr2t`, or `1dcr2t+1vm` with virtual machines among them."""
+    """Word for the packaging of NFs with number and threads: `8dcr2t`, or `1dcr2t+1vm` with virtual machines."""
     if cell.service_type is ServiceType.VSC:
         return f"{cell.nf_count}vm{threads}"
     vms = sum(kind is not None and kind.is_vm for kind in cell.asked_kinds())
@@ -128,7 +128,7 @@ def _packages(cell: Cell, threads: str) -> str:
 
 
 def _shared(cell: Cell) -> str:
-    """Which nodes instances share, at the end of a suite id: `-shared1+3`; empty for none."""
+    """Nodes shared by instances, at the end of a suite id: `-shared1+3`; empty for none."""
     return f"-shared{'+'.join(map(str, cell.shared_nodes))}" if cell.shared_nodes else ""
 
 

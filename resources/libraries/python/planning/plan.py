@@ -72,7 +72,7 @@ def _containers(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
 
 
 def no_such_kind(topology: Topology, cell: Cell) -> str | None:
-    """Say which kind of NF a testbed lacks for a cell, or cannot share; None when it has all."""
+    """Return which kind of NF a testbed lacks for a cell, or cannot share; None when it has all."""
     name, dut = topology.metadata.name, topology.dut
     switch = driver_registry.vswitches()[dut.vswitch]
     if cell.service_type is ServiceType.VSC and dut.vms is None:
@@ -112,7 +112,7 @@ def _is_vsc(cell: Cell) -> bool:
 
 
 def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
-    """Say why a testbed cannot have a passive NF of a cell; None when it can have all."""
+    """Return why a testbed cannot have a passive NF of a cell; None when it can have all."""
     name, dut = topology.metadata.name, topology.dut
     switches = driver_registry.vswitches()
     if cell.taps and not switches[dut.vswitch].copies:

@@ -1,4 +1,4 @@
-"""Which physical ports a vSwitch or generator polls by a driver of its own, and the receive queues they can have."""
+"""Physical ports that a vSwitch or generator polls by its own driver, and their possible receive queues."""
 
 from resources.libraries.python.model.attachment import Attachment, attachment_of, kernel_driver
 from resources.libraries.python.model.nics import most_rx_queues

@@ -1,4 +1,4 @@
-"""How the physical ports of a testbed are driven, in words. Pure."""
+"""Drivers of the physical ports of a testbed, as text. Pure."""
 
 from resources.libraries.python.model.attachment import Attachment, attachment_of, port_option, uio_driver
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
@@ -29,12 +29,12 @@ def ports_of(node: TgNode | DutNode) -> str:
 
 
 def how(nic: Nic) -> str:
-    """How a port of a plan is driven: `DPDK (vfio-pci)`."""
+    """Driver of a port of a plan: `DPDK (vfio-pci)`."""
     return _sentence(nic.attachment, nic.uio_driver, None)
 
 
 def how_driven(interface: Interface, node: TgNode | DutNode) -> str:
-    """How a port of a node is driven: `DPDK (vfio-pci)`, `the kernel (AF_PACKET sockets)`."""
+    """Driver of a port of a node: `DPDK (vfio-pci)`, `the kernel (AF_PACKET sockets)`."""
     return _sentence(attachment_of(interface, node), uio_driver(interface, node), _sockets(node))
 
 
@@ -45,7 +45,7 @@ def _sentence(attachment: Attachment, uio: str | None, kernel: str | None) -> st
 
 
 def _sockets(node: TgNode | DutNode) -> str | None:
-    """How a user of the kernel's ports gets packets, where that is not the kernel's own affair."""
+    """How a user of kernel ports receives packets, unless it is the kernel itself."""
     found = port_option(node)
     if found is None or found[1].asked(node) in found[1].kernel_itself:
         return None

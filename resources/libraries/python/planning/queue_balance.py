@@ -1,4 +1,4 @@
-"""How evenly receive queues and threads share what they stand on: the part of a plan that decides throughput unseen.
+"""Balance of receive queues over threads and of threads over CPUs: the part of a plan that decides throughput unseen.
 
 Receive queues go to data threads in turn (`planning.queues`). Six queues on four threads leave two of them with twice
 the work: the cell then shows the limit of those two.
@@ -81,7 +81,7 @@ class Balance:
         return (*said, *self.unequal)
 
     def siblings(self) -> tuple[str, ...]:
-        """Which data threads share a physical core as siblings: by design, and each is slower for it."""
+        """Data threads that share a physical core as siblings: by design, and each is slower for it."""
         said = []
         if self.sibling_nfs:
             said.append(f"data threads of different NFs are siblings on {_cores(self.sibling_nfs)}")

@@ -1,4 +1,4 @@
-"""Why a cell does not fit, one kind of limit each."""
+"""Reasons why a cell does not fit, one kind of limit each."""
 
 from collections.abc import Sequence
 from enum import StrEnum

@@ -88,7 +88,7 @@ class ServiceLayout:
         return self.kinds[(instance if self.cell.instance_kinds else self.in_cell(node)) - 1]
 
     def size(self, instance: int, node: int) -> NfSize:
-        """How large a node of an instance is."""
+        """Size of a node of an instance."""
         return self.cell.size_of(self.in_cell(node), instance)
 
     def is_shared(self, node: int) -> bool:

@@ -51,7 +51,7 @@ _ON_ONE_MACHINE = Edges()
 
 
 def too_many(cell: Cell, duts: int) -> str | None:
-    """Say what the address plan lacks for a cell; None where it holds it.
+    """Return what the address plan lacks for a cell; None where it holds it.
 
     A shared NF has addresses for each instance, so it counts as often as there are instances.
     """

@@ -1,4 +1,4 @@
-"""Which requirements of the MLRsearch specification a search result does not meet, and why.
+"""Requirements of the MLRsearch specification that a search result does not meet, with reasons.
 
 The specification is draft-ietf-bmwg-mlrsearch-15, which is becoming RFC 9971. `REQUIREMENTS` names those that a result
 can be held against; docs/search.md says for each of them how it is met.
@@ -21,7 +21,7 @@ REQUIREMENTS = {
     "max-load": "no load above the highest one is chosen",
     "attributes": "the report shows all attributes of the goals",
 }
-"""By the word under which a record names them."""
+"""By their key in a record."""
 
 
 def deviations(

@@ -1,4 +1,4 @@
-"""How long a search will go on: a rough estimate from the trials so far."""
+"""Remaining time of a search: a rough estimate from the trials so far."""
 
 from collections.abc import Sequence
 from math import ceil, log, log2

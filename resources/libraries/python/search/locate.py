@@ -1,4 +1,4 @@
-"""Where packets are lost: counters of all hops around trials in which more is offered than the system can take.
+"""Location of losses: counters of all hops around trials in which more is offered than the system can take.
 
 Along the path of a flow every hop has a counter. Between two neighbouring hops there is either an owner (it received
 and did not send) or a link (it was sent and not received). What is missing in between has three causes:

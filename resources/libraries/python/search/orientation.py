@@ -1,4 +1,4 @@
-"""Where to look first: the threshold, estimated from what came back in trials that lost packets."""
+"""First loads of a search: the threshold, estimated from what came back in trials that lost packets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ OFFERED_TOLERANCE = 0.01
 driver noticed or not: known generators have stretched trials and left packets unsent in silence."""
 _REPEATS = 1
 _REPEATS_WITHIN_REACH = 3
-"""Where as high a load has been offered before, the generator was disturbed for a moment."""
+"""Attempts if a load as high has been offered before: the generator was only disturbed."""
 
 
 class TimeUp(Exception):
@@ -82,7 +82,7 @@ class Session:
         return result, effective_s(result)
 
     def _repeats(self, load_pps: float) -> int:
-        """How often a short trial is repeated before it is charged."""
+        """Number of repetitions of a short trial before it is charged."""
         if load_pps <= self._reached_pps:
             return _REPEATS_WITHIN_REACH
         # Above a load that was charged already, another attempt would be charged as well.

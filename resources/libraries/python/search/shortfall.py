@@ -26,7 +26,7 @@ def uncharged(result: GoalResult, trials: Sequence[TrialResult]) -> GoalResult:
 
 
 def shortfall(result: GoalResult, trials: Sequence[TrialResult]) -> str:
-    """How far the generator fell short at the upper bound of a result, in words."""
+    """Return the shortfall of the generator at the upper bound of a result, as text."""
     at = [trial for trial in trials if trial.trial.load_pps == result.upper_pps and trial.is_evidence]
     short = [trial for trial in at if trial.unsent is not None]
     best_pps = max(trial.offered_pps for trial in short)

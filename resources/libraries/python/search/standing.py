@@ -16,7 +16,7 @@ from resources.libraries.python.search.ladder import Ladder
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Where the threshold is expected before it is proven."""
+    """Expected threshold before it is proven."""
 
     rung: int
     weight: float
@@ -74,7 +74,7 @@ class GoalEvidence:
         return row.evidence.proven(self.goal) if row else GoalReading.OPEN
 
     def margin(self, rung: int) -> int | None:
-        """By how many trials one reading of a rung leads; None when it has no trials."""
+        """Lead of one classification of a rung, in trials; None when it has no trials."""
         row = self._rungs.get(rung)
         return abs(row.good - row.bad) if row else None
 

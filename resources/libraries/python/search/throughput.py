@@ -80,7 +80,7 @@ class SearchOutcome(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a search is, after each trial."""
+    """Progress of a search, after each trial."""
 
     trials: int
     elapsed_s: float

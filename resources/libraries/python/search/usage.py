@@ -6,7 +6,7 @@ from resources.libraries.python.model.plan import Plan, Port
 
 
 def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
-    """How data threads and their CPUs spent the time of sending.
+    """Time of data threads and their CPUs while sending.
 
     Readings enclose a little more than the sending: the time of preparing and of settling, in which data threads have
     nothing to do. So their work is divided by the time of sending alone, and what exceeds it is cut off.

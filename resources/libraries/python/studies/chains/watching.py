@@ -28,7 +28,7 @@ class WatchedChain:
     series: tuple[FeatureSeries, ...] = ()
     graphs: tuple[StateGraph, ...] = ()
     notes: list[str] = field(default_factory=list)
-    """Why something could not be watched."""
+    """Reason why something could not be sampled or traced."""
     costs: tuple[StepCost, ...] = ()
     """Of sampler and tracer, if known."""
 

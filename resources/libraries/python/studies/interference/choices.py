@@ -60,7 +60,7 @@ def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guara
 
 
 def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:
-    """How to run the present test again, for its record."""
+    """Return how to repeat the present test, for its record."""
     return rerun_of(lookup, topology, {name: _value(lookup, name) for name in DEFAULTS if _value(lookup, name)})
 
 

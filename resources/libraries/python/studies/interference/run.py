@@ -88,7 +88,7 @@ class InterferenceTest:
         self._meetings: list[Meeting] = []
         self._notes: list[str] = []
         self._failures: list[str] = []
-        """Why measurements are missing, one for each."""
+        """Reasons for missing measurements, one each."""
         self._missing: dict[str, str] = {}
         self._absent: frozenset[str] = frozenset()
         self._network_pps: dict[str, float] = {}

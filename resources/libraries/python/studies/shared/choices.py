@@ -131,12 +131,12 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
-    """How to run the tests of the present density suite again, for their records."""
+    """Return how to repeat the tests of the present density suite, for their records."""
     return rerun_of(lookup, topology, _variables(lookup))
 
 
 def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -> Rerun:
-    """How to run the tests of the present suite again, given the variables that choose them."""
+    """Return how to repeat the tests of the present suite, given the variables that choose them."""
     return Rerun(
         suite=_inside(str(lookup("SUITE SOURCE"))),
         topology=_inside(str(lookup("TOPOLOGY"))),

@@ -18,7 +18,7 @@ class StepOutcome(Generic[_Row]):
     row: _Row | None
     """Its result; None where it failed."""
     reason: str
-    """Why it failed."""
+    """Reason of its failure."""
     removals: tuple[str, ...]
     """Errors of removals."""
 

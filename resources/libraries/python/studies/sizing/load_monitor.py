@@ -127,7 +127,7 @@ def _memory(name: str, sample: _Sample) -> int | None:
 
 
 def _rate(name: str, before: _Sample, after: _Sample, count: Callable[[InstanceUse], float | None]) -> float | None:
-    """How fast a counter grew between two samples, per second; None where it is not known."""
+    """Rate of a counter between two samples, per second; None where it is not known."""
     ends = [sample[1].get(name) for sample in (before, after)]
     counts = [None if use is None else count(use) for use in ends]
     passed_s = after[0] - before[0]

@@ -91,7 +91,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep
 
 
 def rerun_of_sweep(lookup: Lookup) -> Rerun:
-    """How to run the present test again, for its record."""
+    """Return how to repeat the present test, for its record."""
     return rerun_of(lookup, chosen_topology(lookup), {name: _value(lookup, name) for name in DEFAULTS})
 
 

@@ -20,7 +20,7 @@ from resources.libraries.python.studies.sweep.model.record import (
 )
 
 BEYOND = 1.6
-"""How far above what a service forwards in a short test automatic loads go."""
+"""Highest automatic load, relative to the throughput of the service in a short test."""
 STOP_AFTER = 3
 """So many loads in a row must lose too much before a sweep that may stop early does."""
 
@@ -117,7 +117,7 @@ def _bursts(bursts: Bursts, duration_s: int) -> Iterator[LoadStep]:
 
 
 def duration_s(spec: SweepSpec, *, each_second_s: float = 0.0) -> float:
-    """How long a sweep takes, before it begins.
+    """Return the expected duration of a sweep.
 
     Args:
         spec: What is sent.
@@ -161,7 +161,7 @@ def mean_use(rows: Sequence[CpuUse]) -> dict[str, tuple[float, ...]]:
 
 
 def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, tolerance: float) -> str | None:
-    """Why a load was not the one that was asked for."""
+    """Return why a load differs from the requested one."""
     sender_pps = measured.sender_pps
     reasons = []
     if abs(counted_pps - asked_pps) > tolerance * asked_pps:

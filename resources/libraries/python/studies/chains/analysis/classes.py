@@ -138,7 +138,7 @@ def is_of_kvm(graph: StateGraph) -> bool:
 
 
 def portions(graph: StateGraph, alone: StateGraph | None = None) -> tuple[ClassPortion, ...]:
-    """How often and how long a VNF was in each class, all nine of them, against the same VNF alone.
+    """Count and time of a VNF in each of the nine classes, compared with the same VNF alone.
 
     Shares are of the time of all its threads between their events, or of the traced time where that is longer.
     Nothing is known of a graph without traced time.

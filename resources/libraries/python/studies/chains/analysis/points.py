@@ -1,4 +1,4 @@
-"""Which measurements are compared with each other: the points of the regressions.
+"""Groups of measurements that are compared: the points of the regressions.
 
 A point is a chain of two or more VNFs under one workload: x is the volume that was offered, y the mean of one feature
 of one owner. One regression is made of all points with the same feature, owner, and workload but for the volume; and

@@ -1,4 +1,4 @@
-"""Why a chain stands out: plain sentences with their evidence, the strongest first.
+"""Reasons of suspects: plain sentences with their evidence, the strongest first.
 
 Each rule looks at one VNF under one workload, here and alone. Its strength is the share of the VNF's time or packets
 that it explains, so that rules of different kinds can be put in one order. A rule states only what is outside the

@@ -46,7 +46,7 @@ class Analysis(NamedTuple):
     suspects: tuple[Suspect, ...]
     """By falling strength."""
     notes: tuple[str, ...]
-    """How chains were judged where it was not by Cook's distance, and what could not be judged."""
+    """Judgement of chains without Cook's distance, and chains that could not be judged."""
 
 
 def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun]) -> Analysis:

@@ -124,7 +124,7 @@ class ChainFile(Frozen):
 
 
 def _built(where: tuple[str | int, ...], build: Any) -> None:  # noqa: ANN401 - whatever it builds is not kept
-    """Say of an error in a type that a file becomes where in the file it is."""
+    """Add the place in the file to a validation error."""
     try:
         build()
     except Misfit:

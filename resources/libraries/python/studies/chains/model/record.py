@@ -93,9 +93,9 @@ class ChainRun(Frozen):
     """CPUs that each VNF may use: those of its data threads, or its limit where that is less."""
     graphs: tuple[StateGraph, ...] = ()
     planted: str | None = None
-    """Which fault was planted in it; None where none was."""
+    """The fault planted in it; None where none was."""
     failed: str | None = None
-    """Why it was not measured, a sentence; None where it was."""
+    """Reason why it was not measured; None where it was."""
 
     @model_validator(mode="before")
     @classmethod
@@ -161,7 +161,7 @@ class FeatureDeviation(Frozen):
 
 
 class ClassPortion(Frozen):
-    """How much of its traced time (or of its events) a VNF spent in one of the nine workflow classes of Table 2."""
+    """Share of a VNF's traced time (or of its events) in one of the nine workflow classes of Table 2."""
 
     owner: str
     workflow: str
@@ -203,7 +203,7 @@ class Suspect(Frozen):
 
     @property
     def strength(self) -> float:
-        """By how much the limit of its strongest rule is exceeded; suspects are ranked by it."""
+        """Ratio to the limit of its strongest rule; suspects are ranked by it."""
         by_mean = self.mean_distance / self.threshold if self.threshold and self.distances else 0.0
         return max(by_mean, *(each.score / each.threshold for each in self.outliers), 0.0)
 
@@ -228,7 +228,7 @@ class ChainStudy(Frozen):
     suspects: tuple[Suspect, ...] = Field(default=())
     """By falling strength; in records of older versions by falling mean distance."""
     trace_source: str = ""
-    """Which events were traced and why no others, a sentence; empty where nothing was traced."""
+    """Traced events, and the reason why others were not; empty where nothing was traced."""
     notes: tuple[str, ...] = ()
     """Measurements that are missing, with reasons."""
     costs: tuple[StepCost, ...] = ()

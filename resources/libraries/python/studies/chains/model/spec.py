@@ -21,7 +21,7 @@ RESERVED_NAMES = frozenset({"chain", "host", "vswitch"})
 
 
 class Mode(StrEnum):
-    """How a network function takes part in a chain."""
+    """Mode of a network function in a chain."""
 
     INLINE = "inline"
     """Packets go through it: two interfaces."""

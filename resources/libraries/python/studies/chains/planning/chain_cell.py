@@ -68,7 +68,7 @@ def faults_in(chain: Chain, spec: ChainStudySpec) -> tuple[Fault, ...]:
 
 
 def planted(chain: Chain, spec: ChainStudySpec) -> str | None:
-    """Which faults are planted in a chain, for a person; None where none is."""
+    """Faults planted in a chain, as text; None where none is."""
     said = [f"{fault.vnf} is limited to {limits_in_words(fault.limits)}" for fault in faults_in(chain, spec)]
     return "; ".join(said) or None
 

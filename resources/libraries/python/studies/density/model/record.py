@@ -37,7 +37,7 @@ class DensityRecord(Record):
     itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
     """Throughput figures per instance and direction."""
     located: Annotated[Located | None, PACKED] = None
-    """Where packets were lost beyond the limit."""
+    """Located losses beyond the limit."""
 
     @property
     def cell(self) -> Cell:

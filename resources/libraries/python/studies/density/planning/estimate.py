@@ -1,4 +1,4 @@
-"""How long tests will take, before the first one has run.
+"""Estimated time of tests, before the first one has run.
 
 Calibrated on 108 tests of each profile and test type: CSC and CSP on the six simulated systems (sharp, noisy, stall,
 knee, two_band, sag), the cells of {1,2,6,10} x {1,2,6} that fit. The mean over the estimate was 1.03 (NDRPDR) and 0.99

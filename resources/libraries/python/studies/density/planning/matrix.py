@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing runs out."""
+        """Whether all resources suffice."""
         return not self.reasons
 
     @property
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def reason(self) -> str | None:
-        """Why it does not fit, all reasons in one text."""
+        """All reasons why it does not fit, as one text."""
         return sentence(self.reasons)
 
     @property

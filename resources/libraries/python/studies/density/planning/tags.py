@@ -79,7 +79,7 @@ def _testbed(topology: Topology) -> Iterator[str]:
 
 
 def nic_driver(nic: Nic, vswitch: str) -> str | None:
-    """How a vSwitch takes a port, in the words of CSIT's suites: `vfio-pci`, `avf`; None where that is not known.
+    """CSIT's word for the driver of a vSwitch port: `vfio-pci`, `avf`; None where that is not known.
 
     VPP's own driver on a virtual function is `avf`, whatever drives the port that it is of. The Linux bridge has the
     kernel's driver.

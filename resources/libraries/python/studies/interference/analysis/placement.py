@@ -1,4 +1,4 @@
-"""Where network functions are put best: the servers on which they do each other the least harm.
+"""Placement of network functions: the servers on which they do each other the least harm.
 
 The capacity of a placement is the sum of the normalized throughputs of all network functions, each in the group that
 it has on its server: at most their number. That is the example of Figure 1 of Zeng et al. with normalized units.
@@ -32,7 +32,7 @@ def capacity(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]]
 
 
 def advise(throughputs: ColocatedThroughputs, servers: Sequence[Sequence[str]], more: Sequence[str]) -> Advice:
-    """Where to put network functions, on servers that may have some already.
+    """Return the ranked placements of network functions on servers that may have some already.
 
     All placements are compared where there are few enough. Otherwise the network functions are put one after the other
     where they do the least harm, and then moved, or two of them exchanged, for as long as that helps.
@@ -152,7 +152,7 @@ def _several(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> 
 
 
 def _doubt(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> str:
-    """Where the best and the next best are as good as the same."""
+    """Remark if the best and the next best are equivalent."""
     wide = sqrt(
         sum(
             throughputs.half_width(name, _others(server, place)) ** 2

@@ -50,7 +50,7 @@ def summary_in_words(found: Interference) -> tuple[str, ...]:
 
 
 def advice_in_words(found: Interference) -> tuple[str, ...]:
-    """Where to put network functions."""
+    """Return the placement advice."""
     return tuple(advice.sentence for advice in found.advice)
 
 

@@ -160,7 +160,7 @@ class Meeting(Frozen):
     load_pps: float
     frame: str
     point: int = Field(default=0, exclude_if=lambda point: not point)
-    """Which of the points of a sweep, from 0, the reference."""
+    """Index of the point of a sweep; 0 is the reference."""
     guaranteed: bool
     limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
     """Rate limit of each of their ports; None where that was not limited."""
@@ -190,7 +190,7 @@ class Normalized(Frozen):
 
 
 class Placement(Frozen):
-    """Which network functions share a server."""
+    """Assignment of network functions to servers."""
 
     servers: tuple[tuple[str, ...], ...]
     capacity: float
@@ -198,7 +198,7 @@ class Placement(Frozen):
 
 
 class Advice(Frozen):
-    """Where one more network function is put best, or how all are placed best."""
+    """Placement advice for one more network function, or for all."""
 
     sentence: str
     best: Placement

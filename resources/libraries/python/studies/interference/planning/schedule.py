@@ -19,7 +19,7 @@ class Turn:
     """Empty where the target is alone."""
     repetition: int
     point: int
-    """Which frame size and load, of `InterferenceSpec.points`."""
+    """Index of frame size and load in `InterferenceSpec.points`."""
     guaranteed: bool
     """With an equal share of the network I/O guaranteed to each; never of a target alone, the baseline of both."""
 

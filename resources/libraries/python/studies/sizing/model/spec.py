@@ -38,7 +38,7 @@ class SizingMode(StrEnum):
 
 
 class Scaling(StrEnum):
-    """How directed search gives a component more."""
+    """How directed search scales a component."""
 
     UP = "up"
     """The next flavor."""
@@ -151,7 +151,7 @@ class DeploymentSpec(Frozen):
         )
 
     def lacking(self, size: Size) -> str | None:
-        """Why the resources are not enough for a size, as in `needs 7 vCPUs, 6 are there`; None where they are."""
+        """Return why the resources do not suffice for a size, as in `needs 7 vCPUs, 6 are there`; None if they do."""
         there = self.resources
         fixed = f" and {self.fixed_vcpus:g} for what is not sized" if self.fixed_vcpus else ""
         if there.vcpus is not None and round(self.vcpus(size) + self.fixed_vcpus, 6) > there.vcpus:
@@ -240,7 +240,7 @@ class Sized(Frozen):
     overload_from: float | None = None
     """Lowest load at which repetitions differ clearly more than at all loads below it: a sign of overload."""
     failed: str | None = None
-    """Why it could not be measured to its end; what was offered until then is kept."""
+    """Reason why its measurement failed; what was offered until then is kept."""
     deploy_s: float | None = None
     carried_over: bool = False
     """Measured by the run that this one resumed."""
@@ -254,7 +254,7 @@ class Sizing(Frozen):
     sizes: tuple[Sized, ...]
     """In the order in which they were measured."""
     steps: tuple[str, ...]
-    """Why each size came next, and why the search ended, in sentences."""
+    """Reasons for each next size and for the end of the search."""
     best: str | None
     """Name of the size with the highest capacity, of several the one with the fewest vCPUs."""
     stopped: Literal["workload reached", "resources exhausted", "no larger size", "all measured", "failed"]

@@ -26,7 +26,7 @@ class LoadRange(Frozen):
 
 
 class Stop(Frozen):
-    """When a size needs no higher load."""
+    """Condition after which a size needs no higher load."""
 
     below: Annotated[float, Field(gt=0, le=1)]
     """Share of the offered load: stop when the mean indicator is less."""
@@ -54,7 +54,7 @@ class WorkloadSpec(Frozen):
     """Directed search ends when a size carries this."""
     unit: str = "calls/s"
     within_s: Annotated[float, Field(gt=0), at_most(LONGEST_TRIAL_S)] = 60.0
-    """How much longer than `duration_s` the script may take."""
+    """Additional time of the script beyond `duration_s`."""
 
     def loads(self) -> tuple[float, ...]:
         """All offered loads, lowest first."""

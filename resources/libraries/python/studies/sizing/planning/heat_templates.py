@@ -96,7 +96,7 @@ def _key(flavor: str) -> str:
 
 
 def _policy(servers: int, instances: int) -> str:
-    """How instances are laid on hosts: one host, one each, or spread over those there are."""
+    """Policy that assigns instances to hosts: one host, one each, or spread over those there are."""
     if servers == 1:
         return "affinity"
     return "anti-affinity" if instances <= servers else "soft-anti-affinity"

@@ -108,7 +108,7 @@ def at_capacity(offered: Sequence[Offered], capacity: float | None) -> Offered |
 
 
 def utilization(offered: Offered, watch: WatchedResource) -> dict[str, float]:
-    """How busy each component was, the mean of its instances; a component of which nothing is known is left out.
+    """Use of each component, mean of its instances; a component of which nothing is known is left out.
 
     All instances of a component are alike, so the mean is what they use together of what they have together. The
     network has no share that could be used up: there it is bits per second of an instance.

@@ -15,5 +15,5 @@ def outcome(sized: Sized, unit: str) -> str:
 
 
 def used(value: float, watch: WatchedResource) -> str:
-    """How much of what is watched an instance used."""
+    """Use of the watched resource by an instance."""
     return f"{value / 1e6:.1f} Mbit/s" if watch is WatchedResource.NETWORK else f"{100 * value:.0f} %"

@@ -49,7 +49,7 @@ class Deployed(Protocol):
     """A size that is up."""
 
     deploy_s: float | None
-    """How long that took."""
+    """Duration of that."""
 
     def offer(self, load: float) -> Once:
         """Offer a load once.
@@ -170,7 +170,7 @@ class SizingSearch:
             size = larger
 
     def _reached(self, sized: Sized) -> str | None:
-        """Why the search has its answer; None while it has not."""
+        """Reason why the search is complete; None while it has not."""
         workload, unit = self._workload.workload, self._workload.unit
         if sized.capacity is None:
             return None

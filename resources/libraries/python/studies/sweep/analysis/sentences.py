@@ -28,7 +28,7 @@ def profile_in_words(profile: Profile) -> tuple[str, ...]:
 
 
 def break_point_in_words(profile: Profile) -> str:
-    """Where a service saturates."""
+    """Return the saturation of a service."""
     if profile.break_point is None:
         return f"{profile.name} has no break-point: no load is known to have saturated its CPUs"
     return f"{profile.name} saturates at {profile.break_point.rate:.4g} Gbit/s: {profile.break_point.reason}"
@@ -42,7 +42,7 @@ def function_in_words(fit: Fit) -> str:
 
 
 def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str, ...]:
-    """How wrong predictions are, and notes, a line each."""
+    """Return the errors of predictions, and notes, a line each."""
     rows = (predictions,) if isinstance(predictions, Prediction) else predictions
     lines = []
     for row in rows:

@@ -48,7 +48,7 @@ class MetricProfile(Frozen):
 
 
 class BreakPoint(Frozen):
-    """Where the CPUs of a service saturate."""
+    """Saturation point of a service's CPUs."""
 
     rate: float
     """Gbit/s: the lowest measured rate at which the CPU of `vnf` is at its maximum."""

@@ -132,7 +132,7 @@ class SweepPoint(Frozen):
     busy: dict[str, tuple[float, ...]] = Field(default_factory=dict, exclude_if=_is_empty)
     """As of SweepSample."""
     flagged: str | None = None
-    """Why this point is not what was asked for; None where it is."""
+    """Reason why this point differs from the requested load; None where it is."""
 
     def used(self, vnf: str) -> float | None:
         """Return the CPUs that a VNF used, 1.0 for one; None if unknown."""

@@ -1,4 +1,4 @@
-"""Which network functions go together in a chain, and in which order: the policies of a study of chains.
+"""Policies: network functions allowed in a chain, and their order: the policies of a study of chains.
 
 A policy is an expression over names of VNFs. The three operators are those of "Probius: Automated Approach for VNF and
 Service Chain Analysis in Software-Defined NFV" (Nam et al., SOSR 2018), section 3.2; brackets and more than two

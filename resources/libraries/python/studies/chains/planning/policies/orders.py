@@ -35,7 +35,7 @@ def _has_order(first: Mapping[str, Set[str]]) -> bool:
 
 
 def numbers_of_orders(vnfs: Sequence[str], longest: int, pairs: Set[Pair]) -> dict[frozenset[str], int]:
-    """How many orders there are of each set of at most `longest` VNFs.
+    """Return the number of orders of each set of at most `longest` VNFs.
 
     The orders of a set are those in which one of it is last, summed over all that may be: linear extensions of a
     partial order, counted over its subsets. Without pairs the number is k! for k VNFs.
