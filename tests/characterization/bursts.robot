@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation       A firewall under traffic that comes and goes, below and above what it can forward: every second is
-...                 sampled. Bursts have no means and no profile.
+Documentation       A firewall under bursts below and above its capacity, sampled every second. Bursts have no means and
+...                 no profile.
 Resource            ../../resources/libraries/robot/characterization.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed

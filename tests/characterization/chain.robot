@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation       Chains of network functions, and how well they are predicted from their parts alone.
+Documentation       Chains of network functions, compared with the prediction from their parts alone.
 ...
 ...                 The path without any network function and the parts are measured first, with the same frame. A
 ...                 chain is a router and a firewall in a row, or two branches with a firewall each between two routers:
@@ -13,7 +13,7 @@ Test Tags           CHAIN
 
 *** Test Cases ***
 Path Alone
-    [Documentation]    What every service has around it: generator, vSwitch, and a cable in the place of its NFs.
+    [Documentation]    The baseline path: generator, vSwitch, and a cable in place of the NFs.
     [Template]    Service Should Be Profiled
     path    none    1c    ${FRAME}
 

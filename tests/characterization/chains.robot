@@ -1,9 +1,9 @@
 *** Settings ***
-Documentation       Which chain of network functions does not do what its parts do alone: chains that policies allow are
+Documentation       Chains of network functions that perform unlike their parts alone: those that policies allow are
 ...                 deployed, loaded and sampled each second, and compared with each other.
 ...
 ...                 Network functions, policies and workloads are described in `specs/chains/`; `./csit chains` shows
-...                 how many chains that makes. Choose the seconds of each workload with `-v CHAIN_DURATION:10`,
+...                 the number of chains. Choose the seconds of each workload with `-v CHAIN_DURATION:10`,
 ...                 another generator with `-v GENERATOR:iperf3`.
 Resource            ../../resources/libraries/robot/chains.resource
 Suite Setup         Open Testbed

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation     What network functions on one server do to each other: each is measured alone, and beside every
-...               other and its like, under traffic of its own.
+Documentation     Interference of network functions on one server: each is measured alone, and beside every other one
+...               and a second instance of itself, each with its own traffic.
 ...
 ...               They are described in `specs/interference/`. Choose the repetitions with `-v REPETITIONS:10`, the
 ...               length of a measurement with `-v TRIAL_DURATION:2` (seconds), the load offered to each with
@@ -8,7 +8,7 @@ Documentation     What network functions on one server do to each other: each is
 ...               `-v GUARANTEE:yes` to measure all once more with an equal share of the network guaranteed to each.
 ...
 ...               Other packet sizes and loads (tag SWEEP), a tunnel (tag TUNNEL) and three at once (tag THREE) are
-...               skipped, as they take longer; `-v MORE:yes` measures them too.
+...               skipped because they take longer; `-v MORE:yes` measures them too.
 
 Resource          ../../resources/libraries/robot/interference.resource
 
@@ -27,21 +27,21 @@ ${MORE}            no
 
 *** Test Cases ***                    SPECIFICATION               FRAME       LOAD
 Network Functions Side By Side
-    [Documentation]    One of each type by what it does to a packet: all ordered pairs.
+    [Documentation]    One of each type of packet processing: all ordered pairs.
     [Tags]    PAIRS
     interference/pairs.yaml
 
 Side By Side Over Packet Sizes And Loads
-    [Documentation]    Much work per byte, much to look into per packet; loads that each carries alone, and more.
+    [Documentation]    High cost per byte, and high cost per packet; loads below and above the capacity of each alone.
     [Tags]    SWEEP    ${UNLESS ASKED}[${MORE}]
     interference/sweep.yaml
 
 Side By Side With A Tunnel
-    [Documentation]    All of each packet is read and written, which leaves less to the others.
+    [Documentation]    A tunnel reads and writes the whole packet.
     [Tags]    TUNNEL    ${UNLESS ASKED}[${MORE}]
     interference/tunnel.yaml
 
 Three Side By Side
-    [Documentation]    Whether pairs predict groups of three.
+    [Documentation]    Compare groups of three with the prediction from pairs.
     [Tags]    THREE    ${UNLESS ASKED}[${MORE}]
     interference/three.yaml

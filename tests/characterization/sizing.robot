@@ -1,12 +1,12 @@
 *** Settings ***
-Documentation       Which deployment size of a service carries how much: instances of its components with limited CPU
-...                 and memory, under a load that grows until the service falls behind.
+Documentation       Capacity of a service by deployment size: instances of its components with limited CPU and memory,
+...                 under growing load until the service is overloaded.
 ...
 ...                 Service and workload are described in `specs/`, with the scripts that deploy and load them.
 ...                 Clearwater and the service `snort` are simulated; the SIP service, the HTTP proxy and intrusion
 ...                 detection are real, and need their programs on the machine, or on the nodes of a lab.
 ...                 Of the traffic of intrusion detection half is malicious; `-v MORE:yes` measures other shares too.
-...                 `-v RESUME:results/20260101-120000` resumes a run that was cut short.
+...                 `-v RESUME:results/20260101-120000` resumes an interrupted run.
 Resource            ../../resources/libraries/robot/sizing.resource
 Suite Setup         Open Testbed
 Suite Teardown      Close Testbed
@@ -27,7 +27,7 @@ Clearwater
     clearwater/deployment.json    clearwater/workload.json    sim
 
 Clearwater With Invite Calls
-    [Documentation]    The same with calls of four times the work.
+    [Documentation]    The same with calls of four times the cost.
     [Tags]    CLEARWATER
     clearwater/deployment.json    clearwater/invite.json    sim
 

@@ -1,6 +1,6 @@
 *** Settings ***
-Documentation       Network functions alone, under loads from the lowest to well above what they can forward:
-...                 throughput, loss, delay and CPU every second, the load that saturates them, and functions of the
+Documentation       Network functions alone, under loads from low to well beyond their capacity:
+...                 throughput, loss, delay and CPU every second, the saturation point, and functions of the
 ...                 input rate.
 ...
 ...                 Flavors are data cores (1c, 2c, 3c and so on). A flavor that does not fit on the testbed is skipped.
@@ -14,7 +14,7 @@ Test Tags           SWEEP
 
 *** Test Cases ***    NAME             KINDS          SIZE    FRAME
 Firewall
-    [Documentation]    Also a part in the suite of chains: not measured again where that ran before.
+    [Documentation]    Also a part in the suite of chains; not measured again if that ran before.
     [Tags]    FIREWALL    1C
     firewall    ${FIREWALL}    1c    ${FRAME}    once=${True}
 
