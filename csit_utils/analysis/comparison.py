@@ -267,7 +267,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
         if found <= FALSE_CALLS:
             yield replace(each, adjusted=found, outcome=_direction(each.change))
         elif each.probability <= 1 - CONFIDENCE:
-            alone = "significant by itself, but not among this many cells"
+            alone = "significant for this cell alone, but not among this many cells"
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE, remarks=(*each.remarks, alone))
         else:
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE)

@@ -31,7 +31,7 @@ def explain(
 
 
 def _page(text: Explanation) -> str:
-    parts = (("What", text.what), ("Unit", text.unit), ("How", text.how), ("Do not misread", text.misread))
+    parts = (("What", text.what), ("Unit", text.unit), ("How", text.how), ("Pitfalls", text.misread))
     body = "\n\n".join(
         f"{head}\n{textwrap.fill(said, 96, initial_indent='  ', subsequent_indent='  ')}" for head, said in parts
     )

@@ -140,7 +140,7 @@ def test_two_environments_are_chosen_and_compared(browser: Browser, folder: Path
         "{ const box = document.querySelectorAll('.pair select')[0]; box.value = '0';"
         " box.dispatchEvent(new Event('change')); }"
     )
-    assert browser.value(rows) == [["Nothing that is recorded."]]
+    assert browser.value(rows) == [["No recorded difference."]]
 
 
 def test_the_plan_of_a_test_is_saved_and_its_commands_are_there(browser: Browser, folder: Path) -> None:

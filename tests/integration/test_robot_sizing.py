@@ -45,7 +45,7 @@ def test_what_is_real_is_skipped_where_nothing_is(tmp_path: Path) -> None:
     done = run_robot(tmp_path, *SIM, "-i", "SIPORHTTP", sources=[SUITE])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 passed, 0 failed, 5 skipped" in done.stdout
-    assert "is for the world real, sim is sim" in done.stdout
+    assert "needs world real; testbed sim has world sim" in done.stdout
 
 
 @realtime(RATE)

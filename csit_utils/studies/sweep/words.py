@@ -38,7 +38,7 @@ def _saturation(record: SweepRecord, sweep: Sweep) -> str:
 
 def _prediction_errors(record: SweepRecord) -> list[str]:
     return [
-        f"predicted {MODELS[prediction.model]} it is off by {errors_words(prediction.errors)}{_summed(prediction)}"
+        f"prediction errors {MODELS[prediction.model]}: {errors_words(prediction.errors)}{_summed(prediction)}"
         for prediction in record.predictions
         if prediction.errors
     ]
@@ -46,7 +46,7 @@ def _prediction_errors(record: SweepRecord) -> list[str]:
 
 def _summed(prediction: Prediction) -> str:
     off = prediction.summed_delay_error
-    return "" if off is None else f" ({percent(off)} by the sum of delays alone)"
+    return "" if off is None else f" ({percent(off)} by the plain sum of delays)"
 
 
 def _bursts_headline(sweep: Sweep) -> str:

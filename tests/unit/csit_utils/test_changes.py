@@ -87,8 +87,8 @@ def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
 
 def test_the_trend_page_says_what_was_planted_and_how_sure_it_is(trend_page: Rendered) -> None:
     text = plain(trend_page.html)
-    assert "14 series, one per metric of a cell of a testbed, were looked at; 12 of them" in text
-    assert "a false one is 1.0 %" in text
+    assert "14 series, one per metric of a cell of a testbed, were analyzed; 12 of them" in text
+    assert "any false step below is 1.0 %" in text
     assert ALPHA == 0.01
     heads = re.findall(r"<summary>(.*?)</summary>", trend_page.html, re.DOTALL)
     assert [re.sub(r"\s+", " ", plain(head)).strip().split(" ·")[0] for head in heads] == [

@@ -175,7 +175,7 @@ def test_nothing_but_failures_makes_a_page_too() -> None:
     page = Page(html_of(Dataset(unrecorded=[failed], problems=[Problem("b.xml", "b.xml: broken off")])))
     assert "all is lost" in page.text
     assert "b.xml: broken off" in page.text
-    assert "No test left a result record." in page.text
+    assert "No test has a result record." in page.text
 
 
 @pytest.mark.parametrize("text", [script(), style()], ids=["script", "style"])

@@ -46,7 +46,7 @@ def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study:
     html, text = str(page.html), words(page)
     assert f'href="#{anchor}-suspect-1"' in html and f'id="{anchor}-suspect-1"' in html
     assert study.suspects[0].reasons[0] in text.replace("&gt;", ">")
-    assert "Planted on purpose: nat is limited to 0.1 CPUs" in text
+    assert "Planted fault: nat is limited to 0.1 CPUs" in text
     assert "proxy did not start" in text and "proxy &gt; ids" in text
     assert "throttled_percent" in text
 

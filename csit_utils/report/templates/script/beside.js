@@ -104,17 +104,17 @@
       stage.replaceChildren();
       said.replaceChildren();
       const { a, b } = state, kinds = [a.dataset.kind, b.dataset.kind].join("|");
-      const found = a.dataset.metric === b.dataset.metric ? unlike[a.dataset.metric]?.[kinds] : { differences: ["they are of two metrics"], remarks: [] };
+      const found = a.dataset.metric === b.dataset.metric ? unlike[a.dataset.metric]?.[kinds] : { differences: ["they are different metrics"], remarks: [] };
       const { differences = [], remarks = [] } = found ?? {};
       if (differences.length) {
-        said.append(csit.make("p", { class: "warn bad" }, csit.make("b", {}, "They do not mean the same: "), `${differences.join("; ")}.`));
+        said.append(csit.make("p", { class: "warn bad" }, csit.make("b", {}, "Not comparable: "), `${differences.join("; ")}.`));
       }
       remarks.forEach((remark) => said.append(csit.make("p", { class: "note" }, `${remark[0].toUpperCase()}${remark.slice(1)}.`)));
       const top = Math.max(Number(a.dataset.top) * a.dataset.factor, Number(b.dataset.top) * b.dataset.factor, 1e-9);
       const [factor, unit] = Number(a.dataset.factor) > Number(b.dataset.factor) ? [Number(a.dataset.factor), a.dataset.unit] : [Number(b.dataset.factor), b.dataset.unit];
       const wanted = [];
       if (state.mode === "difference" && differences.length) {
-        said.append(csit.make("p", {}, "So there is no difference to show. They can be laid side by side."));
+        said.append(csit.make("p", {}, "No difference is shown; the maps can be viewed side by side."));
       } else if (state.mode === "difference") {
         const made = against();
         said.append(scale(made.low, made.high, made.colours),

@@ -103,12 +103,12 @@ if (document.getElementById("compare-data")) {
     return row;
   }
   const HOW = {
-    runs: "Means of several runs, by Welch.",
-    "one run against several": "One run against several: it is taken to vary as they do.",
+    runs: "Means of several runs, by Welch's t-test.",
+    "one run against several": "One run against several: it is assumed to vary like them.",
     "spread over cells": "One run on both sides: the noise is estimated from the spread of changes over the matrix.",
   };
   function how(change) {
-    if (change.method === "bounds") return "One run on both sides: their bounds are all there is; how runs vary is not known.";
+    if (change.method === "bounds") return "One run on both sides: only their bounds are known, not the noise between runs.";
     const adjusted = change.adjusted === undefined ? "" : `, ${change.adjusted.toPrecision(2)} with all cells judged together`;
     const chance = change.probability === null ? "" : ` Chance of such a difference between equal systems: ${change.probability.toPrecision(2)}${adjusted}.`;
     return `${HOW[change.method]}${chance}`;
@@ -182,7 +182,7 @@ if (document.getElementById("compare-data")) {
     const differs = env.names.map((name, k) => [name, texts(0, k), texts(1, k)]).filter(([, a, b]) => a !== b);
     box.querySelector("summary").textContent = differs.length
       ? `What else differs between A and B: ${differs.slice(0, 3).map(([name]) => name).join(", ")}${differs.length > 3 ? ` and ${differs.length - 3} more` : ""}`
-      : "Nothing that is recorded of their environments differs";
+      : "The recorded environments are identical";
     const made = csit.make("table", { class: "plain wrap" }, csit.make("thead", {}, csit.make("tr", {}, ...["", "A", "B"].map((text) => csit.make("th", {}, text)))));
     const body = csit.make("tbody");
     differs.slice(0, 40).forEach(([name, a, b]) => body.append(csit.make("tr", {}, csit.make("th", { scope: "row" }, name), csit.make("td", {}, a), csit.make("td", {}, b))));
@@ -200,7 +200,7 @@ if (document.getElementById("compare-data")) {
       said.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
       const differences = [...new Set(one.changes.flatMap((change) => change.differences))];
       if (differences.length) said.append(csit.make("p", { class: "warn bad" },
-        csit.make("b", {}, state.insist ? "Compared all the same, though they do not mean the same: " : "Not compared, because they do not mean the same: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
+        csit.make("b", {}, state.insist ? "Compared on request, although the definitions differ: " : "Not compared, because the definitions differ: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
       const bounds = one.changes.some((change) => change.method === "bounds");
       if (bounds) said.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that do not overlap differ, but the noise between runs is unknown. Compare several runs to know more."));
     });

@@ -112,7 +112,7 @@
       open[k].adjusted = adjusted;
       open[k].outcome = adjusted <= FALSE_CALLS ? direction(open[k].change) : "no change seen";
       if (adjusted > FALSE_CALLS && open[k].probability <= 1 - CONFIDENCE) {
-        open[k].remarks.push("significant by itself, but not among this many cells");
+        open[k].remarks.push("significant for this cell alone, but not among this many cells");
       }
     });
     const pairedA = new Set(both.map(([a]) => a)), pairedB = new Set(both.map(([, b]) => b));

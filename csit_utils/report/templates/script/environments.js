@@ -23,7 +23,7 @@ document.querySelectorAll("[data-pair]").forEach((part) => {
     const at = names.map((_, index) => index).filter((index) => Math.max(a[index], b[index]) >= 0);
     const listed = at.filter((index) => equal.checked || a[index] !== b[index]);
     body.replaceChildren(...listed.map((index) => line(index, a, b)));
-    if (!listed.length) body.append(csit.make("tr", {}, csit.make("td", { colspan: "3" }, "Nothing that is recorded.")));
+    if (!listed.length) body.append(csit.make("tr", {}, csit.make("td", { colspan: "3" }, "No recorded difference.")));
     part.querySelector("th.a").textContent = labels[chosen.a];
     part.querySelector("th.b").textContent = labels[chosen.b];
   }

@@ -109,7 +109,7 @@ def test_both_errors_of_the_delay_are_told() -> None:
     other = found.model_copy(update={"chain": "other"})
     assert errors_in_words([found, other]) == (line, line.replace("chain from", "other from", 1))
     assert "delay by 5.3 %" in line
-    assert "the sum of delays alone, without path taken off, by 15.8 %; to be trusted: " in line
+    assert "sum of delays without subtracting path 15.8 %; valid: " in line
     assert line.endswith("delay within 25 % at all rates, loss within 5 points at all rates")
 
 

@@ -118,7 +118,7 @@
         if (carried) able.push(line);
       });
       best.hidden = rate === null;
-      if (rate !== null) best.textContent = smallest(able) ?? "Nothing here is known to carry it.";
+      if (rate !== null) best.textContent = smallest(able) ?? "No service here is known to carry it.";
     }
 
     form.hidden = false;

@@ -43,7 +43,7 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
         simulated = topology.world is World.SIM
         if only_in not in {"any", topology.world, "sim" if simulated else "real"}:
             raise SkipExecution(
-                f"{deployment} is for the world {only_in}, {topology.metadata.name} is {topology.world}"
+                f"{deployment} needs world {only_in}; testbed {topology.metadata.name} has world {topology.world}"
             )
         files = (specification_file(deployment), specification_file(workload))
         sizing = ServiceSizing(topology, world, environment, files, options)

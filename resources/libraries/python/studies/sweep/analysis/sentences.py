@@ -46,14 +46,12 @@ def errors_in_words(predictions: Prediction | Sequence[Prediction]) -> tuple[str
     rows = (predictions,) if isinstance(predictions, Prediction) else predictions
     lines = []
     for row in rows:
-        errors = [f"{metric} by {error_in_words(metric, error)}" for metric, error in row.errors.items()]
+        errors = [f"{metric} {error_in_words(metric, error)}" for metric, error in row.errors.items()]
         if row.summed_delay_error is not None:
-            errors.append(
-                f"the sum of delays alone, without {row.path} taken off, by {100 * row.summed_delay_error:.1f} %"
-            )
+            errors.append(f"sum of delays without subtracting {row.path} {100 * row.summed_delay_error:.1f} %")
         parts = " + ".join(row.parts)
         trusted = ", ".join(f"{each.metric} {trust_in_words(each)}" for each in trust(row))
-        what = f"off by, on average, {', '.join(errors)}; to be trusted: {trusted}" if errors else "cannot be compared"
+        what = f"mean error: {', '.join(errors)}; valid: {trusted}" if errors else "cannot be compared"
         lines.append(f"{row.chain} from {parts} ({MODELS[row.model]}): {what}")
         lines += row.notes
     return tuple(dict.fromkeys(lines))
