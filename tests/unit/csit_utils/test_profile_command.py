@@ -111,7 +111,7 @@ def test_a_chain_is_predicted_and_the_error_told(files: Path) -> None:
     done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
     assert len(done.stdout.splitlines()) == 1 + 35
     assert "chain from two + firewall (throughput and loss of the VNF that saturates first" in done.stderr
-    assert "throughput by 0." in done.stderr
+    assert "throughput 0." in done.stderr
 
 
 def test_the_path_of_a_chain_is_taken_off_the_delay_of_its_parts(files: Path) -> None:
