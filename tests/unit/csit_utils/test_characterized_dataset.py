@@ -113,7 +113,7 @@ def test_show_tells_each_in_a_sentence_and_why_in_more(tmp_path: Path) -> None:
     short = _run("show", str(tmp_path))
     assert short.exit_code == 0, short.output
     assert short.stdout.splitlines() == [
-        "bursts firewall, 64B, 1c (Bursts): 250 kpps for 2 s, then 1 s nothing: 14 % of the packets of the bursts are "
+        "bursts firewall, 64B, 1c (Bursts): 250 kpps for 2 s, then 1 s idle: 14 % of the packets of the bursts are "
         "lost, delay up to 2.00 ms",
         "SIMULATED FAIL sizing proxy (Proxy): fr1m-ba1s carries at least 500 calls/s with 3 vCPUs, the highest of 3 "
         "sizes "

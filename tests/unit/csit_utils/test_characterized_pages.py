@@ -155,7 +155,7 @@ def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
 def test_every_size_has_a_line_and_the_way_of_the_search_is_told() -> None:
     page = made(sizings.PAGE, sized())
     lines = drawn(page, "-indicator", "all")
-    assert [line["name"] for line in lines] == ["all that is offered", "threshold, 90 %", "fr1s-ba1s", "fr1m-ba1s"]
+    assert [line["name"] for line in lines] == ["indicator = offered load", "threshold, 90 %", "fr1s-ba1s", "fr1m-ba1s"]
     assert lines[1]["y"] == [0, 450]
     (bars,) = drawn(page, "-capacity", "capacity per vCPU")
     assert bars["text"] == ["150", "≥ 166.7"]

@@ -175,7 +175,7 @@ def test_the_vcpus_of_a_service_of_one_vnf_may_be_said_by_its_name(files: Path) 
         ),
         (("{files}/one.csv", "--against", "x.csv"), "--against, --shares, --path and --shared-cpus need --chain"),
         (("--chain", "{files}/one.csv"), "--chain needs either --against (a measured chain) or --rate"),
-        (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: say 1 numbers above 0"),
+        (("--chain", "{files}/one.csv", "--rate", "1", "--shares", "1,1"), "--shares 1,1: give 1 numbers above 0"),
         (("--chain", "{files}/one.csv", "--rate", "1", "--loss", "1"), "--chain cannot be combined with"),
     ],
 )

@@ -43,7 +43,7 @@ def judged(plan: Plan = PLAN, **known: object) -> Verdict:
         (PLAN, {"outcome": outcome(4e7)}, [VerdictKind.GENERATOR_BOUND], "still met at 29760000 pps"),
         (PLAN, {"outcome": outcome(0.0)}, [VerdictKind.BELOW_RANGE], "even at 18002 pps"),
         (PLAN, {"outcome": outcome(4e6, 20.0)}, [VerdictKind.INCOMPLETE], "time limit of 20 s"),
-        (CROWDED, {}, [VerdictKind.OVERSUBSCRIBED], "needs 5 cores and 2 are there"),
+        (CROWDED, {}, [VerdictKind.OVERSUBSCRIBED], "needs 5 cores, 2 are available"),
         (PLAN, {"affinity": [RIGHT, STRAY]}, [VerdictKind.AFFINITY_LOST], "planned on CPU 3 and may run on CPUs 1, 3"),
         (PLAN, {"affinity": [LOST]}, [VerdictKind.AFFINITY_LOST], "csn1x1i2 is planned on CPU 3 and was not found"),
         (PLAN, {"complaints": (COMPLAINT,)}, [VerdictKind.NO_TRAFFIC], COMPLAINT),

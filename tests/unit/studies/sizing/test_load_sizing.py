@@ -114,7 +114,7 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         (
             '"short": "sp"',
             '"short": "sp", "instances": 2, "most_instances": 1',
-            r"most_instances: 1 is less than the 2",
+            r"most_instances: 1 is less than the initial 2",
         ),
         ('"short": "sp"', '"short": "sp", "instances": 2', None),
         (
