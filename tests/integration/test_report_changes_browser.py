@@ -267,7 +267,7 @@ def test_unlike_figures_are_refused_until_one_insists(page: Browser, tmp_path: P
     assert "PDR means loss <= 0.5 % in A and <= 0.1 % in B" in said
     page.value("document.getElementById('insist').click()")
     assert not [row for row in shown_rows(page) if row[-1] == "unlike"]
-    assert page.value("document.querySelector('#compare-result .warn').innerText").startswith("Compared all the same")
+    assert page.value("document.querySelector('#compare-result .warn').innerText").startswith("Compared on request")
 
 
 def test_a_cell_is_drawn_large_by_its_address(page: Browser, site: Path) -> None:

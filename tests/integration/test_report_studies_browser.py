@@ -72,7 +72,7 @@ def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(
         " list.dispatchEvent(new Event('change')); }"
     )
     assert browser.value(f"{own}.querySelector('b').textContent") == "300 µs"
-    assert browser.value(f"{MAP}.querySelector('.chosen').textContent") == "response time · as it is"
+    assert browser.value(f"{MAP}.querySelector('.chosen').textContent") == "response time · without a guarantee"
     browser.value(
         f"{{ const list = {MAP}.querySelector('select'); list.value = 'normalized throughput';"
         f" list.dispatchEvent(new Event('change')); {MAP}.querySelectorAll('.choices button')[1].click(); }}"

@@ -113,7 +113,7 @@ def test_events_are_counted_per_second_and_of_machines_their_exits_only() -> Non
 
 def test_events_of_a_suspect_stand_beside_those_alone_the_most_frequent_on_top(study: ChainStudy) -> None:
     figure = events_figure("a", study, simulated=False)
-    assert figure is not None and figure.title == "Events of the kernel per second"
+    assert figure is not None and figure.title == "Kernel events per second"
     assert [trace["name"] for trace in figure.variants["VNFs alone"]["data"]] == list(VNFS)
     pair = figure.variants["1. nat > firewall: nat"]["data"]
     assert [trace["name"] for trace in pair] == ["in the chain", "alone"]

@@ -48,4 +48,4 @@ def test_partial_trials_of_the_ladder_are_named() -> None:
 
     record = search(Bench(forward)).record
     texts = [each.text for each in record.deviations or () if each.requirement == "load-classification"]
-    assert any("before a loss ratio of 0.005" in text for text in texts)
+    assert any("below a loss ratio of 0.005" in text for text in texts)
