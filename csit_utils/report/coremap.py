@@ -123,7 +123,7 @@ def _is_shared(threads: Iterable[Thread]) -> bool:
 def _caption(cores: CoreMap | MachineCores) -> str:
     return (
         f"NUMA node {cores.numa_node} · SMT {'on' if cores.smt else 'off'} · "
-        f"{cores.cores_needed} physical cores needed, {cores.cores_there} there"
+        f"{cores.cores_needed} physical cores needed, {cores.cores_there} available"
     )
 
 

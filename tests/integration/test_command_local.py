@@ -76,7 +76,7 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
         (["--frames", "63B"], 2, "no frame size '63B'"),
         (["--search", "wild"], 2, "no search profile 'wild'; choose from ladder, quick"),
         (["--topology", "none.yaml"], 2, "none.yaml: cannot be read: No such file or directory"),
-        (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 there"),
+        (["--topology", "topologies/sim.yaml", "--cells", "10x10"], 1, "needs 153 cores on NUMA 0, 28 available"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], status: int, sentence: str) -> None:

@@ -125,8 +125,8 @@ def test_a_link_opens_its_cell_and_a_refused_cell_says_all_reasons(browser: Brow
     browser.open(sim, "#VSC-10x10-1c-1c")
     text = browser.value(ABOUT)
     assert "does not fit" in text
-    assert "needs 153 cores on NUMA 0, 28 there" in text
-    assert "needs 410624 MB of huge pages on NUMA 0, 131072 there" in text
+    assert "needs 153 cores on NUMA 0, 28 available" in text
+    assert "needs 410624 MB of huge pages on NUMA 0, 131072 available" in text
     assert browser.value("document.querySelector('.cores')") is None
 
 

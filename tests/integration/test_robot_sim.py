@@ -98,10 +98,13 @@ def test_the_same_seed_gives_the_same_figures(tmp_path: Path) -> None:
         (["-v", "TOPOLOGY:none.yaml"], "none.yaml: cannot be read"),
         ([*SIM, "-v", "CELLS:banana"], "invalid cells at 'banana'"),
         ([*SIM, "-v", "SEARCH:wild"], "no search profile 'wild'; choose from ladder, quick"),
-        ([*SIM, "-v", "CELLS:10x10"], "CSC 10R10C NF-1c vSwitch-1c: needs 153 cores on NUMA 0, 28 there (and 1 more)"),
+        (
+            [*SIM, "-v", "CELLS:10x10"],
+            "CSC 10R10C NF-1c vSwitch-1c: needs 153 cores on NUMA 0, 28 available (and 1 more)",
+        ),
         (
             [*SIM, "--include", "8R8C", "-v", "NF_SIZES:1c"],
-            "CSC 8R8C NF-1c vSwitch-1c: needs 99 cores on NUMA 0, 28 there",
+            "CSC 8R8C NF-1c vSwitch-1c: needs 99 cores on NUMA 0, 28 available",
         ),
         (
             [*SIM, "--include", "2R1C", "-v", "CELLS:1x1"],

@@ -147,7 +147,7 @@ def classes_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure
             }
     if not variants:
         return None
-    title = "How VNFs spend their time, in the chain and alone"
+    title = "Time of VNFs by workflow class, in the chain and alone"
     return Figure(f"{anchor}-classes", title, simulated, (tuple(variants),), variants)
 
 

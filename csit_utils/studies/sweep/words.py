@@ -7,7 +7,7 @@ from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf
 
-MODELS = {"hungriest": "by the VNF that saturates first", "shared_cpus": "with shared CPUs"}
+MODELS = {"hungriest": "by the bottleneck VNF", "shared_cpus": "with shared CPUs"}
 """Names of models of predictions."""
 
 

@@ -270,7 +270,7 @@ def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) ->
 
 def does_not_fit(service: ServiceType, chains: int, nodes: int) -> DensityRecord:
     """A test whose plan was refused."""
-    reason = "needs 33 cores on NUMA 0, 28 there"
+    reason = "needs 33 cores on NUMA 0, 28 available"
     return result(
         service,
         chains,

@@ -53,7 +53,7 @@ def test_the_matrix_has_values_relations_and_reasons() -> None:
         (4, 2): CellState.DOES_NOT_FIT,
     }
     assert ndr.cells[2, 2].reason == "nf-2-1 is down"
-    assert ndr.cells[4, 2].reason == "needs 33 cores on NUMA 0, 28 there"
+    assert ndr.cells[4, 2].reason == "needs 33 cores on NUMA 0, 28 available"
 
 
 def test_limits_are_not_values() -> None:

@@ -23,7 +23,7 @@ def failed(message: str, day: int = 1, **changes: object) -> TestRow:
     ("one", "other"),
     [
         ("nf-2-1 is down", "nf-10-3 is down"),
-        ("needs 33 cores on NUMA 0, 28 there", "needs 41 cores on NUMA 1, 28 there"),
+        ("needs 33 cores on NUMA 0, 28 available", "needs 41 cores on NUMA 1, 28 available"),
         ("instance 3 forward: csv1p1 saw 0 of 1,000 packets", "instance 1 forward: csv12p2 saw 17 of 9 packets"),
         ("quarantined: CSC 2R1C NF-1c vSwitch-1c: it hung", "quarantined: VSC 10R4C NF-0.5c vSwitch-2c: it hung"),
         ("monitor of 'nf-1-1' not ready after 12.5 s", "monitor of 'vpp' not ready after 3e2 s"),
@@ -72,7 +72,7 @@ def test_the_worst_comes_first() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (failed("needs 33 cores on NUMA 0, 28 there", planned=False), "./csit plan"),
+        (failed("needs 33 cores on NUMA 0, 28 available", planned=False), "./csit plan"),
         (failed("quarantined after 2 attempts: nf-1-1 is down"), "See the attempts"),
         (failed("instance 1 forward: packets did not arrive at csv1p1"), "last hop that saw packets"),
         (failed("Execution terminated by signal"), "--resume"),

@@ -93,7 +93,7 @@ def test_the_table_of_rates_answers_without_a_script() -> None:
 def test_a_prediction_is_laid_beside_what_was_measured() -> None:
     page = made(predictions.PAGE, *one_of_each())
     points, line = drawn(page, "-chain-delay", "logarithmic")
-    assert (points["name"], line["name"]) == ("measured", "predicted by the VNF that saturates first")
+    assert (points["name"], line["name"]) == ("measured", "predicted by the bottleneck VNF")
     assert line["y"][0] == pytest.approx(2 * points["y"][0], rel=0.2), "delays of two VNFs alone, added up"
     assert [trace["name"] for trace in drawn(page, "-chain-cpu", "all")] == [
         "nf-1-1 (router)",
@@ -102,7 +102,7 @@ def test_a_prediction_is_laid_beside_what_was_measured() -> None:
         "firewall alone",
     ]
     assert re.search(
-        r"router → firewall by the VNF that saturates first [\d.]+ % ([\d.]+ %) [\d.]+ percentage points \1 "
+        r"router → firewall by the bottleneck VNF [\d.]+ % ([\d.]+ %) [\d.]+ percentage points \1 "
         r"throughput within 10 % .* none measured 12",
         words(page),
     )
@@ -114,14 +114,14 @@ def test_both_delays_of_a_prediction_are_shown_where_the_path_was_measured() -> 
     points, once, summed = drawn(page, "-chain-delay", "logarithmic")
     assert [each["name"] for each in (points, once, summed)] == [
         "measured",
-        "predicted by the VNF that saturates first",
-        "plain sum of delays, by the VNF that saturates first",
+        "predicted by the bottleneck VNF",
+        "plain sum of delays, by the bottleneck VNF",
     ]
     assert summed["y"][0] - once["y"][0] == pytest.approx(0.02, abs=1e-4)
     throughput = drawn(page, "-chain-throughput", "linear")
-    assert [each["name"] for each in throughput] == ["measured", "predicted by the VNF that saturates first"]
+    assert [each["name"] for each in throughput] == ["measured", "predicted by the bottleneck VNF"]
     assert re.search(
-        r"by the VNF that saturates first [\d.]+ % [\d.]+ % [\d.]+ percentage points [\d.]+ % .* path 12", words(page)
+        r"by the bottleneck VNF [\d.]+ % [\d.]+ % [\d.]+ percentage points [\d.]+ % .* path 12", words(page)
     )
     assert re.search(
         r"delay [\d.]+ %, loss [\d.]+ percentage points \([\d.]+ % by the plain sum of delays\)", words(page)

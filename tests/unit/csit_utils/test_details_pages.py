@@ -110,7 +110,7 @@ def test_a_latency_map_does_not_invent_percentiles() -> None:
     few = latency_maps_of(dataset_of(timed(1, 1, 10_000, sent=500)))
     cell = square(few, 0, 0, "p99.9", "PDR50", BOTH)
     assert (cell.text, cell.value) == ("few samples", None)
-    assert "p99.9 needs 1,000 samples, 500 there" in cell.tip
+    assert "p99.9 needs 1,000 samples, 500 available" in cell.tip
 
 
 def test_one_scale_for_each_percentile_over_all_loads() -> None:

@@ -78,7 +78,7 @@ def test_the_page_shows_all_of_it() -> None:
     assert "VSC 1 of 2 NFs" in page.text
 
 
-_REASON = "needs 33 cores on NUMA 0, 28 there"
+_REASON = "needs 33 cores on NUMA 0, 28 available"
 REFUSED = refused_cell(10, 2, _REASON)
 
 
@@ -109,7 +109,7 @@ def test_a_figure_is_never_hidden_by_a_refusal() -> None:
 
 
 def read(name: str) -> Iterator[Refusal]:
-    return metadata_cells("output.xml", name, "needs 33 cores on NUMA 0, 28 there")
+    return metadata_cells("output.xml", name, "needs 33 cores on NUMA 0, 28 available")
 
 
 def test_metadata_of_a_suite() -> None:

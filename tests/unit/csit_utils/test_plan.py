@@ -117,7 +117,7 @@ def test_all_of_one_cell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
         assert fact in said
     refused = plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cell", "CSC 10x10 1c")
     assert "does not fit" in refused
-    assert "needs 153 cores on NUMA 0, 28 there" in refused
+    assert "needs 153 cores on NUMA 0, 28 available" in refused
     assert "Links" not in refused
 
 

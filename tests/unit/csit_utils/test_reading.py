@@ -28,7 +28,7 @@ def test_what_robot_writes_is_read_back(good: Path) -> None:
     assert dataset.problems == []
     assert dataset.recorded[0].result == result(ServiceType.CSC, 1, 1, histograms=False)
     assert [item.status for item in dataset.recorded] == [Status.PASS, Status.FAIL]
-    assert dataset.recorded[1].message == "needs 33 cores on NUMA 0, 28 there"
+    assert dataset.recorded[1].message == "needs 33 cores on NUMA 0, 28 available"
     first, second = dataset.unrecorded
     assert (first.test_id, first.status, first.message) == ("Density.No start", Status.FAIL, "nf-1-1 is <down>")
     assert first.tags == ("2R1C", "CSC")

@@ -122,7 +122,7 @@ def test_empty_cells_say_why() -> None:
     for said in (
         "CSC 2x1: failed\nnf-2-1 is down",
         "CSC 4x1: skipped\nneeds VPP",
-        "CSC 8x2: does not fit\nneeds 33 cores on NUMA 0, 28 there",
+        "CSC 8x2: does not fit\nneeds 33 cores on NUMA 0, 28 available",
         "CSC 1x2: not run\nno test of this cell in the files read",
     ):
         assert tips.count(said) == 2, said

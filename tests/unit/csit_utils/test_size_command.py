@@ -90,7 +90,7 @@ def test_sizes_that_a_testbed_cannot_have_are_told(capsys: pytest.CaptureFixture
     *sizes, _ = objects(capsys, str(tmp_path / "specs" / "exhaustive.json"), "-t", str(path))
     why_not = {row["size"]: row["why_not"] for row in sizes}
     assert why_not["bn1s-sp1m-hs1s"] is None
-    assert why_not["bn1s-sp1m-hs1m"] == "3 instances need 5 CPUs of their own, 4 are there"
+    assert why_not["bn1s-sp1m-hs1m"] == "3 instances need 5 CPUs of their own, 4 available"
 
 
 def test_in_a_lab_the_first_dut_has_to_hold_the_instances(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_in_a_lab_the_first_dut_has_to_hold_the_instances(capsys: pytest.Capture
     *sizes, summary = objects(capsys, str(tmp_path / "specs" / "exhaustive.json"), "-t", str(path))
     why_not = {row["size"]: row["why_not"] for row in sizes}
     assert why_not["bn1s-sp1s-hs1s"] is None
-    assert why_not["bn1s-sp1s-hs1m"] == "3 instances need 8192 MB of memory, 8000 MB are there"
+    assert why_not["bn1s-sp1s-hs1m"] == "3 instances need 8192 MB of memory, 8000 MB available"
     assert not summary["seconds_are_virtual"]
 
 

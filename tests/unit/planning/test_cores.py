@@ -123,15 +123,15 @@ def test_demand_counts_every_core(asked: Cell, needs: int) -> None:
 
 def test_nf_2c_is_refused_where_csits_check_lets_it_through() -> None:
     allocate(cell(10, 1, "2c"), socket_28(), 0, Sizes())  # 28 of 28: just fits
-    with pytest.raises(PlanError, match=r"needs 33 cores on NUMA 0, 28 there"):
+    with pytest.raises(PlanError, match=r"needs 33 cores on NUMA 0, 28 available"):
         allocate(cell(12, 1, "2c"), socket_28(), 0, Sizes())
 
 
 def test_cores_beyond_those_of_the_numa_node_are_refused_with_numbers() -> None:
     allocate(cell(1, 2, "12c", "11c"), socket_28(), 0, Sizes(), generator_cores=1)
-    with pytest.raises(PlanError, match=r"NF-12c and vSwitch-1c needs 29 cores on NUMA 0, 28 there"):
+    with pytest.raises(PlanError, match=r"NF-12c and vSwitch-1c needs 29 cores on NUMA 0, 28 available"):
         allocate(cell(1, 2, "12c"), socket_28(), 0, Sizes(), generator_cores=1)
-    assert refusal(cell(1, 1, "25c"), socket_28(smt=False), 0, Sizes()) == "needs 29 cores on NUMA 0, 28 there"
+    assert refusal(cell(1, 1, "25c"), socket_28(smt=False), 0, Sizes()) == "needs 29 cores on NUMA 0, 28 available"
 
 
 def test_half_a_core_is_refused_without_smt() -> None:
@@ -153,7 +153,7 @@ def test_only_the_numa_node_of_the_interfaces_is_used() -> None:
     two_nodes = layout((cpu, cpu, cpu % 2, cpu % 2) for cpu in range(24))
     cores = allocate(cell(2, 2), two_nodes, 1, Sizes())
     assert {thread.cpu % 2 for thread in cores.threads} == {1}
-    with pytest.raises(PlanError, match=r"needs 15 cores on NUMA 1, 12 there"):
+    with pytest.raises(PlanError, match=r"needs 15 cores on NUMA 1, 12 available"):
         allocate(cell(2, 4), two_nodes, 1, Sizes())
 
 

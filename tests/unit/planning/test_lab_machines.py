@@ -58,11 +58,11 @@ def test_a_generator_of_few_cores_has_its_control_thread_beside_the_system() -> 
         (ThreadRole.MAIN, 0),
         (ThreadRole.DATA, 1),
     ]
-    with pytest.raises(PlanError, match="TG: the generator needs 2 cores on NUMA 0, 1 there"):
+    with pytest.raises(PlanError, match="TG: the generator needs 2 cores on NUMA 0, 1 available"):
         make_plan(lab(tg_cores=1), cell(), {})
     folded = make_plan(lab(tg_cores=1, oversubscribe=True), cell(), {})
     assert folded.cores.oversubscribed
-    assert folded.warnings == ("oversubscribed: TG needs 2 cores on NUMA 0, 1 there",)
+    assert folded.warnings == ("oversubscribed: TG needs 2 cores on NUMA 0, 1 available",)
 
 
 def test_what_any_machine_lacks_is_told_with_its_name() -> None:
@@ -73,20 +73,21 @@ def test_what_any_machine_lacks_is_told_with_its_name() -> None:
         (Limit.CORES, 2, 1),
     ]
     assert row.reason == (
-        "needs 6 cores on NUMA 0, 5 there; DUT2 needs 6 cores on NUMA 0, 4 there; TG needs 2 cores on NUMA 0, 1 there"
+        "needs 6 cores on NUMA 0, 5 available; DUT2 needs 6 cores on NUMA 0, 4 available; TG needs 2 cores on NUMA 0, "
+        "1 available"
     )
     assert not row.runs
 
 
 @pytest.mark.parametrize(("duts", "what"), [(1, "cable pairs"), (2, "cables around")])
 def test_more_instances_than_cables(duts: int, what: str) -> None:
-    expected = f"needs 3 {what}, one for each instance (discriminator: link), 2 there"
+    expected = f"needs 3 {what}, one for each instance (discriminator: link), 2 available"
     row = row_of(lab(duts, 2, oversubscribe=True), "3x1")
     assert [(reason.limit, reason.text, reason.needs, reason.there) for reason in row.reasons] == [
         (Limit.LINKS, expected, 3, 2)
     ]
     assert not row.runs, "cables cannot be shared, whatever is true of cores"
-    with pytest.raises(PlanError, match=r"testbed lab: needs 3 .* 2 there"):
+    with pytest.raises(PlanError, match=r"testbed lab: needs 3 .* 2 available"):
         make_plan(lab(duts, 2), cell(3), {})
     assert row_of(lab(duts, 2), "2x1").fits
     assert row_of(lab(duts, 1, discriminator="mac"), "10x1").fits

@@ -95,7 +95,7 @@ def test_the_node_of_the_interfaces_counts_and_no_other() -> None:
     assert there == poor
     (reason,) = shortages(local(), cell(VSC, 2, 2), there)
     assert (reason.limit, reason.needs, reason.there) == (Limit.MEMORY, 2 + 4 * 322, 1024)
-    assert reason.text == "needs 1290 MB of memory on NUMA 0, 1024 there"
+    assert reason.text == "needs 1290 MB of memory on NUMA 0, 1024 available"
 
 
 def test_the_hosts_share_huge_pages_and_what_others_use_are_left_out() -> None:

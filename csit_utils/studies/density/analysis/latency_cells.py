@@ -104,7 +104,7 @@ def _doubt(row: LatencyRow, quantile: Quantile) -> tuple[Unknown, str] | None:
             f"{sent - received:,} of {sent:,} probes were lost, and {quantile} of all may be one of them",
         )
     if received is not None and received < quantile.samples_needed:
-        return Unknown.FEW, f"{quantile} needs {quantile.samples_needed:,} samples, {received:,} there"
+        return Unknown.FEW, f"{quantile} needs {quantile.samples_needed:,} samples, {received:,} available"
     if quantile.of(row) is None:
         return Unknown.NOT_MEASURED, f"no {quantile} was recorded"
     return None

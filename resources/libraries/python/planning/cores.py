@@ -79,7 +79,7 @@ def lack(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generato
     """Return which cores are missing for a placement with a CPU for every data thread; None if none."""
     cores, needs = layout.cores(numa_node), demand(cell, sharing, generator_cores)
     if needs.total > len(cores):
-        text = f"needs {needs.total} cores on NUMA {numa_node}, {len(cores)} there"
+        text = f"needs {needs.total} cores on NUMA {numa_node}, {len(cores)} available"
         return Lack(needs.total, len(cores), text)
     pairs, there = _pairs(cell), sum(map(_is_pair, _honest(cores, needs).nf_data))
     if pairs > there and not impossible(cell, layout, numa_node):

@@ -131,7 +131,7 @@ def _mains(tg: TgNode) -> int:
 
 def _lack(tg: TgNode, layout: CpuLayout) -> str:
     needs, there = _SYSTEM_CORES + tg.generator.cores, len(layout.cores(tg.numa_node))
-    return f"needs {needs} cores on NUMA {tg.numa_node}, {there} there"
+    return f"needs {needs} cores on NUMA {tg.numa_node}, {there} available"
 
 
 def shortages(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> list[Reason]:

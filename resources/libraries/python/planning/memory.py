@@ -97,5 +97,5 @@ def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Itera
     )
     for limit, what, needed, has in rows:
         if needed > has:
-            text = f"needs {needed} MB of {what} on NUMA {there.node}, {has} there"
+            text = f"needs {needed} MB of {what} on NUMA {there.node}, {has} available"
             yield Reason(limit=limit, text=text, needs=needed, there=has)

@@ -27,7 +27,7 @@ class Reason(Frozen):
 
     limit: Limit
     text: str
-    """A sentence part with its numbers: `needs 33 cores on NUMA 0, 28 there`."""
+    """A sentence part with its numbers: `needs 33 cores on NUMA 0, 28 available`."""
     needs: int | None = None
     """Cores, or MB; None where the limit is no number."""
     there: int | None = None

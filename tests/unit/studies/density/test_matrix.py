@@ -30,15 +30,15 @@ def test_every_cell_of_10_by_10_fits_or_says_why() -> None:
 @pytest.mark.parametrize(
     ("kind", "size", "reason", "runs"),
     [
-        ("CSC", "1c", "needs 6 cores on NUMA 0, 2 there", True),
+        ("CSC", "1c", "needs 6 cores on NUMA 0, 2 available", True),
         (
             "CSC",
             "0.5c",
             "NF size 0.5c needs SMT (half a core is one of two sibling threads), and SMT is off; "
-            "needs 6 cores on NUMA 0, 2 there",
+            "needs 6 cores on NUMA 0, 2 available",
             False,
         ),
-        ("VSC", "1c", "testbed local has no driver for VMs; needs 6 cores on NUMA 0, 2 there", False),
+        ("VSC", "1c", "testbed local has no driver for VMs; needs 6 cores on NUMA 0, 2 available", False),
     ],
 )
 def test_two_cores_run_what_is_only_a_matter_of_their_number(kind: str, size: str, reason: str, runs: bool) -> None:
@@ -52,7 +52,7 @@ def test_more_instances_than_addresses() -> None:
     (row,) = candidates(LOCAL, TWO_CORES, asked)
     assert [reason.text for reason in row.reasons] == [
         "needs addresses for 300 instances and 300 NFs, there are 254 and 65535",
-        "needs 454 cores on NUMA 0, 2 there",
+        "needs 454 cores on NUMA 0, 2 available",
     ]
     assert not row.runs, "addresses cannot be shared, whatever is true of cores"
 
@@ -63,7 +63,9 @@ def test_all_reasons_are_told_at_once_with_their_numbers() -> None:
         (Limit.CORES, 1 + 2 + 50 + 100, 28),
         (Limit.HUGEPAGES, 1024 + 100 * 4096, 131072),
     ]
-    assert row.reason == ("needs 153 cores on NUMA 0, 28 there; needs 410624 MB of huge pages on NUMA 0, 131072 there")
+    assert row.reason == (
+        "needs 153 cores on NUMA 0, 28 available; needs 410624 MB of huge pages on NUMA 0, 131072 available"
+    )
 
 
 @pytest.mark.parametrize(("size", "cells"), [("1c", 19), ("0.5c", 23)])

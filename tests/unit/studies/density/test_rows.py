@@ -19,7 +19,7 @@ def test_a_suite_has_exactly_the_cells_that_fit_on_28_cores(kind: str, size: str
     made = make_rows(SIM, SIM.dut.layout, parse_selection(service_types=kind, nf_sizes=size), TestType.NDRPDR)
     assert len(made.rows) == cells
     assert len(made.refused) == 36 - cells
-    assert all(re.fullmatch(r"needs \d+ cores on NUMA 0, 28 there", each.refused.reason) for each in made.refused)
+    assert all(re.fullmatch(r"needs \d+ cores on NUMA 0, 28 available", each.refused.reason) for each in made.refused)
 
 
 def test_names_tags_and_arguments_say_the_same() -> None:

@@ -56,27 +56,27 @@ def test_instances_are_on_different_cores_before_any_two_share_one() -> None:
 
 
 def test_pinning_takes_whole_cpus_also_for_parts_of_one() -> None:
-    with pytest.raises(PlanError, match=r"^3 instances need 3 CPUs of their own, 2 are there$"):
+    with pytest.raises(PlanError, match=r"^3 instances need 3 CPUs of their own, 2 available$"):
         place(service(0.1, pinned=True), size(2), machine(2), None, oversubscribe=False)
 
 
 def test_without_pinning_parts_of_cpus_add_up() -> None:
     assert place(service(0.1, pinned=False), size(9, 9), machine(2), None, oversubscribe=False).cpus == {}
-    with pytest.raises(PlanError, match=r"^3 instances need 2\.1 CPUs, 2 are there$"):
+    with pytest.raises(PlanError, match=r"^3 instances need 2\.1 CPUs, 2 available$"):
         place(service(0.7, pinned=False), size(2), machine(2), None, oversubscribe=False)
 
 
 def test_an_oversubscribed_machine_has_them_all_and_says_so() -> None:
     found = place(service(1, pinned=True), size(2), machine(2), None, oversubscribe=True)
     assert [sorted(cpus) for cpus in found.cpus.values()] == [[0], [1], [0]]
-    assert found.short == "3 instances need 3 CPUs of their own, 2 are there"
+    assert found.short == "3 instances need 3 CPUs of their own, 2 available"
 
 
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        (service(3, pinned=False), "edge-1 needs 3 CPUs, 2 are there"),
-        (service(1, pinned=False, memory_mb=600), "2 instances need 1200 MB of memory, 1000 MB are there"),
+        (service(3, pinned=False), "edge-1 needs 3 CPUs, 2 available"),
+        (service(1, pinned=False, memory_mb=600), "2 instances need 1200 MB of memory, 1000 MB available"),
         (service(1, pinned=False, hosts=2), "servers.count: 2 hosts for the instances, this machine is one"),
         (service(1, pinned=False, hosts=3), "servers.count: 3 hosts for the instances, this machine is one"),
     ],

@@ -145,7 +145,7 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         (
             '"mode": "directed"',
             SIZES % (ONE % ("small", "large", "medium")),
-            r":16: sizes\.0: needs 7 vCPUs, 6 are there",
+            r":16: sizes\.0: needs 7 vCPUs, 6 available",
         ),
         (
             '"mode": "directed"',
@@ -168,7 +168,7 @@ def test_a_mistake_in_a_deployment_is_told_with_its_place(
 
 def test_a_smallest_size_that_does_not_fit_is_told_with_the_numbers(tmp_path: Path) -> None:
     small = DEPLOYMENT.replace('["small", "medium", "large"]', '["medium"]').replace('"vcpus": 6', '"vcpus": 5')
-    assert "resources: the smallest size needs 6 vCPUs, 5 are there" in said(tmp_path, small)
+    assert "resources: the smallest size needs 6 vCPUs, 5 available" in said(tmp_path, small)
 
 
 def test_scaling_out_needs_something_to_scale(tmp_path: Path) -> None:

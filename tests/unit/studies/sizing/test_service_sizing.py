@@ -38,7 +38,7 @@ class FakeService:
         return {"edge-1": InstanceUse(self._time.now() / 2, 1 << 20, None)}
 
     def facts(self) -> Mapping[str, str]:
-        return {"instances": "made up", "oversubscribed": "3 instances need 3 CPUs, 2 are there"}
+        return {"instances": "made up", "oversubscribed": "3 instances need 3 CPUs, 2 available"}
 
     def problems(self) -> tuple[str, ...]:
         return ()
@@ -116,7 +116,7 @@ def test_a_sizing_leaves_traces_tables_templates_and_a_journal(tmp_path: Path) -
     }
     assert test.draft.sizing == found
     assert test.draft.facts["service"]["instances"] == "made up"
-    assert test.draft.warnings == ["oversubscribed: 3 instances need 3 CPUs, 2 are there"], "once for both sizes"
+    assert test.draft.warnings == ["oversubscribed: 3 instances need 3 CPUs, 2 available"], "once for both sizes"
 
 
 def test_parts_of_cpus_have_no_templates(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_directed_search_gives_more_to_the_busiest_component_until_the_resources
         "bn1s-sp1m-hs1m next: bn1s-sp1m-hs1s carries 400 calls/s, where homestead is busiest "
         "(cpu: homestead 100 %, sprout 56 %, bono 50 %); 5 vCPUs.",
         "Ended: bn1s-sp1m-hs1m carries 800 calls/s, where sprout is busiest "
-        "(cpu: sprout 100 %, bono 90 %, homestead 90 %); bn1s-sp1l-hs1m needs 7 vCPUs, 6 are there.",
+        "(cpu: sprout 100 %, bono 90 %, homestead 90 %); bn1s-sp1l-hs1m needs 7 vCPUs, 6 available.",
     )
 
 

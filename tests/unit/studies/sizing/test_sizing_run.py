@@ -73,7 +73,7 @@ def test_directed_search_of_clearwater_goes_the_way_of_the_paper() -> None:
         ("bn1s-sp1m-hs1m", 5, 600, "sprout"),
     ]
     assert (found.stopped, found.best) == ("resources exhausted", "bn1s-sp1m-hs1m")
-    assert found.steps[-1].endswith("bn1s-sp1l-hs1m needs 7 vCPUs, 6 are there.")
+    assert found.steps[-1].endswith("bn1s-sp1l-hs1m needs 7 vCPUs, 6 available.")
     best = cpu_at_capacity(found.sizes[-1])
     assert all(0.75 <= cpu <= 0.85 for cpu in best.values()), best
     first = cpu_at_capacity(found.sizes[0])

@@ -11,7 +11,7 @@ class RefusedCell(Frozen):
 
     cell: Cell
     reason: str
-    """With the numbers: `needs 33 cores on NUMA 0, 28 there`."""
+    """With the numbers: `needs 33 cores on NUMA 0, 28 available`."""
 
 
 REFUSED_CELLS = TypeAdapter(tuple[RefusedCell, ...])

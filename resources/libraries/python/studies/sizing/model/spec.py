@@ -151,13 +151,13 @@ class DeploymentSpec(Frozen):
         )
 
     def lacking(self, size: Size) -> str | None:
-        """Return why the resources do not suffice for a size, as in `needs 7 vCPUs, 6 are there`; None if they do."""
+        """Return why the resources do not suffice for a size, as in `needs 7 vCPUs, 6 available`; None if they do."""
         there = self.resources
         fixed = f" and {self.fixed_vcpus:g} for what is not sized" if self.fixed_vcpus else ""
         if there.vcpus is not None and round(self.vcpus(size) + self.fixed_vcpus, 6) > there.vcpus:
-            return f"needs {self.vcpus(size):g} vCPUs{fixed}, {there.vcpus:g} are there"
+            return f"needs {self.vcpus(size):g} vCPUs{fixed}, {there.vcpus:g} available"
         if there.memory_mb is not None and self.memory_mb(size) > there.memory_mb:
-            return f"needs {self.memory_mb(size)} MB of memory, {there.memory_mb} are there"
+            return f"needs {self.memory_mb(size)} MB of memory, {there.memory_mb} available"
         return None
 
     def words(self, flavor: str) -> str:

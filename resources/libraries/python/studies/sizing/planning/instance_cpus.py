@@ -62,7 +62,7 @@ def place(
     }
     total = sum(wanted.values())
     each = "CPUs of their own" if spec.servers.core_pinning else "CPUs"
-    short = f"{len(flavors)} instances need {total:g} {each}, {len(cpus)} are there" if total > len(cpus) + 1e-9 else ""
+    short = f"{len(flavors)} instances need {total:g} {each}, {len(cpus)} available" if total > len(cpus) + 1e-9 else ""
     if short and not oversubscribe:
         raise PlanError(short)
     if not spec.servers.core_pinning:
@@ -79,7 +79,7 @@ def _check(flavors: Mapping[str, Flavor], cpus: int, memory_mb: int | None) -> N
     """Reasons that oversubscription does not remove."""
     for name, flavor in flavors.items():
         if flavor.vcpus > cpus:
-            raise PlanError(f"{name} needs {flavor.vcpus:g} CPUs, {cpus} are there")
+            raise PlanError(f"{name} needs {flavor.vcpus:g} CPUs, {cpus} available")
     needed = sum(flavor.memory_mb for flavor in flavors.values())
     if memory_mb is not None and needed > memory_mb:
-        raise PlanError(f"{len(flavors)} instances need {needed} MB of memory, {memory_mb} MB are there")
+        raise PlanError(f"{len(flavors)} instances need {needed} MB of memory, {memory_mb} MB available")
