@@ -62,8 +62,8 @@ EXPLANATIONS = (
         "Error of a prediction",
         "Deviation of a chain from the prediction from its VNFs alone.",
         "Percent of the measured value; for loss percentage points.",
-        "Mean absolute error over all loads of the chain. By the bottleneck VNF: throughput and loss of the VNF that saturates first. "
-        " With shared CPUs: VNFs on the same CPUs count as one whose time per packet is the sum of "
+        "Mean absolute error over all loads of the chain. By the bottleneck VNF: throughput and loss of the VNF that "
+        "saturates first. With shared CPUs: VNFs on the same CPUs count as one whose time per packet is the sum of "
         "theirs. Delay: that of the path without VNFs, plus what each VNF alone adds to it.",
         "A few loads near saturation may cause most of it: look at the plot. If the path was not measured, the "
         "delay is the plain sum, which contains generator, vSwitch and links once for each VNF.",
