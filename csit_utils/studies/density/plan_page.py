@@ -1,4 +1,4 @@
-"""The plan as a page: matrices coloured by what fits, and the core map of the cell that is looked at.
+"""The plan as a page: matrices coloured by what fits, and the core map of the selected cell.
 
 One file that opens without a network. The matrices and reasons are plain HTML; the core maps are drawn by a small
 script from data inside the page, because thousands of them as HTML would be megabytes.

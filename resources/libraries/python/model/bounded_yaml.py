@@ -1,4 +1,4 @@
-"""Reading of YAML that a person or a program wrote, within bounds of nesting, size and time.
+"""YAML reader with bounds of nesting, size and time.
 
 A file of two kilobytes can stand for gigabytes: an alias repeats a whole tree, a merge key copies one, and readers of
 both grow with the tree and not with the file. All bounds are checked before anything is constructed. PyYAML raises any

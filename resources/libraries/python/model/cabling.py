@@ -1,6 +1,6 @@
 """Cables of a testbed that carry a service: from the links of its nodes to paths from the generator and back.
 
-A way of a 2-node testbed is two cables, TG to DUT and DUT to TG; of a 3-node testbed it is three, TG to DUT1, DUT1 to
+A path of a 2-node testbed is two cables, TG to DUT and DUT to TG; of a 3-node testbed it is three, TG to DUT1, DUT1 to
 DUT2, DUT2 to TG. Forward traffic leaves the generator at the first end of a way and comes back at its last end.
 
 Nodes have ports of several NIC models, and a figure is about one of them: only cables whose ends at DUTs are of that

@@ -39,7 +39,7 @@ class Secrets(Enum):
     IGNORE = "ignore"
     """Leave them out, for a reader that reaches no node."""
     REFER = "refer"
-    """Put the name of a variable of the environment in the place of a password, and of a file in that of a key."""
+    """Replace a password by the name of an environment variable, and a key by the name of a file."""
 
 
 @dataclass(frozen=True, slots=True)

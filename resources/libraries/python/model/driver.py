@@ -41,7 +41,7 @@ class RequiredProgram:
     package: str
     """The Debian package that has it."""
     label: str = ""
-    """Name of the product, for people."""
+    """Name of the product in messages."""
     version: str | None = None
     """Regular expression that finds the version in what `--version` prints; None where nodes are not asked for it."""
     path: Callable[[TgNode | DutNode], str] | None = None
@@ -164,7 +164,7 @@ class Driver:
     name: str
     """In topologies, records and reports."""
     label: str
-    """Name of the product, for people."""
+    """Name of the product in messages."""
     factory: str | None = None
     """Function that makes the driver; None where only the simulated testbed has it."""
     missing: str | None = None
@@ -237,7 +237,7 @@ class GeneratorDriver(Driver):
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None
-    """Word for it in names of suites where several drivers are ways of sending of one product; None for its name."""
+    """Word for it in suite names, if several drivers belong to one product; None for its name."""
     huge_pages_mb: Callable[[TgNode], int] | None = None
     """Huge pages that it takes where DPDK drives its ports."""
 

@@ -1,1 +1,1 @@
-"""Pure: from a topology and a cell to a Plan, or to a reason why not."""
+"""Planning: from a topology and a cell to a plan, or to the reason why it does not fit. Pure."""

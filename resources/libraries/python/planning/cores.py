@@ -1,4 +1,4 @@
-"""Core allocation: which thread runs on which logical CPU, or why the cell does not fit.
+"""Core allocation: the logical CPU of each thread, or the reason why the cell does not fit.
 
 Rules (draft-mkonstan-nf-service-density-01, Compute Resource Allocation; CSIT's CpuUtils): the first physical core of
 the NUMA node is the system's, the next the vSwitch's main thread, then the vSwitch's data cores, then main threads of
@@ -163,7 +163,7 @@ class _Places:
 
 
 def _honest(cores: tuple[Core, ...], needs: Demand) -> _Places:
-    """Each purpose its own cores, one after the other; of unequal cores the best suited that are left."""
+    """Assign separate cores to each purpose in order; of unequal cores the best suited ones left."""
     left = list(cores[needs.system :])
 
     def take(count: int, suited: Callable[[Iterable[Core]], Core]) -> tuple[Core, ...]:
@@ -196,7 +196,7 @@ def _most_threads(cores: Iterable[Core]) -> Core:
 def _folded(cores: tuple[Core, ...], needs: Demand) -> _Places:
     """Generator, system and main threads on the first core, data threads round-robin on the others.
 
-    So the generator never takes time from the system under test where there are two cores or more.
+    With two cores or more, the generator then never takes time from the system under test.
     """
     control = cores[0]
     data = cores[1:] or cores

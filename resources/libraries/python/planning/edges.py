@@ -1,4 +1,4 @@
-"""The edges of a service: which cables it crosses between the generator and the vSwitches, alone or with others.
+"""The edges of a service: cables between the generator and the vSwitches, its own or shared with other instances.
 
 Where all parts are on one machine an edge is a virtual link for each instance. In a lab it is a cable, and the
 discriminator says what keeps instances apart on it:
@@ -38,7 +38,7 @@ class Edges:
     duts: int = 1
     discriminator: Literal["link", "vlan", "mac"] = "link"
     ways: tuple[tuple[Ends, ...], ...] = ()
-    """Cables of each way from the generator and back; none where all is on one machine."""
+    """Cables of each path from the generator and back; none on a single machine."""
     vlan_devices: frozenset[str] = frozenset()
     """Owners (`generator`, `vswitch`) whose VLANs are devices of the kernel; others tag frames themselves."""
 
@@ -57,7 +57,7 @@ class Edges:
         return SHARED if self.shared else instance
 
     def nic(self, instance: int, cable: int, end: int) -> Nic | None:
-        """The NIC at an end (0 or 1) of a cable (counting from 0 along the way); None for a virtual link."""
+        """The NIC at an end (0 or 1) of a cable (counting from 0 along the path); None for a virtual link."""
         if not self.ways:
             return None
         way = self.ways[instance - 1] if self.discriminator == "link" else self.ways[0]

@@ -1,4 +1,4 @@
-"""The highest rate that cables and NICs of a plan can carry: what no search has to look beyond.
+"""The highest rate that cables and NICs of a plan can carry: the upper bound of a search.
 
 On the wire a frame takes its own bytes (L2, FCS included) and 20 more: preamble and start delimiter 8, gap between
 frames 12. A VLAN tag takes another 4. Mixes count by their mean.

@@ -1,4 +1,4 @@
-"""Links of a cell: what is joined to what, of which medium, served by which data thread."""
+"""Links of a cell: their ends, medium and data threads."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -50,7 +50,7 @@ class Links:
                 yield self._edge(instance, cables[-1])
 
     def _edge(self, instance: int, cable: int) -> Link:
-        """A cable of the way, counting from 0, or the virtual link in its place. The generator is always end `a`."""
+        """Return a cable of the path (from 0), or the virtual link in its place. The generator is always end `a`."""
         if cable == 0:
             ends = self._generator_port(instance, 1), self._edge_port(instance, 1)
         elif cable == self._service.edges.duts:

@@ -1,4 +1,4 @@
-"""Memory of a cell: what its vSwitch and NFs take, and whether the NUMA node of the interfaces has it.
+"""Memory of a cell: requirements of its vSwitch and NFs, compared with the NUMA node of the interfaces.
 
 What a product takes is in its declaration, each constant with its source. They are upper estimates: a cell that fits
 by them must not run out. A cell is planned on one NUMA node, its memory too: memory of another node costs every packet
@@ -79,13 +79,13 @@ def node_of(topology: Topology, memory: MemoryLayout | None) -> MemoryNode | Non
 
 
 def spare_mb(there: MemoryNode) -> int:
-    """Ordinary memory that a cell may take: without the host's share, and no more than was free when looked at."""
+    """Ordinary memory that a cell may take: without the host's share, and at most what was free at discovery."""
     without_host = max(0, there.ordinary_mb - HOST_MB)
     return without_host if there.available_mb is None else min(without_host, there.available_mb)
 
 
 def shortages(topology: Topology, cell: Cell, there: MemoryNode | None) -> Iterable[Reason]:
-    """Return which memory a cell lacks; nothing where it is not known what the testbed has."""
+    """Return which memory a cell lacks; nothing if the testbed's memory is unknown."""
     if there is None:
         return
     needs = need(topology, cell)

@@ -1,4 +1,4 @@
-"""Names, tags and ids. Derived here and nowhere else: a typed name is a name that drifts."""
+"""Names, tags and ids of a cell. All of them are derived here, so that they cannot differ."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""NUMA nodes of physical ports: as the file says, compared with and completed by what the nodes say. Pure."""
+"""NUMA nodes of physical ports: those in the file, compared with and completed by those of the nodes. Pure."""
 
 from collections.abc import Iterator, Mapping
 
@@ -34,7 +34,7 @@ def assumptions(topology: Topology) -> tuple[str, ...]:
 
 
 def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[str]:
-    """A sentence for each port that the file and its machine say different NUMA nodes of.
+    """Return a sentence for each port with different NUMA nodes in the file and on its machine.
 
     Args:
         name: Of the node.

@@ -9,7 +9,7 @@ def cpu_without_data(threads: Iterable[Thread]) -> int | None:
     """The CPU of the system's own threads, when no data thread has its place there.
 
     None on a machine too small for that. Probes then should not be pinned: a generator that
-    shares the system's CPU spins, and keeps others waiting; a data thread gives way at once.
+    shares the system's CPU spins, and delays other threads; a data thread yields at once.
 
     Args:
         threads: All of a machine.

@@ -46,7 +46,7 @@ def kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
 def drivers_of(topology: Topology, cell: Cell, drivers: Mapping[str, str]) -> dict[str, str]:
     """Names of drivers by role, of all that a testbed offers only those kinds of NFs that a cell has.
 
-    So figures of a firewall and of a router are not taken for those of one system.
+    Figures of a firewall and of a router are therefore not mistaken for those of one system.
 
     Args:
         topology: The testbed.

@@ -81,7 +81,7 @@ class Balance:
         return (*said, *self.unequal)
 
     def siblings(self) -> tuple[str, ...]:
-        """Data threads that share a physical core as siblings: by design, and each is slower for it."""
+        """Data threads that share a physical core as siblings: intended, but each is slower."""
         said = []
         if self.sibling_nfs:
             said.append(f"data threads of different NFs are siblings on {_cores(self.sibling_nfs)}")
@@ -101,7 +101,7 @@ def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:
 
 
 def balance(cell: Cell, cores: CoreMap, *, one_cable: bool = False, queues: RxQueues | None = None) -> Balance:
-    """Look at a core map: at the (first) DUT, as a second one has the same service.
+    """Analyze a core map: at the (first) DUT, as a second one has the same service.
 
     Args:
         cell: What is placed.

@@ -1,4 +1,4 @@
-"""Threads of a generator that polls its ports: how many send for each pair of ports, and whether they can send a load.
+"""Threads of a generator that polls its ports: sending threads of each pair of ports, and the load that they can send.
 
 TRex has one thread that answers requests, one that receives, and the same number of sending threads for each pair of
 ports, which share the streams of both (its manual, "Platform section configuration", `-c`).
@@ -26,7 +26,7 @@ def senders_per_pair(cpus: int, pairs: int, queues: int) -> int:
         queues: That a port can have: each sending thread needs one of its own.
 
     Returns:
-        At least 1; then it is the caller's affair whether there are enough CPUs.
+        At least 1; the caller checks that there are enough CPUs.
     """
     return max(1, min((cpus - OTHER_THREADS) // pairs, queues))
 

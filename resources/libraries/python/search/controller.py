@@ -3,7 +3,7 @@
 Steps of a search, see docs/search.md:
 
 1. Orientation. Without a prior, a few early-aborted trials at the highest load estimate what the system forwards.
-2. For each goal the likely threshold t is estimated anew after every trial. Rung t has to be proven a lower bound and
+2. For each goal the likely threshold t is estimated again after every trial. Rung t has to be proven a lower bound and
    rung t + 1 an upper bound; the trial goes to an undecided one of them.
 3. Trials end early as soon as they are decided for all goals that may need their load.
 4. A goal is complete when its relevant bounds are neighbours. The estimate only chooses loads; bounds are read from

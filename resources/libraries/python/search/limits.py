@@ -1,11 +1,11 @@
 """The limit of a rate: findings from located losses and CPU use.
 
-The place of the loss decides, the time of the data threads confirms or contradicts it, and either is said:
+The place of the loss decides; the time of the data threads confirms or contradicts it:
 
 - a thread that ran all the time (`FULL` of the time of sending): its owner is at its limit;
-- one that had work all the time and ran for part of it: the CPU is short, because others have it;
-- one that was idle for half of the time and more: the loss is no lack of CPU, but a limit that is set, or bursts;
-- in between, the time of threads decides nothing, and that is said.
+- one that had work all the time and ran for part of it: its CPU was used by other threads;
+- one that was idle for half of the time or more: the cause is not lack of CPU, but a configured limit or bursts;
+- in between, the time of threads is inconclusive, and the evidence says so.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

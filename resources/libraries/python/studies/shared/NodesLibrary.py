@@ -1,4 +1,4 @@
-"""Lets SSHLibrary talk to the nodes of a lab over connections whose hosts have been checked."""
+"""SSHLibrary connections to the nodes of a lab, with checked host keys."""
 
 from contextlib import ExitStack
 from typing import Any

@@ -1,4 +1,4 @@
-"""Loading of what a study of chains is asked: a YAML file for people.
+"""Loader of a chain study's specification, a YAML file.
 
 It is shorter than the type that it becomes: workloads are protocols times volumes times sessions times frames, a
 range of resources holds for all VNFs that have none of their own, frames are named as in tests (`64B`, `IMIX`).

@@ -125,5 +125,5 @@ class Chain(Frozen):
 
     @property
     def name(self) -> str:
-        """For a person: `firewall > nat`. Chains that differ in resources only have the same name."""
+        """Name in messages: `firewall > nat`. Chains that differ in resources only have the same name."""
         return " > ".join(self.order)

@@ -12,7 +12,7 @@ from resources.libraries.python.studies.interference.analysis.colocation import 
 from resources.libraries.python.studies.interference.model.record import Advice, Placement
 
 MOST_TRIED = 50_000
-"""Placements that are all looked at; of more, a good one is looked for."""
+"""Largest number of placements that are all compared; beyond it, a heuristic search finds a good one."""
 OTHERS = 4
 """Worse placements that an advice names."""
 _SAME = 1e-9

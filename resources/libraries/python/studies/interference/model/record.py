@@ -165,7 +165,7 @@ class Meeting(Frozen):
     limit_pps: float | None = Field(default=None, exclude_if=lambda pps: pps is None)
     """Rate limit of each of their ports; None where that was not limited."""
     throughput_pps: float
-    """Processed rate, one way: forwarded, or for a monitor what it has looked at."""
+    """Processed rate, one way: forwarded, or inspected by a monitor."""
     loss_ratio: float | None
     response_s: float | None
     """Mean, there and through; None where it was not measured."""

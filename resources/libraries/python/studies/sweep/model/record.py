@@ -143,7 +143,7 @@ class Sweep(Frozen):
     """A service under a row of loads."""
 
     name: str
-    """Of the service, for a person: `firewall`, `router-firewall`."""
+    """Name of the service in messages: `firewall`, `router-firewall`."""
     cell: Cell
     spec: SweepSpec
     vnfs: tuple[Vnf, ...]
