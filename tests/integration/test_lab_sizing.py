@@ -182,7 +182,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"flavors": {"small": {"vcpus": 640, "memory_mb": 48}}},
         {},
-        rf"^DUT1: back-end-1 needs 640 CPUs, {os.cpu_count()} are there$",
+        rf"^DUT1: back-end-1 needs 640 CPUs, {os.cpu_count()} available$",
     ),
     (
         {"install": f"sleep {MARK} &\necho port 5060 is taken >&2; exit 7"},

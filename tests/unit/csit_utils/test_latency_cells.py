@@ -58,7 +58,7 @@ def test_no_percentile_from_too_few_samples(quantile: Quantile, needs: int) -> N
     assert enough is not None and enough.value_ns is not None
     assert few is not None and few.value_ns is None
     assert few.unknown is Unknown.FEW
-    assert f"{quantile} needs {needs:,} samples, {needs - 1:,} there" == few.reason
+    assert f"{quantile} needs {needs:,} samples, {needs - 1:,} available" == few.reason
 
 
 def test_results_of_other_tools_may_not_tell_their_samples() -> None:

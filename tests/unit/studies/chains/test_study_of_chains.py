@@ -177,7 +177,9 @@ def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(l
     if enough:
         asked.enough(found)
         return
-    with pytest.raises(CsitError, match=r"^18 of 32 chains and workloads were measured, the specification requires .* linux_nat"):
+    with pytest.raises(
+        CsitError, match=r"^18 of 32 chains and workloads were measured, the specification requires .* linux_nat"
+    ):
         asked.enough(found)
 
 

@@ -126,8 +126,8 @@ def test_directed_search_by_network_names_bit_rates() -> None:
         "bn1m-sp1s-hs1s next: bn1s-sp1s-hs1s carries 400 calls/s, where bono is busiest "
         "(network: bono 18.4 Mbit/s, homestead 10.8 Mbit/s, sprout 7.2 Mbit/s); 4 vCPUs.",
         "Ended: bn1m-sp1s-hs1s carries 400 calls/s, where bono is busiest "
-        "(network: bono 18.4 Mbit/s, homestead 10.8 Mbit/s, sprout 7.2 Mbit/s); bn1l-sp1s-hs1s needs 6 vCPUs, 4 are "
-        "there.",
+        "(network: bono 18.4 Mbit/s, homestead 10.8 Mbit/s, sprout 7.2 Mbit/s); bn1l-sp1s-hs1s needs 6 vCPUs, 4 "
+        "available.",
     )
 
 
