@@ -127,7 +127,7 @@ def _nic(topology: Topology, socket: Socket) -> Nic:
 
 
 def too_few_cables(topology: Topology, instances: int) -> tuple[str, int] | None:
-    """Say that instances would have to share cables, and how many ways there are; None where there are enough."""
+    """Return the reason why instances would have to share cables; None if there are enough paths."""
     there = len(topology.ways)
     if topology.world is not World.LAB or topology.discriminator != "link" or instances <= there:
         return None
@@ -162,7 +162,7 @@ def _no_vlans(topology: Topology) -> str | None:
 
 
 def check(topology: Topology, instances: int) -> None:
-    """Refuse a cell that cables or drivers cannot keep apart.
+    """Refuse a cell whose instances cables or drivers cannot distinguish.
 
     Raises:
         PlanError: With the numbers.

@@ -95,7 +95,7 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
 
 
 def _too_small(topology: Topology, cell: Cell) -> str | None:
-    """Say which NF's limits leave too little memory for what is in its virtual machine; None when none do."""
+    """Return which NF's limit is below the memory of its virtual machine; None when none do."""
     places = product(cell.different_instances, range(1, cell.nf_nodes + 1)) if cell.limits else ()
     inline = ((cell.kind_of(node, row), cell.limits_of(node, row), f"node {node}") for row, node in places)
     passive = ((tap.kind, tap.limits, f"passive, at position {tap.position}") for tap in cell.taps)
