@@ -132,7 +132,7 @@ def too_few_cables(topology: Topology, instances: int) -> tuple[str, int] | None
     if topology.world is not World.LAB or topology.discriminator != "link" or instances <= there:
         return None
     what = "cable pairs" if len(topology.duts) == 1 else "cables around"
-    return f"needs {instances} {what}, one for each instance (discriminator: link), {there} there", there
+    return f"needs {instances} {what}, one for each instance (discriminator: link), {there} available", there
 
 
 def cannot_discriminate(topology: Topology) -> str | None:
