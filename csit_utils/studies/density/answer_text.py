@@ -50,7 +50,7 @@ def view(answer: DensityAnswer) -> AnswerView:
 
 
 def evidence_text(answer: DensityAnswer) -> str:
-    """What the answer rests on."""
+    """Evidence of the answer."""
     best = answer.best
     if best is None or best.run is None:
         return "no measured number of instances qualifies"
@@ -67,7 +67,7 @@ def evidence_text(answer: DensityAnswer) -> str:
 
 
 def next_text(answer: DensityAnswer) -> str:
-    """What limits the next instance."""
+    """Limit of the next instance."""
     following = answer.next
     first = answer.services + 1
     gap = ""

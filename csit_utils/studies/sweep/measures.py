@@ -53,7 +53,7 @@ def _numbers(record: SweepRecord, sweep: Sweep) -> Iterator[MeasuredValue]:
 
 
 def _saturated(sweep: Sweep, point: SweepPoint) -> MeasuredValue:
-    """What arrives at the load that saturates; between the worst and the best of its seconds."""
+    """Throughput at the break-point; between the worst and the best of its seconds."""
     seconds = [sample.output_pps for sample in sweep.samples if sample.rate_pps == point.rate_pps]
     return MeasuredValue(
         SATURATED,

@@ -60,7 +60,7 @@ def _measured(sweep: Sweep, metric: ProfileMetric, scale: str) -> Json:
 def _predicted(predictions: Sequence[Prediction], metric: ProfileMetric, scale: str) -> Iterator[Json]:
     rows = [(f"predicted {MODELS[each.model]}", _values(each, metric)) for each in predictions]
     if metric is ProfileMetric.DELAY:
-        rows += [(f"sum of delays alone, {MODELS[each.model]}", _summed(each)) for each in predictions]
+        rows += [(f"plain sum of delays, {MODELS[each.model]}", _summed(each)) for each in predictions]
     for number, (name, line) in enumerate(((name, line) for name, line in rows if line), 1):
         yield {
             "type": "scatter",

@@ -13,7 +13,7 @@ WITHIN: Mapping[ProfileMetric, float] = {
     ProfileMetric.DELAY: 0.25,
     ProfileMetric.LOSS: 5.0,
 }
-"""What counts as right: shares of the measured value, for loss percentage points."""
+"""Accepted errors: shares of the measured value, for loss percentage points."""
 
 
 @dataclass(frozen=True)

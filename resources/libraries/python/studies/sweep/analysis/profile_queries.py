@@ -33,8 +33,8 @@ class Highest:
     rate: float | None
     """Gbit/s; None where no measured rate is within them."""
     limited_by: ProfileMetric | None
-    """What goes out of bounds, or is unknown, above it; None where nothing does up to the last measured rate: then the
-    service carries at least this."""
+    """The metric that is out of bounds, or unknown, above it; None if none
+    is up to the last measured rate: the service then carries at least this."""
     known: bool = True
     """Whether `limited_by` has a function there."""
     from_rate: float | None = None

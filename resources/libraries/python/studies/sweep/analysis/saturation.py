@@ -22,7 +22,7 @@ _SLACK = 0.1
 
 @dataclass(frozen=True)
 class _FoundSaturation:
-    """Where one VNF saturates."""
+    """Saturation of one VNF."""
 
     at: float
     point: BreakPoint

@@ -9,7 +9,7 @@ from resources.libraries.python.model.base import Frozen
 
 
 class ProfileMetric(StrEnum):
-    """What a profile describes as a function of the input rate r in Gbit/s (one way, L2 bits with FCS)."""
+    """Metrics that a profile describes as functions of the input rate r in Gbit/s (one way, L2 bits with FCS)."""
 
     THROUGHPUT = "throughput"
     """Gbit/s, one way, L2 bits with FCS."""
