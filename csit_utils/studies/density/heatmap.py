@@ -224,7 +224,7 @@ def _tip(metric: Metric, where: str, cell: MatrixCell, definition: str) -> str:
     else:
         lines.append(f"bounds {rate(cell.value_pps)} … {rate(cell.upper_pps)}")
     if not cell.complete:
-        lines.append("incomplete: the search ended before its bounds were close enough enough")
+        lines.append("incomplete: the search ended before its bounds were close enough")
     if cell.relative is not None:
         lines.append(f"{percent(cell.relative)} of 1x1")
     if len(cell.runs) > 1:

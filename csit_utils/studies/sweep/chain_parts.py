@@ -87,7 +87,7 @@ def delays_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | No
             variants[reach] = {"data": [*areas, _measured(places)], "layout": axes(ProfileMetric.DELAY, "")}
     if not variants:
         return None
-    title = f"{NAMES[ProfileMetric.DELAY].capitalize()} of {sweep.name} below saturation, with the contributions of its parts"
+    title = f"{NAMES[ProfileMetric.DELAY].capitalize()} of {sweep.name} below saturation, by contribution of its parts"
     return Figure(f"{anchor}-delays", title, record.simulated, (tuple(variants),), variants)
 
 
