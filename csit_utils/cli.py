@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import typer
 
 from csit_utils.studies import study_commands
-from resources.libraries.python.defects import report_defect
+from resources.libraries.python.defects import expected, report_defect
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
@@ -84,7 +84,7 @@ def _reported(error: Exception) -> tuple[str, int]:
         case ConfigError():
             return _visible(str(error)), 2
         case CsitError():
-            return _visible(str(error)), 1
+            return _visible(expected(error)), 1
         case OSError(strerror=str(reason)):
             where = f"{quoted(redacted(str(error.filename)))}: " if error.filename is not None else ""
             return f"{where}{reason}", 1

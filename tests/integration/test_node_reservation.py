@@ -1,5 +1,6 @@
 """Reservations by real processes: over pipes on this machine, and over real SSH servers of a lab in namespaces."""
 
+import json
 import multiprocessing
 import re
 import subprocess
@@ -156,6 +157,19 @@ def test_a_record_that_is_none_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="is no record of this program; look at it, then"):
         acquire({"DUT1": here(tmp_path)}, claim())
     assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == "{half"
+
+
+def test_a_record_without_a_key_can_be_broken(tmp_path: Path) -> None:
+    nodes = {"DUT1": here(tmp_path)}
+    acquire(nodes, claim())
+    record = tmp_path / "reservation.json"
+    state = json.loads(record.read_text(encoding="utf-8"))
+    del state["holder"]["owner"]
+    record.write_text(json.dumps(state), encoding="utf-8")
+    with pytest.raises(CsitError, match="is damaged"):
+        acquire(nodes, claim())
+    assert break_open(nodes) == {"DUT1": None}
+    assert acquire(nodes, claim()) == ()
 
 
 def _try_over_ssh(access: dict[str, Any], gate: Any, said: Any) -> None:

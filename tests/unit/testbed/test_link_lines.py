@@ -78,3 +78,12 @@ def test_silence_after_bad_pieces_is_noticed() -> None:
     with pytest.raises(ConnectionFailed, match="DUT1: nothing heard from the agent"):
         link.call(calls.LEFTOVERS, None)
     link.close()
+
+
+def test_an_agent_that_ends_with_a_traceback_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = 'INFO begun\nTraceback (most recent call last):\n  File "agent.py", line 1\nKeyError: 1\n'
+    monkeypatch.setattr(ScriptedChannel, "stderr_tail", lambda _: trace)
+    with pytest.raises(ConnectionFailed) as found:
+        answered(b"")
+    assert str(found.value) == "DUT1: the agent ended with 1; it said last: KeyError: 1"
+    assert 'File "agent.py", line 1' in found.value.__notes__[0]

@@ -97,6 +97,15 @@ def test_expected_errors_keep_their_class_and_lose_their_secrets(folder: Path, e
     assert not (folder / DEBUG_LOG).exists()
 
 
+def test_the_traceback_of_an_agent_that_ended_is_in_the_log(folder: Path) -> None:
+    error = CsitError("DUT1: the agent ended with 1; it said last: KeyError: 'x'")
+    error.add_note("DUT1: Traceback of the agent")
+    with pytest.raises(CsitError) as found:
+        failing(error)()
+    assert str(found.value).endswith(f"KeyError: 'x'; its traceback is in {folder / DEBUG_LOG}")
+    assert "DUT1: Traceback of the agent" in (folder / DEBUG_LOG).read_text(encoding="utf-8")
+
+
 @pytest.mark.usefixtures("folder")
 def test_the_end_of_a_run_passes() -> None:
     with pytest.raises(EndOfRun, match=r"\*\*\* is full"):

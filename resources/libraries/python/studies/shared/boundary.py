@@ -12,7 +12,7 @@ from robot.api import Error, Failure, SkipExecution, deco
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
-from resources.libraries.python.defects import report_defect
+from resources.libraries.python.defects import expected, report_defect
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.redaction import (
@@ -77,10 +77,15 @@ def keyword(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
 
 def defect_sentence(error: Exception) -> str:
     """Log the traceback of a defect in the folder of the run, and return the sentence that names the log."""
-    folder = None
+    return report_defect(error, _folder())
+
+
+def _folder() -> Path | None:
+    """Folder of the run."""
     with suppress(RobotNotRunningError):
-        folder = variable("OUTPUT DIR")
-    return report_defect(error, Path(str(folder)) if folder else None)
+        if folder := variable("OUTPUT DIR"):
+            return Path(str(folder))
+    return None
 
 
 def keep_robot_secrets() -> None:
@@ -91,7 +96,8 @@ def keep_robot_secrets() -> None:
 
 
 def _redact(error: BaseException) -> None:
-    if (said := str(error)) != (shown := redacted(said)):
+    said = str(error)
+    if said != (shown := redacted(expected(error, _folder()) if isinstance(error, CsitError) else said)):
         error.args = (shown, *error.args[1:])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.redaction import outgoing, with_texts
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
@@ -68,17 +68,30 @@ def ask_all(
 
     Raises:
         CsitError: It answered with something else.
-        CommandFailed: It did not run to its end.
+        CommandFailed: It did not run to its end. A traceback of it is a CsitError in one sentence.
         NotReady: It did not end in time.
         ConnectionFailed: The node cannot be reached.
     """
     sent_s, begin = time.time(), time.perf_counter()
-    done = connection.run([python, "-I", "-"], stdin=program(questions), within_s=within_s, root=root)
+    try:
+        done = connection.run([python, "-I", "-"], stdin=program(questions), within_s=within_s, root=root)
+    except CommandFailed as failed:
+        raise _defect_there(connection.name, failed) or failed from failed
     round_trip_s = time.perf_counter() - begin
     answered = read_answer(connection, python, done)
     # It began after we asked, and ended before we heard of it.
     latest_s, earliest_s = answered["began_s"] - sent_s, answered["ended_s"] - (sent_s + round_trip_s)
     return Answers(answered["answers"], (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
+
+
+def _defect_there(name: str, failed: CommandFailed) -> CsitError | None:
+    """Error about a program that ended with a traceback, which is a note of it; None where there is none."""
+    _, begin, trace = failed.stderr.rpartition("Traceback (most recent call last):")
+    if not begin:
+        return None
+    error = CsitError(f"{name}: internal error: {trace.strip().splitlines()[-1]}")
+    error.add_note(f"{name}: {begin}{trace}")
+    return error
 
 
 def read_answer(connection: Connection, python: str, done: CompletedProgram) -> dict[str, Any]:
