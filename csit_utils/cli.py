@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -96,15 +97,28 @@ def _visible(message: str) -> str:
     return "\n".join(quoted(line, LONGEST_LINE) for line in redacted(message).splitlines())
 
 
+_OWN_ESCAPES = re.compile(
+    r"(^\r|\r$|\x1b\[K|\x1b\[(?!(?:\d+;)*8[;m])[0-9;]*m|\x1b\]8;;(?:file://[^\x00-\x1f\x7f]*)?\x1b\\)"
+)
+"""What this program and Robot send to a terminal: colours, but no hidden text; the next state of a line; links."""
+
+
 class _Redacting:
-    """Standard output or error without secrets, whichever part of the program writes there."""
+    """Standard output or error without secrets, whichever part of the program writes there.
+
+    On a terminal all other control characters are visible: results, journals and nodes can have put any into a text.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """Write a text."""
-        self._stream.write(redacted(text))
+        shown = redacted(text)
+        if self._stream.isatty():
+            parts = _OWN_ESCAPES.split(shown)
+            shown = "".join(part if place % 2 else outgoing(part) for place, part in enumerate(parts))
+        self._stream.write(shown)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -1,5 +1,6 @@
 """An error of a command is one sentence and an exit status; a defect leaves a log, and --debug shows its traceback."""
 
+import io
 import re
 import stat
 from pathlib import Path
@@ -55,3 +56,33 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert ended(monkeypatch, CsitError("no space"), "--debug", "show") == 1
     said = capsys.readouterr().err
     assert said.startswith("Traceback") and said.endswith("\nno space\n")
+
+
+class Terminal(io.StringIO):
+    """Standard output of a user."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a name\x1b[2J\x1b]0;title\x07\rx\n", "a name\\x1b[2J\\x1b]0;title\\x07\\rx\n"),
+        ("\x1b[8mhidden\x1b[1;8m", "\\x1b[8mhidden\\x1b[1;8m"),
+        ("\x1b]8;;file:///x\x1b\\x\x1b]8;;\x1b\\", "\x1b]8;;file:///x\x1b\\x\x1b]8;;\x1b\\"),
+        ("\x1b]8;;https://x\x1b\\x", "\\x1b]8;;https://x\\x1b\\x"),
+        ("\r\x1b[K3 of 5", "\r\x1b[K3 of 5"),
+        ("\x1b[1;31mFAIL\x1b[0m\tx\n", "\x1b[1;31mFAIL\x1b[0m\tx\n"),
+    ],
+)
+def test_control_characters_are_visible_on_a_terminal(monkeypatch: pytest.MonkeyPatch, text: str, shown: str) -> None:
+    def writing(_: object) -> object:
+        return lambda *_, **__: print(text, end="")
+
+    for stream, said in ((Terminal(), shown), (io.StringIO(), text)):
+        monkeypatch.setattr(cli, "make_app", writing)
+        monkeypatch.setattr("sys.argv", ["csit", "show"])
+        monkeypatch.setattr("sys.stdout", stream)
+        assert cli.main() == 0
+        assert stream.getvalue() == said
