@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from robot.api import Failure, SkipExecution
+from robot.api import Failure, SkipExecution, deco
 
 from docs.keywords import libraries
 from resources.libraries.python import redaction
@@ -19,6 +19,7 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.shared import boundary
 from resources.libraries.python.studies.shared.boundary import Defect, Redaction, SystemCallFailed, keyword
 from resources.libraries.python.studies.shared.keeper import EndOfRun
+from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.testbed.deployment.health import is_breakage
 
 LIBRARIES = [name for name in libraries() if not name.endswith(".resource")]
@@ -42,6 +43,22 @@ def test_every_library_listens_for_secrets(name: str) -> None:
     listeners = library_class(name).ROBOT_LIBRARY_LISTENER
     found = listeners if isinstance(listeners, list) else [listeners]
     assert any(isinstance(each, Redaction) for each in found)
+
+
+class WithRobotsDecorator(StudyLibrary[Any]):
+    """A library of a study that was written elsewhere."""
+
+    @deco.keyword(name="Another Name", tags=["slow"])
+    def some_keyword(self, count: int) -> None:
+        """Fail."""
+        raise KeyError(count)
+
+
+def test_keywords_of_studies_are_guarded_with_either_decorator(folder: Path) -> None:
+    method = WithRobotsDecorator.some_keyword
+    assert (method.robot_name, method.robot_tags, method.at_boundary) == ("Another Name", ["slow"], True)  # type: ignore[attr-defined]
+    with pytest.raises(Defect, match=str(folder / DEBUG_LOG)):
+        WithRobotsDecorator().some_keyword(1)
 
 
 @pytest.fixture

@@ -52,14 +52,25 @@ class SystemCallFailed(OSError):
 
 
 def keyword(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
-    """Make a method a Robot keyword.
+    """Make a method a Robot keyword whose errors are `guarded`."""
+    return deco.keyword(guarded(method))
 
-    Its errors are in one sentence, without secrets. The traceback of a defect is in the log that its sentence names,
-    and in Robot's log at level DEBUG.
+
+def guard_keywords(library: type) -> None:
+    """Guard keywords of a class that Robot's own decorator has made."""
+    for name, member in list(vars(library).items()):
+        if hasattr(member, "robot_name") and not hasattr(member, "at_boundary"):
+            setattr(library, name, guarded(member))
+
+
+def guarded(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    """Return a method whose errors are in one sentence, without secrets.
+
+    The traceback of a defect is in the log that its sentence names, and in Robot's log at level DEBUG.
     """
 
     @functools.wraps(method)
-    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
         keep_robot_secrets()
         try:
             return method(*args, **kwargs)
@@ -71,8 +82,8 @@ def keyword(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
                 raise SystemCallFailed(error.errno, error.strerror or str(error), error.filename) from error
             raise Defect(defect_sentence(error)) from error
 
-    guarded.at_boundary = True  # type: ignore[attr-defined]
-    return deco.keyword(guarded)
+    call.at_boundary = True  # type: ignore[attr-defined]
+    return call
 
 
 def defect_sentence(error: Exception) -> str:

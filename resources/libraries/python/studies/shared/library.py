@@ -11,7 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.run_journal import TestKey
-from resources.libraries.python.studies.shared.boundary import REDACTION, keyword
+from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
 from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, resumed
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress
@@ -35,6 +35,10 @@ class StudyLibrary(ABC, Generic[_Test]):
     ROBOT_LIBRARY_LISTENER: Any = REDACTION
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        guard_keywords(cls)
 
     def __init__(self) -> None:
         self._testbed = TestbedSession()
