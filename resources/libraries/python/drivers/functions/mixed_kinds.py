@@ -31,7 +31,6 @@ class Several:
         self._owners = owners
 
     def start(self) -> None:
-        """Bring all of them up, kind by kind."""
         for part in self._parts:
             part.start()
 
@@ -65,7 +64,6 @@ class Several:
         }
 
     def facts(self) -> Mapping[str, str]:
-        """What all of them turned out to be."""
         return {name: text for part in self._parts for name, text in part.facts().items()}
 
     def problems(self) -> tuple[str, ...]:
@@ -118,11 +116,9 @@ class ConfinedFunctions:
         return self._functions.counters()
 
     def processed(self) -> Mapping[str, Processed]:
-        """Processed packets by name of the NF, where they report them."""
         return self._functions.processed() if isinstance(self._functions, Processing) else {}
 
     def throttling(self) -> Mapping[str, Throttling]:
-        """How quotas of CPU time held NFs back, by name."""
         return self._groups.throttling()
 
     def facts(self) -> Mapping[str, str]:

@@ -283,11 +283,9 @@ class SimService:
         }
 
     def facts(self) -> Mapping[str, str]:
-        """That it is none."""
         return {"service": "simulated: nothing was deployed, no call was made"}
 
     def problems(self) -> tuple[str, ...]:
-        """None."""
         return ()
 
     def stop(self) -> None:

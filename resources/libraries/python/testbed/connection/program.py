@@ -120,7 +120,6 @@ class RemoteProgram:
     # -- talking ------------------------------------------------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
-        """Write all of it to its standard input."""
         rest = memoryview(data)
         while rest:
             try:
@@ -134,11 +133,9 @@ class RemoteProgram:
             rest = rest[taken:]
 
     def end_input(self) -> None:
-        """Say that nothing more comes."""
         self._streams.end_input()
 
     def receive(self, within_s: float) -> bytes:
-        """Some bytes of its standard output; empty when that has ended."""
         if self._closed:
             raise ConnectionFailed(self._gone())
         try:
@@ -160,7 +157,6 @@ class RemoteProgram:
         return outgoing(kept.decode(errors="replace"))
 
     def status(self) -> int | None:
-        """Its exit status; None while it runs, or when nobody can tell any more."""
         return self._streams.status(0)
 
     # -- its end ------------------------------------------------------------------------------------------------------
@@ -191,7 +187,6 @@ class RemoteProgram:
         self._let_go()
 
     def close(self) -> None:
-        """Close its standard input, wait a little for its end, then end it."""
         if self._closed:
             return
         self._streams.end_input()

@@ -168,7 +168,6 @@ class LabNode:
         return self.link.call(call, asked)
 
     def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
-        """Return a proxy of the role."""
         return proxy(remote, self.link, more_s)
 
     def generator_counters(self) -> Mapping[str, InterfaceCounters]:

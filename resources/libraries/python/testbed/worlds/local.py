@@ -58,7 +58,6 @@ class LocalNode:
         return cast(R, self._service.do(call, asked))
 
     def role(self, remote: RemoteRole[P], more_s: float = 0.0) -> P:
-        """Return the driver itself."""
         del more_s
         return cast(P, self._service.deployed.part(remote.role))
 

@@ -144,7 +144,6 @@ class NodesTestbed:
 
     @property
     def layout(self) -> Layouts:
-        """Logical CPUs of every node by name, or of this machine that has all."""
         layouts = {name: found.layout for name, found in self.look().items()}
         return layouts if len(layouts) > 1 else next(iter(layouts.values()))
 
@@ -171,7 +170,6 @@ class NodesTestbed:
         return (*self._of_all(lambda found: found.problems), *elsewhere)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what nodes lack for some cells only."""
         return self._of_all(lambda found: found.warnings)
 
     def open(self) -> tuple[str, ...]:
@@ -263,11 +261,9 @@ class NodesTestbed:
                 _log.warning("%s; it is back%s", lost, "".join(f"; {line}" for line in removed))
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """Return what is on nodes although no cell is deployed."""
         return self._asked(lambda node: node.call(calls.LEFTOVERS, plan))
 
     def clean(self) -> tuple[str, ...]:
-        """Remove by force what is on nodes."""
         return self._asked(lambda node: node.call(calls.CLEAN, None))
 
     def close(self) -> None:

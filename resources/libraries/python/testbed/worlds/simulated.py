@@ -31,23 +31,18 @@ class SimulatedTestbed:
         self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
 
     def problems(self) -> tuple[str, ...]:
-        """Nothing can be missing."""
         return ()
 
     def warnings(self) -> tuple[str, ...]:
-        """Nothing."""
         return ()
 
     def open(self) -> tuple[str, ...]:
-        """Nothing to check, nothing to clean."""
         return ()
 
     def environment(self) -> Environment:
-        """This machine."""
         return fingerprint()
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
-        """Drivers for a cell, all on one simulated system with its own clock."""
         clock = VirtualClock()
         system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
         return Parts(
@@ -76,7 +71,6 @@ class SimulatedTestbed:
         """This machine is never lost."""
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """Nothing is ever left."""
         del plan
         return ()
 

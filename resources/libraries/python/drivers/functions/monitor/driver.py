@@ -154,7 +154,6 @@ class Monitors:
                 yield f"{passed} packets passed {_watched(function)}, and {self._program.name} was given {seen} of them"
 
     def stop(self) -> None:
-        """End all of them together. Safe to call at any time and more than once."""
         self._sockets = {}
         self._stack.close()
         self._companions.stop()

@@ -76,7 +76,6 @@ class NftablesRouters:
         return found[self._ruleset.counter]
 
     def facts(self) -> Mapping[str, str]:
-        """What packets go through."""
         kind = next((row[0].kind for row in self._functions.values()), None)
         return {kind: f"{self._version}, {self._ruleset.about}"} if kind is not None and self._version else {}
 

@@ -127,7 +127,6 @@ class NginxProxies:
                 yield f"{name} received {received} packets, and only {came} were UDP datagrams to ports {wanted}"
 
     def stop(self) -> None:
-        """End all of them together. Safe to call at any time and more than once."""
         self._companions.stop()
 
 

@@ -266,7 +266,6 @@ class OpenVpns:
             raise CsitError(f"{name} has no device {error.args[0]}: that end of its tunnel has ended") from error
 
     def facts(self) -> Mapping[str, str]:
-        """Its version and cipher."""
         if not self._version:
             return {}
         does = f"encrypts each packet by {CIPHER} and decrypts it again, in two processes"

@@ -110,7 +110,6 @@ class UserPrograms:
         return {name: processed(self._run(name, program.stat), f"the program of {name}") for name, program in rows}
 
     def facts(self) -> Mapping[str, str]:
-        """What is run in each."""
         return {f"program of {name}": " ".join(program.start) for name, program in self._programs.items()}
 
     def problems(self) -> tuple[str, ...]:

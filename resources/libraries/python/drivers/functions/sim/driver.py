@@ -14,7 +14,6 @@ class SimFunctions:
         self._names = frozenset(each.name for each in system.plan.all_nfs)
 
     def start(self) -> None:
-        """Let packets through."""
         self._system.running.update(self._names)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
@@ -25,13 +24,10 @@ class SimFunctions:
         return self._system.counters(self._names)
 
     def facts(self) -> Mapping[str, str]:
-        """Nothing to be found out."""
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """Those that do not run."""
         return tuple(f"simulated {name} does not run" for name in sorted(self._names - self._system.running))
 
     def stop(self) -> None:
-        """Let no packets through."""
         self._system.running.difference_update(self._names)

@@ -205,7 +205,6 @@ class Testpmds:
         return self._fabric.counters(self._owners)
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Process ids by name of the NF."""
         return {name: (daemon.pid,) for name, daemon in self._daemons.items()}
 
     def facts(self) -> Mapping[str, str]:
@@ -220,7 +219,6 @@ class Testpmds:
         return (*ended, *self._fabric.problems(self._owners))
 
     def stop(self) -> None:
-        """End all of them together. Safe to call at any time and more than once."""
         daemons, self._daemons = self._daemons, {}
         self._lcores = {}
         for daemon in daemons.values():

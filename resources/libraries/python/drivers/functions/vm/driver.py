@@ -284,7 +284,6 @@ class VirtualMachines:
         return {name: Processed(packets) for name, packets in sent.items()} | dict(self._inside.processed())
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """Ids of the processes of QEMU, by name of the NF."""
         return {name: (guest.pid,) for name, guest in self._guests.items() if guest.pid is not None}
 
     def facts(self) -> Mapping[str, str]:

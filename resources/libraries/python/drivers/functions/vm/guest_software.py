@@ -113,7 +113,6 @@ class Router:
         return command_line(function, mtu, [threads[name] for name, _ in cards(function)])
 
     def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
-        """None."""
         del function, folder
         return ()
 
@@ -147,7 +146,6 @@ class Router:
         return {}
 
     def facts(self) -> Mapping[str, str]:
-        """None."""
         return {}
 
     def problems(self, name: str) -> Sequence[str]:

@@ -159,7 +159,6 @@ class VppRouters:
             return (str(error),)
 
     def stop(self) -> None:
-        """End all of them together. Safe to call at any time and more than once."""
         members, self._members = self._members, {}
         self._end(list(members.values()))
 

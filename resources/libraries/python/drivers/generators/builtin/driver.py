@@ -247,15 +247,12 @@ class BuiltInGenerator:
         return highest_loads(_HEADROOM * _offered_pps(reports), _forwarded_pps(reports), forwarded_at)
 
     def facts(self) -> Mapping[str, str]:
-        """How frames are sent."""
         return dict(self._facts)
 
     def problems(self) -> tuple[str, ...]:
-        """Workers that have ended."""
         return tuple(f"generator worker {each.pid} has ended" for each in self._workers if each.ended)
 
     def stop(self) -> None:
-        """End the workers. Safe to call at any time and more than once."""
         self._workers.clear()
         self._stack.close()
 

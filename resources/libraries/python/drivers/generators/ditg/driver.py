@@ -125,7 +125,6 @@ class DitgGenerator:
         return {"generator": self._version, "delay": "half of the round trip of every logged packet"}
 
     def problems(self) -> tuple[str, ...]:
-        """Programs that have ended."""
         return self._programs.problems()
 
     def stop(self) -> None:

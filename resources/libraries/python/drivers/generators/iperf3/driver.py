@@ -101,7 +101,6 @@ class Iperf3Generator:
         return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
 
     def facts(self) -> Mapping[str, str]:
-        """Its version."""
         return {"generator": self._version} if self._version else {}
 
     def problems(self) -> tuple[str, ...]:

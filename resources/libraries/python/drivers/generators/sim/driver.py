@@ -33,11 +33,9 @@ class SimGenerator:
         return HighestLoads(offered_pps=line_pps, search_pps=line_pps)
 
     def facts(self) -> Mapping[str, str]:
-        """Nothing to be found out."""
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """Whether it runs."""
         return () if GENERATOR in self._system.running else ("the simulated generator does not run",)
 
     def stop(self) -> None:

@@ -238,7 +238,6 @@ class TrexGenerator:
         return tuple(filter(None, (self._server.problem(), self._client.problem())))
 
     def stop(self) -> None:
-        """End client and server. Safe to call at any time and more than once."""
         client, self._client, self._opened = self._client, None, None
         if client is not None:
             client.stop()

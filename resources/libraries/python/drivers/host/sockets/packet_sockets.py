@@ -53,7 +53,6 @@ class PacketSocket:
             return Processed(self._packets, self._dropped)
 
     def close(self) -> None:
-        """Let go of it."""
         self._socket.close()
 
 

@@ -211,7 +211,6 @@ class ReceivingSockets:
         return sum(rings.waiting() for rings in self._rings)
 
     def close(self) -> None:
-        """Let go of all."""
         self._open.close()
 
 

@@ -78,7 +78,6 @@ class Kept:
         return b"".join(parts).decode(errors="replace")
 
     def close(self) -> None:
-        """Let go of it."""
         os.close(self._descriptor)
 
 
@@ -98,7 +97,6 @@ class OpenFiles:
                 yield key, kept.text()
 
     def close(self) -> None:
-        """Let go of all."""
         for _, kept in self._kept:
             kept.close()
 

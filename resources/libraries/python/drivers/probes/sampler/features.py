@@ -131,7 +131,6 @@ class LinuxFeatureSampler:
         return series_of(readings)
 
     def facts(self) -> Mapping[str, str]:
-        """See FeatureSampler. After `start`."""
         if not self._tasks:
             return {}
         facts = {"features": f"each {self._interval_s:g} s: accounts in /proc, control groups, interface counters"}

@@ -18,7 +18,6 @@ class SimSampler:
         self._system = system
 
     def read(self) -> Sample:
-        """Times since virtual time began."""
         return self._system.sample()
 
 

@@ -190,7 +190,6 @@ class KernelTracer:
         )
 
     def facts(self) -> Mapping[str, str]:
-        """Which events are traced, and why no others. After `start`."""
         return dict(self._facts)
 
 

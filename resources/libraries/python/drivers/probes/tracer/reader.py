@@ -194,7 +194,6 @@ class Buffers:
         return os.readv(self._descriptors[cpu], [memoryview(self._memory[place]).cast("B")]) > 0
 
     def close(self) -> None:
-        """Leave them."""
         for descriptor in self._descriptors:
             os.close(descriptor)
 

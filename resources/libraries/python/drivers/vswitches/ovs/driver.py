@@ -271,7 +271,6 @@ class OpenVSwitch:
         return {name: own[name] for name in self._kinds if name in own} | kernel
 
     def facts(self) -> Mapping[str, str]:
-        """Version and datapath."""
         if self._kind is None:
             return {}
         polled = self._polled or bool(self._nics)

@@ -14,7 +14,6 @@ class SimSwitch:
         self._system = system
 
     def start(self) -> None:
-        """Let packets through."""
         self._system.running.add(VSWITCH)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
@@ -25,13 +24,10 @@ class SimSwitch:
         return self._system.counters(frozenset({VSWITCH}))
 
     def facts(self) -> Mapping[str, str]:
-        """Nothing to be found out."""
         return {}
 
     def problems(self) -> tuple[str, ...]:
-        """Whether it runs."""
         return () if VSWITCH in self._system.running else ("the simulated vSwitch does not run",)
 
     def stop(self) -> None:
-        """Let no packets through."""
         self._system.running.discard(VSWITCH)

@@ -205,7 +205,6 @@ class VppSwitch:
             return (str(error),)
 
     def stop(self) -> None:
-        """End VPP. Safe to call at any time and more than once."""
         member, self._member = self._member, None
         if member is not None:
             member.instance.tell_to_end()
