@@ -251,7 +251,7 @@ def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
 
 
 def test_nobody_there(lab: Lab) -> None:
-    assert "nobody listens on port 2222" in refusal(Access(**lab.access(DUT, port=2222)))
+    assert "nothing listens on port 2222" in refusal(Access(**lab.access(DUT, port=2222)))
     said = refusal(Access(**lab.access(DUT, host="no-such-host.invalid")))
     assert "there is no host of that name" in said
 
@@ -288,7 +288,7 @@ def test_a_connection_that_died_unnoticed_is_made_anew(lab: Lab) -> None:
     with pytest.raises(ConnectionFailed) as failed:
         connection.run(["true"])
     said = str(failed.value)
-    assert "nobody listens on port 22" in said and "\n" not in said
+    assert "nothing listens on port 22" in said and "\n" not in said
     lab.start_sshd(DUT)
     assert connection.run(["hostname"]).stdout == "dut1\n"
     assert connection.run(["hostname"]).stdout == "dut1\n"

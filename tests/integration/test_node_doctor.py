@@ -113,7 +113,7 @@ class TestLab:
             lab.start_sshd("DUT1")
         assert done.returncode == 1
         of_dut = [line for line in done.stdout.splitlines() if "nodes.DUT1" in line]
-        assert len(of_dut) == 1 and "nobody listens on port 22" in of_dut[0]
+        assert len(of_dut) == 1 and "nothing listens on port 22" in of_dut[0]
         assert "nodes.TG: python: " in done.stdout
         *lines, summary = done.stdout.splitlines()
         assert {line.split()[0] for line in lines} <= {"ok", "warning", "problem"}

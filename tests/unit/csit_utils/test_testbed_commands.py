@@ -14,7 +14,7 @@ from resources.libraries.python.paths import PROJECT
 
 FINDINGS = [
     ok("nodes.TG", "system", "Debian"),
-    problem("nodes.DUT1.access", "reach", "nobody listens on port 22", "start it"),
+    problem("nodes.DUT1.access", "reach", "nothing listens on port 22", "start it"),
     warning("nodes.TG.interfaces.port1", "link", "is down", "ip link set eth1 up"),
 ]
 
@@ -62,7 +62,7 @@ def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: 
     assert capsys.readouterr().out.splitlines() == [
         "ok      nodes.TG: system: Debian",
         "warning nodes.TG.interfaces.port1: link: is down; ip link set eth1 up",
-        "problem nodes.DUT1.access: reach: nobody listens on port 22; start it",
+        "problem nodes.DUT1.access: reach: nothing listens on port 22; start it",
     ]
 
 
@@ -81,6 +81,6 @@ def test_on_a_terminal_a_finding_stands_below_its_node_with_what_mends_it(monkey
         "warning link interfaces.port1: is down",
         "→ ip link set eth1 up",
         "nodes.DUT1",
-        "problem reach access: nobody listens on port 22",
+        "problem reach access: nothing listens on port 22",
         "→ start it",
     ]

@@ -36,7 +36,7 @@ def test_a_keyring_that_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = types.ModuleType("keyring")
     monkeypatch.setattr(ring, "get_password", locked, raising=False)
     monkeypatch.setitem(sys.modules, "keyring", ring)
-    with pytest.raises(ConfigError, match="does not tell keyring:lab/root: lab of root is locked"):
+    with pytest.raises(ConfigError, match="cannot be read for keyring:lab/root: lab of root is locked"):
         resolve("keyring:lab/root", "DUT1")
 
 

@@ -51,7 +51,7 @@ class Conversation:
         self._present: object = None
         """The id of the call that the main thread may be interrupted in."""
         self._cancelled: set[object] = set()
-        """Ids of calls whose answers nobody waits for; one that is not begun yet never is."""
+        """Ids of cancelled calls; one that has not begun yet is skipped."""
         self._gone = ""
         self._main = threading.get_ident()
 
@@ -89,7 +89,7 @@ class Conversation:
         self._say(reply)
 
     def _say(self, record: dict[str, object]) -> None:
-        """Write without ever waiting for long: behind a partition nobody empties the pipe."""
+        """Write with a time limit: during a network partition the pipe is not read."""
         line = line_of(record)
         with self._writing:
             while line and not self._gone:
@@ -99,7 +99,7 @@ class Conversation:
                 except BlockingIOError:
                     continue
                 except OSError as error:
-                    self._end(f"nobody reads any more: {error.strerror}")
+                    self._end(f"the connection is closed: {error.strerror}")
 
     def _beat(self) -> None:
         while not self._gone:
@@ -148,7 +148,7 @@ class Conversation:
         signal.pthread_kill(self._main, signal.SIGUSR1)
 
     def _ring(self, *_: object) -> None:
-        # Between two calls there is nothing to interrupt: the queue tells. A signal that comes late does no harm.
+        # Between two calls there is nothing to interrupt: the queue skips it. A signal that comes late does no harm.
         if self._present is not None:
             self._present = None
             raise Interrupted

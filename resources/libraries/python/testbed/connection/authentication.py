@@ -35,7 +35,7 @@ def authenticate(transport: Transport, hop: SshHop, who: str) -> None:
     Args:
         transport: To a host whose key has been checked.
         hop: Who we are there.
-        who: The host, for a person.
+        who: The host, for messages.
 
     Raises:
         ConnectionFailed: It takes nothing of what we have; the text lists what was tried, and no secret.
@@ -140,7 +140,7 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
 
     Args:
         reference: `env:NAME` or `keyring:SERVICE/USER`.
-        whose: Where it is said, for a person.
+        whose: Where it is configured, for messages.
 
     Raises:
         ConfigError: There is none; the text says how to put it there.
@@ -161,7 +161,7 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
     try:
         kept = keyring.get_password(service, user)
     except Exception as error:  # boundary to a program of the user's desktop, which raises what it likes
-        raise ConfigError(f"{whose}: the keyring does not tell {reference}: {error}") from error
+        raise ConfigError(f"{whose}: the keyring cannot be read for {reference}: {error}") from error
     if not kept:
         raise ConfigError(
             f"{whose}: password says {reference}, but the keyring has no such entry: "

@@ -1,9 +1,9 @@
-"""A command as words: who it runs as, with which variables, and how it is told from what a shell says about it.
+"""A command as words: its user, its environment, and a line that separates its start from output of the shell.
 
 The only place of the project that quotes words for a shell. A program is started by a small script of POSIX shell, the
 same on every machine, that says on standard error, in a line of its own, which process group the program is in, or
 that there is no such program. So a program can be ended with its children from outside, also as root behind `sudo`, and
-a missing program is told from one that ends with 127.
+a missing program is distinguished from one that exits with 127.
 """
 
 import re
@@ -35,10 +35,10 @@ def words(
 
     Args:
         argv: The program with its arguments.
-        token: What begins the line that tells of its start; something that no program says.
+        token: Beginning of the line that reports its start; a text that no program prints.
         sudo: Whether root's rights come from `sudo`, without a password.
-        environment: Variables on top of those that are there. They can be read by everybody on the machine: no secrets.
-        within_s: The machine itself ends the program some seconds after that, should nobody else be able to.
+        environment: Variables on top of those that are there. Every user of the machine can read them: no secrets.
+        within_s: The machine itself ends the program some seconds after that, in case the connection is lost.
 
     Raises:
         ValueError: A word cannot be passed to a program.
@@ -68,6 +68,6 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def started(line: str, token: str) -> int | None:
-    """What a line with the token tells: the process group; None where there is no such program."""
+    """Return the process group from a line with the token; None where there is no such program."""
     told = line.removeprefix(token).strip()
     return None if told == _MISSING else int(told)

@@ -61,7 +61,7 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
         shown: What it showed.
         entries: What is known of it.
         files: Where that was looked for; the first is where it would be added.
-        who: The host, for a person.
+        who: The host, for messages.
         scan: The command that prints the host's keys.
 
     Raises:
@@ -87,7 +87,7 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
     file = command_text(entry.file)
     raise ConnectionFailed(
         f"{who} shows another host key than before: {said}, but line {entry.line} of {entry.file} has {entry.kind} "
-        f"{fingerprint(entry.key)}. Somebody may be in between; if the host was installed anew: "
+        f"{fingerprint(entry.key)}. The connection may be intercepted; if the host was reinstalled: "
         f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}"
     )
 

@@ -83,7 +83,7 @@ class _Pipes:
 
     def read_errors(self) -> bytes:
         block = b""
-        while not self._released:  # somebody who has left the process group may keep it open for ever
+        while not self._released:  # a process that left the group may keep it open forever
             readable, _, _ = select.select([self._stderr], [], [], _LOOK_S)
             if readable:
                 block = os.read(self._stderr.fileno(), _BLOCK_BYTES)

@@ -102,7 +102,6 @@ class StreamConnection(ABC):
         root: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> CompletedProgram:
-        """Run a program to its end, which comes when it has ended and nobody has its output open any more."""
         begin = time.monotonic()
         status, output, errors = self._run(argv, stdin, within_s, root, environment)
         done = CompletedProgram(

@@ -37,10 +37,10 @@ class RemoteProgram:
         """Take over a program that has been started by `words.words`.
 
         Args:
-            argv: What it is, for a person.
+            argv: Its arguments, for messages.
             streams: Its streams.
             token: As in its words.
-            machine: Where it runs, for a person.
+            machine: Where it runs, for messages.
             kill: Ends a process group there.
             keep_errors: Bytes of its error output to keep, from the end; None for all.
         """
@@ -61,7 +61,7 @@ class RemoteProgram:
 
     @property
     def closed(self) -> bool:
-        """Whether nobody talks with it any more."""
+        """Whether it was closed."""
         return self._closed
 
     # -- its start ----------------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class RemoteProgram:
 
         Raises:
             TimeoutError: It has not ended.
-            ConnectionFailed: Nobody can tell how it ended.
+            ConnectionFailed: Its exit status is unknown.
         """
         self._reader.join(max(0.0, deadline - time.monotonic()))
         status = self._streams.status(max(0.0, deadline - time.monotonic()))
@@ -191,7 +191,7 @@ class RemoteProgram:
             return
         self._streams.end_input()
         deadline = time.monotonic() + _ENDING_S
-        # It may have something to say yet, and would wait for ever for somebody to read it.
+        # It may have output left, and would block forever if that were not read.
         while (left := deadline - time.monotonic()) > 0:
             try:
                 if not self._streams.read(left):

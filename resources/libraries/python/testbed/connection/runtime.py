@@ -1,6 +1,6 @@
 """Brings to a node what an agent needs, each once for each version of it: sources, and packages for the node's Python.
 
-It lies in a folder of root's, as the agent has root's rights and nobody else may change what it runs. Nothing of the
+It lies in a folder of root's, as the agent has root's rights and no other user may change what it runs. Nothing of the
 controller's file system has to be there.
 """
 

@@ -1,4 +1,4 @@
-"""The connection to a node over SSH: one for all that is done there, made anew once when it turns out dead."""
+"""The connection to a node over SSH: one for all calls, reopened once when it turns out to be dead."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class SshConnection(StreamConnection):
         """Prepare; the node is connected to when it is first needed.
 
         Args:
-            name: The node, for a person.
+            name: The node, for messages.
             access: How it is reached.
         """
         super().__init__(name, access.become)
@@ -94,7 +94,7 @@ class SshConnection(StreamConnection):
                     raise ConnectionFailed(
                         f"{self.name} opens no session: {error or 'it closed the connection'}"
                     ) from error
-                # It had been cut, and nobody had been told: nothing of the command has left this machine yet.
+                # It had been cut unnoticed: nothing of the command has left this machine yet.
                 with self._making:
                     if self._way is way:
                         way.close()
@@ -122,7 +122,7 @@ class _SshSession:
             with self._channel.order:
                 if self._channel.closed:
                     raise OSError("the channel is closed")
-                if self._channel.send_ready():  # so that sending does not wait, and nobody for `order`
+                if self._channel.send_ready():  # so that sending does not block while `order` is held
                     return int(self._channel.send(data))
             if time.monotonic() > deadline:
                 raise TimeoutError

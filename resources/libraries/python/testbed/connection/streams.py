@@ -1,4 +1,4 @@
-"""What a running program is talked with through: pipes of this machine, or a channel of an SSH connection."""
+"""Standard streams of a running program: pipes of this machine, or a channel of an SSH connection."""
 
 from typing import Protocol
 
@@ -7,15 +7,15 @@ class Streams(Protocol):
     """Standard input, output and error of a program, and its end."""
 
     def write(self, data: bytes, within_s: float) -> int:
-        """Write some of it; how many bytes were taken.
+        """Write a part of it; return how many bytes were accepted.
 
         Raises:
             TimeoutError: None could be in time.
-            OSError: Nobody reads any more.
+            OSError: The other end is closed.
         """
 
     def end_input(self) -> None:
-        """Say that nothing more comes."""
+        """Close standard input."""
 
     def read(self, within_s: float) -> bytes:
         """Some bytes of the output; empty at its end.
@@ -30,11 +30,11 @@ class Streams(Protocol):
     def status(self, within_s: float) -> int | None:
         """The exit status as a shell has it (128 + the signal's number where it was killed by one).
 
-        None when it did not end in time, or nobody can tell.
+        None when it did not end in time, or when it is unknown.
         """
 
     def broken(self) -> str:
-        """Why the way to the program is gone; empty as long as it is not."""
+        """Return why the connection to the program is gone; empty while it is not."""
 
     def release(self) -> None:
-        """Let go of it, whether it has ended or not. Safe to call more than once."""
+        """Release it, whether it has ended or not. Safe to call more than once."""

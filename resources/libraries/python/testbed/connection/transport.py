@@ -33,7 +33,7 @@ logging.getLogger(_LOG).setLevel(logging.CRITICAL)
 
 
 _PATIENCE_S = 1.0
-"""Nobody holds `order` for long: except while new session keys are made, for which this thread is needed."""
+"""`order` is held briefly, except while new session keys are negotiated, for which this thread is needed."""
 
 
 def _close_in_order(channel: Any, message: Any) -> None:  # noqa: ANN401 (paramiko has no types)
@@ -84,7 +84,7 @@ def connect(hops: Sequence[SshHop], name: str, silence_s: float) -> OpenTranspor
 
     Args:
         hops: The way; the node last.
-        name: The node, for a person.
+        name: The node, for messages.
         silence_s: How long a host may leave what was sent unacknowledged before the connection counts as cut.
 
     Raises:
@@ -113,7 +113,7 @@ def _pipe(hop: SshHop, who: str, silence_s: float) -> socket.socket:
     except socket.gaierror as error:
         raise ConnectionFailed(f"{who} cannot be reached: there is no host of that name ({error.strerror})") from error
     except ConnectionRefusedError as error:
-        raise ConnectionFailed(f"{who} cannot be reached: nobody listens on port {hop.port}") from error
+        raise ConnectionFailed(f"{who} cannot be reached: nothing listens on port {hop.port}") from error
     except OSError as error:
         raise ConnectionFailed(f"{who} cannot be reached: {error.strerror or error}") from error
     pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

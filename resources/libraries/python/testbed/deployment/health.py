@@ -62,7 +62,7 @@ def within(what: str, seconds: float) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, ring)
     left_s, again_s = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
     outer = 0.0 < left_s < seconds
-    if outer:  # somebody else's time ends first
+    if outer:  # an outer deadline ends first
         signal.signal(signal.SIGALRM, before)
         signal.setitimer(signal.ITIMER_REAL, left_s, again_s)
     try:
@@ -100,7 +100,7 @@ def _cpus(row: tuple[int, ...]) -> str:
 
 
 def is_breakage(error: BaseException | None) -> bool:
-    """Whether an error of a phase tells of a broken system rather than of a result or of a defect of this program.
+    """Whether an error of a phase comes from a broken system rather than from a result or a defect of this program.
 
     A part that died, a deployment that failed, a generator that does not answer.
     """

@@ -91,17 +91,17 @@ class Testbed(Protocol):
         """Logical CPUs of the DUT, or of all nodes by name."""
 
     def problems(self) -> tuple[str, ...]:
-        """What the world lacks, one sentence each with how to mend it. Touches nothing."""
+        """Return what the testbed lacks, one sentence each with its fix. Changes nothing."""
 
     def warnings(self) -> tuple[str, ...]:
-        """What the world lacks for some cells only, whose tests are then skipped; as `problems`."""
+        """Return what the testbed lacks for some cells only, whose tests are then skipped; as `problems`."""
 
     def open(self) -> tuple[str, ...]:
-        """Check that the world can be used, reserve it and clean it; say what was cleaned up.
+        """Check that the testbed can be used, reserve it and clean it; return what was cleaned up.
 
         Raises:
             Unsupported: The machine lacks something.
-            CsitError: Somebody else uses it.
+            CsitError: It is in use.
         """
 
     def environment(self) -> Environment:
@@ -111,14 +111,14 @@ class Testbed(Protocol):
         """Drivers for a cell."""
 
     def host(self, asked: Specifications, folder: Path) -> Host:
-        """Whoever deploys a service of several components in any size.
+        """Return what deploys a multi-component service in any size.
 
         Args:
             asked: The service and its workload.
             folder: Where the specification of the service lies.
 
         Raises:
-            Unsupported: This world has nobody who does.
+            Unsupported: Not supported on this testbed.
         """
 
     def recover(self) -> None:

@@ -129,7 +129,7 @@ def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> 
         wait_s: How long a run may take to end by itself: one that was cut off is cleaning up.
 
     Raises:
-        InUse: A run is alive there, or somebody else has the reservation.
+        InUse: A run is alive there, or another owner has the reservation.
         CsitError: Something could not be removed.
     """
     said = []
@@ -173,7 +173,11 @@ def _wait_for_end(place: MaintainedMachine, found: MachineLeftovers, wait_s: flo
     left = found.left
     while left.in_use:
         if time.monotonic() >= end:
-            who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "somebody"
+            who = (
+                f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}"
+                if left.owner
+                else "of an unknown owner"
+            )
             raise InUse(f"{place.name}: a run is alive there, {who}")
         time.sleep(_PAUSE_S)
         left = _find(place, all_runtimes=False).left

@@ -18,7 +18,7 @@ from resources.libraries.python.testbed.node.reservation import holder_of
 from resources.libraries.python.testbed.worlds.factory import world_of
 
 WITHIN_S = 120.0
-"""For all machines together, who are asked side by side."""
+"""For all machines together, which are examined in parallel."""
 _REACH_S = 30.0
 
 
@@ -31,7 +31,7 @@ def examine(
         topology: The testbed.
         thorough: Also let the drivers of a lab's nodes try what they need, for which an agent is installed there.
             In the local world they always do.
-        tell: Is told what this waits for.
+        tell: Called with what this waits for.
     """
     findings: list[CheckFinding] = []
     facts: dict[str, Facts] = {}
@@ -55,7 +55,7 @@ def examine(
 
 
 def _completed(topology: model.Topology, name: str, facts: Facts) -> model.Topology:
-    """With the NUMA nodes of ports that the file does not say; those that it says wrong are a finding of their own."""
+    """Fill in the NUMA nodes of ports that the file does not have; wrong ones are a finding of their own."""
     if name not in topology.nodes:
         return topology
     there = {port: None if row is None else row.numa_node for port, row in facts.ports.ports.items()}
@@ -86,7 +86,7 @@ def _look(topology: model.Topology, place: MaintainedMachine) -> tuple[list[Chec
         return [problem(f"{where}.access", "reach", *_mended(error))], None
     access = topology.nodes[place.name].access
     at = f"{access.host}:{access.port}" if access else "this machine"
-    findings = [ok(f"{where}.access" if access else where, "reach", f"{done.stdout.strip() or 'somebody'} at {at}")]
+    findings = [ok(f"{where}.access" if access else where, "reach", f"{done.stdout.strip() or 'unknown user'} at {at}")]
     facts, found = _facts(place)
     findings += found
     if facts is not None:

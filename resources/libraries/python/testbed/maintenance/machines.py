@@ -110,5 +110,5 @@ class Machines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of all machines."""
+        """Close all connections."""
         self._connections.close()

@@ -29,7 +29,7 @@ class ReservationState:
 
 
 def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell: Tell) -> str:
-    """Reserve all machines of a testbed for a time; nobody has to stay for that.
+    """Reserve all machines of a testbed for a time; the reservation outlives this process.
 
     Args:
         topology: The testbed.
@@ -42,7 +42,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell
         The token, which belongs into the environment variable CSIT_RESERVATION.
 
     Raises:
-        InUse: Somebody has it, and nobody wants to wait.
+        InUse: It is reserved, and no time to wait was given.
         NotReady: It was not given in time.
         CsitError: A machine cannot be asked.
     """
@@ -124,10 +124,10 @@ def standings(machines: Machines) -> list[ReservationState]:
 
 
 def refuse_strangers(rows: list[ReservationState]) -> None:
-    """Nobody touches a machine that somebody else has.
+    """Refuse to touch a machine that another owner has.
 
     Raises:
-        InUse: Somebody else has one; the text says who.
+        InUse: Another owner has one; the text says who.
         CsitError: It is not known who has one.
     """
     for row in rows:

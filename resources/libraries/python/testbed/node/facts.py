@@ -64,7 +64,7 @@ class Clock(Frozen):
     """The node's clock."""
 
     synchronised: bool | None
-    """Whether the kernel's clock is disciplined by somebody, such as an NTP client."""
+    """Whether the kernel's clock is disciplined, such as by an NTP client."""
     error_s: float | None
     """The most it may be off, as the kernel estimates."""
 
@@ -112,7 +112,7 @@ class PortFacts(Frozen):
     mac_address: str | None
     up: bool | None
     carrier: bool | None
-    """None while it is down: nobody looks then."""
+    """None while it is down, when it is unknown."""
     speed_mbps: int | None
     mtu: int | None
     addresses: tuple[str, ...]
@@ -204,12 +204,12 @@ class Leftovers(Frozen):
     ports: tuple[str, ...]
     bindings: tuple[str, ...]
     unclaimed: tuple[str, ...]
-    """Namespaces that are named like ours and that no record tells of."""
+    """Namespaces that are named like ours and are on no record."""
     runtimes: tuple[StoredRuntime, ...]
     prepared: PreparedSettings | None = None
 
     def lines(self) -> tuple[str, ...]:
-        """What has to be removed or put back, for a person."""
+        """Return a line for each thing that has to be removed or restored."""
         return (
             *(f"process {each.pid} ({each.command})" for each in self.processes),
             *(f"network namespace {name}" for name in self.namespaces),

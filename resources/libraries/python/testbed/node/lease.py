@@ -77,7 +77,7 @@ class Lease:
         """Reserve all nodes, or none, and begin to renew.
 
         Raises:
-            InUse: Somebody else has one; the text says who, since when and why.
+            InUse: Another owner has one; the text says who, since when and why.
             CsitError: A node cannot be asked.
         """
         begin = _now_s()
@@ -113,7 +113,7 @@ class Lease:
             _log.warning("not given back, it runs out within %.0f s: %s", self._claim.lease_s, failure)
 
     def lost(self) -> str | None:
-        """Why the testbed may be somebody else's by now, in a sentence; None while it is ours for sure."""
+        """Return why another owner may have the testbed by now; None while it is certainly ours."""
         for name, why in list(self._losses.items()):
             return f"the reservation of {name} is lost: {why}"
         now = _now_s()

@@ -13,7 +13,7 @@ from resources.libraries.python.redaction import outgoing, with_texts
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
 MARK = "csit-answer:"
-"""What comes before it is not ours: shells greet, also those that nobody sits at."""
+"""Text before it is not ours: shells print greetings, also without a terminal."""
 _FRAME = """\
 import json, sys, time
 began_s = time.time()

@@ -103,7 +103,7 @@ def prepare(topology: Topology, name: str, facts: Facts, files: Files, cells: Co
 
 
 def changes(rows: Iterable[tuple[str, str, str]], settings: Collection[Setting] = ()) -> list[SettingChange]:
-    """Sum up (path, old, new) for a person: those alike that differ in CPU or interrupt are one.
+    """Summarize rows of path, old and new value: those that differ in CPU or interrupt only are one.
 
     Args:
         rows: What was or would be changed.

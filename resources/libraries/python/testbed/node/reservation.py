@@ -90,7 +90,7 @@ def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...
         A sentence for each node whose earlier lease had run out, or was that of a run that was killed here.
 
     Raises:
-        InUse: Somebody has one of them; the text says who, since when and why.
+        InUse: One of them is reserved; the text says by whom, since when and why.
         CsitError: One cannot be asked.
     """
     said = []
@@ -136,7 +136,7 @@ def acquire_within(
 
     Raises:
         NotReady: It was not given in time; the text says who has it.
-        InUse: Somebody has it, and `wait_s` is zero.
+        InUse: It is reserved, and `wait_s` is zero.
     """
     begin, told = time.monotonic(), ""
     while True:

@@ -1,4 +1,4 @@
-"""The controller's end of a conversation with an agent."""
+"""The controller's end of the connection to an agent."""
 
 import itertools
 import logging
@@ -40,7 +40,7 @@ class Pending(Generic[R]):
         """
         try:
             in_time = self._answered.wait(self._within_s)
-        except BaseException:  # a deadline of the caller, or Ctrl-C: nobody waits any more
+        except BaseException:  # a deadline of the caller, or Ctrl-C: the answer is not needed any more
             self._link.cancel(self._number)
             raise
         if not in_time:
@@ -57,7 +57,7 @@ class Pending(Generic[R]):
             raise CsitError(f"{self._link.name}: invalid answer to '{self._call.name}': {shown(value)}") from error
 
     def settle(self, reply: dict[str, Any] | None) -> None:
-        """The answer is there; None: it will never come."""
+        """Deliver the answer; None: it will never come."""
         self._reply = reply
         self._answered.set()
 
@@ -70,10 +70,10 @@ class AgentLink:
     """
 
     def __init__(self, name: str, channel: Channel, silence_s: float) -> None:
-        """Begin to listen.
+        """Start the threads that read and write.
 
         Args:
-            name: The node's name for a person.
+            name: The node's name, for messages.
             channel: The agent's standard input and output.
             silence_s: After how much silence the agent counts as gone.
         """
@@ -94,7 +94,7 @@ class AgentLink:
             thread.start()
 
     def begin(self, call: Call[A, R], asked: A, more_s: float = 0.0) -> Pending[R]:
-        """Ask, and let the answer be waited for later.
+        """Send a call; its answer is waited for later.
 
         Args:
             call: What to ask for.
@@ -109,7 +109,7 @@ class AgentLink:
         within_s = max(call.within_s, self._silence_s) + more_s
         pending = self._waiting[number] = Pending(self, call, number, within_s)
         self._send({"id": number, "call": call.name, "value": call.asks.dump_python(asked, mode="json")})
-        if self.lost:  # looked at after the entry was made: whoever finds out settles all that are there
+        if self.lost:  # checked after the entry was made: the thread that notices a loss settles all entries
             self._waiting.pop(number, None)
             raise self.loss()
         return pending
@@ -126,24 +126,24 @@ class AgentLink:
         return error
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for an answer any more: what the agent does for it is to end."""
+        """Drop a call that is not waited for any more, and have the agent interrupt it."""
         self._waiting.pop(number, None)
         self._send({"cancel": number})
 
     def last_words(self) -> str:
-        """What is known of an agent that does not answer."""
+        """Return what is known of an agent that does not answer."""
         silent_s = time.monotonic() - self._heard
         said = self._said_last()
-        return f"a sign of life {silent_s:.0f} s ago; it said last: {said or 'nothing'}"
+        return f"last heard of {silent_s:.0f} s ago; its last output: {said or 'nothing'}"
 
     def close(self) -> None:
-        """Let go of the agent, which then removes everything and ends. Safe to call more than once."""
+        """Close the connection; the agent then removes everything and exits. Safe to call more than once."""
         self._closing = True
         self._outgoing.put(None)
         self._channel.close()
         for thread in self._threads:
             thread.join(2 * _GLANCE_S)
-        self._lose("the agent has been let go of")
+        self._lose("agent connection closed")
 
     def _send(self, record: dict[str, object]) -> None:
         self._outgoing.put(line_of(record))
@@ -198,7 +198,7 @@ class AgentLink:
 
     def _ended(self) -> str:
         if self._closing:
-            return "the agent has been let go of"
+            return "agent connection closed"
         deadline = time.monotonic() + _GLANCE_S
         while (status := self._channel.status()) is None and time.monotonic() < deadline:
             time.sleep(0.02)  # it comes after the end of the output

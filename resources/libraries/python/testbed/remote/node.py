@@ -202,7 +202,7 @@ class LabNode:
             wait_s: How long to wait for a machine that is in use.
 
         Raises:
-            InUse: Somebody else has it.
+            InUse: Another run has it.
             Unsupported: It lacks something.
         """
         request = NodeRequest(self._request.topology, self.name, wait_s)
@@ -217,7 +217,7 @@ class LabNode:
             What was removed; nothing where nothing was lost.
 
         Raises:
-            NotReady: The node does not come back; from then on nobody waits for it again.
+            NotReady: The node does not come back; from then on it is not waited for again.
             CsitError: It came back, and cannot be used.
         """
         if not self.lost:

@@ -29,7 +29,7 @@ class RemoteOrchestrator:
             brought: The service, with the user's files.
             cable: Its ends, at who offers the load and at the instances.
             nodes: Those two nodes, recovered where they were lost.
-            names: The cable for a person.
+            names: The cable, for messages.
         """
         self._brought = brought
         self._cable = cable

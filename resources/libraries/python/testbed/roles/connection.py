@@ -40,7 +40,7 @@ class Channel(Protocol):
         """The end of what it wrote to its standard error until now."""
 
     def status(self) -> int | None:
-        """Its exit status; None while it runs, or when nobody can tell any more."""
+        """Its exit status; None while it runs, or when it cannot be known any more."""
 
     def close(self) -> None:
         """Close its standard input, wait a little for its end, then end it. Safe to call more than once."""
@@ -51,7 +51,7 @@ class Connection(Protocol):
 
     @property
     def name(self) -> str:
-        """The machine's name for a person."""
+        """The machine's name, for messages."""
 
     def run(
         self,
@@ -63,7 +63,7 @@ class Connection(Protocol):
         root: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> CompletedProgram:
-        """Run a program to its end, which has come when nobody has its output open any more.
+        """Run a program to its end, which is when no process has its output open any more.
 
         Where the way to the machine has broken since it was last used, it is made again, once. A program is never
         started twice: where it is not known whether it ran, that is said.
@@ -118,4 +118,4 @@ class Connection(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the machine. Programs that were opened end. Safe to call more than once."""
+        """Close the connection and end the programs that were opened. Safe to call more than once."""

@@ -69,7 +69,7 @@ class Orchestrator(Protocol):
 
 
 class Passing(Protocol):
-    """A clock that also tells when a while has passed."""
+    """A clock that also calls back at intervals."""
 
     def now(self) -> float:
         """Seconds; only differences mean something."""

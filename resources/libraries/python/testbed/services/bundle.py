@@ -20,7 +20,7 @@ MOST_BYTES = 16_000_000
 _NAMES = ("deployment", "workload")
 """What the folders of the two specifications are called on a node; where both lie in one, it is the first."""
 _OTHERS_READ = 0o755
-"""What a file may allow at most: nobody but root writes to what runs as root."""
+"""Most permissions of a file: only root may write to what runs as root."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def _lab(topology: model.Topology) -> "NodesTestbed":
 
 
 def located(topology: model.Topology) -> model.Topology:
-    """A lab with the NUMA nodes of its ports: where the file does not say them, its nodes are asked.
+    """Return a lab with the NUMA nodes of its ports; those that the file does not have are read on its nodes.
 
     Raises:
         ConfigError: The file and the nodes contradict each other.

@@ -1,6 +1,6 @@
 """The machine that this process runs on, and its share of plans: in the local world all of it, on a node what is there.
 
-Everything is done here, by drivers on this machine. Whoever drives several machines has one of these on each.
+All drivers run on this machine. A testbed of several machines has one of these on each.
 """
 
 from collections.abc import Iterable
@@ -86,7 +86,7 @@ class TestbedMachine:
         self._held = ExitStack()
 
     def problems(self) -> tuple[str, ...]:
-        """What this machine lacks, a sentence each with how to mend it."""
+        """Return what this machine lacks, a sentence each with its fix."""
         found: list[PreflightProblem] = list(check())
         for node in (self._dut, self._tg):
             # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
@@ -170,7 +170,7 @@ class TestbedMachine:
         )
 
     def orchestrator(self, asked: Specifications) -> LocalOrchestrator:
-        """Whoever deploys a service of several components on this machine.
+        """Return the orchestrator of multi-component services on this machine.
 
         Raises:
             Unsupported: Instances cannot be limited here.
@@ -188,7 +188,7 @@ class TestbedMachine:
         return instances_here(brought, size, cable, self.orchestrator(specifications(brought)), self._lock)
 
     def load(self, brought: ServiceBundle, size: Size, cable: Port) -> NodeService:
-        """Whoever loads a service over a cable.
+        """Return the load generator of a service over a cable.
 
         Raises:
             Unsupported: Programs of the generator script are missing, or there are no control groups.

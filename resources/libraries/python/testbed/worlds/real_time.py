@@ -14,7 +14,7 @@ class RealTime:
 
     @contextmanager
     def every(self, seconds: float, tick: Callable[[], None]) -> Iterator[None]:
-        """See Passing. Ticks keep to a raster: a late one does not shift the others."""
+        """Call at fixed times: a late tick does not shift the others."""
         over = threading.Event()
         errors: list[BaseException] = []
         begin = self.now()

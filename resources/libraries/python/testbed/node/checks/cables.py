@@ -42,7 +42,7 @@ def _cable(topology: Topology, cable: Cable, ends: Mapping[Socket, PortFacts]) -
     down = {socket: end for socket, end in ends.items() if end.device is not None and not end.up}
     without = {socket: end for socket, end in ends.items() if end.up and end.carrier is False}
     if taken:
-        text = f"{' and '.join(taken)} has no port of the kernel, so nobody can see its link"
+        text = f"{' and '.join(taken)} has no port of the kernel, so its link state is unknown"
         yield ok(_place(one), "link", f"{cable.link}: {text}")
     elif down:
         text = ", ".join(f"{_name(socket, end)} is down" for socket, end in down.items())

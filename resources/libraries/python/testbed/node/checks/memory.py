@@ -24,7 +24,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     needed, wanted, why = huge_pages(topology, name)
     here = free.get(node.numa_node, 0)
     said = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
-    # Those that somebody has taken stay taken: as many have to come on top.
+    # Pages in use stay in use: as many have to be added.
     there = rows[node.numa_node].hugepages if node.numa_node in rows else ()
     pages = sum(each.total for each in there if each.size_kb == 2048) - (here - wanted) // 2
     path = f"/sys/devices/system/node/node{node.numa_node}/hugepages/hugepages-2048kB/nr_hugepages"

@@ -1,4 +1,4 @@
-"""Ports that the topology names: there, on the right NUMA node, with a driver that will do, and nobody else's."""
+"""Checks of the ports of the topology: present, on the right NUMA node, with a suitable driver, not in use."""
 
 from collections.abc import Iterator
 
@@ -66,7 +66,7 @@ def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[Ch
 
 
 def _use(place: str, there: PortFacts) -> Iterator[CheckFinding]:
-    """A run takes the port: whoever uses it would be cut off, such as the person who runs it."""
+    """A run takes the port: its present users would be cut off, such as the SSH session that starts the run."""
     reasons = [f"has the address {address}" for address in there.addresses]
     reasons += ["has the default route"] * there.default_route
     reasons += [f"is a part of {there.master}"] * (there.master is not None)

@@ -99,7 +99,11 @@ def _leftovers(place: str, facts: Facts) -> Iterator[CheckFinding]:
     if left.problem:
         yield problem(place, "leftovers", left.problem, "look at it and remove it")
     if left.in_use:
-        who = f"pid {left.owner.pid} of {left.owner.user} since {left.owner.since}" if left.owner else "somebody"
+        who = (
+            f"pid {left.owner.pid} of {left.owner.user} since {left.owner.since}"
+            if left.owner
+            else "of an unknown owner"
+        )
         yield warning(place, "in use", f"a run holds the machine: {who}", "wait for its end, or see ./csit status")
     elif lines := left.lines():
         shown = ", ".join(lines[:3]) + ", …" * (len(lines) > 3)
@@ -116,12 +120,12 @@ def _leftovers(place: str, facts: Facts) -> Iterator[CheckFinding]:
 
 
 def check_clocks(facts: Mapping[str, Facts]) -> Iterator[CheckFinding]:
-    """Findings about clocks: each node's against ours, and whether somebody keeps it."""
+    """Findings about clocks: each node's against the controller's, and whether it is synchronised."""
     for name, each in facts.items():
         offset_s = each.clock_offset_s
         wrong_s = max(0.0, abs(offset_s) - each.clock_error_s)
         clock = each.machine.clock
-        kept = {True: "synchronised", False: "not synchronised", None: "nobody knows whether it is synchronised"}
+        kept = {True: "synchronised", False: "not synchronised", None: "unknown whether it is synchronised"}
         text = f"{offset_s:+.3f} s from the controller's (±{each.clock_error_s:.3f} s), {kept[clock.synchronised]}"
         if wrong_s > CLOCK_S:
             fix = "start an NTP client on both: systemctl enable --now chrony"

@@ -99,7 +99,7 @@ def _acquire(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[di
 
 
 def _run_of(holder: dict[str, Any]) -> list[Any]:
-    """What tells a run from others, also those of its owner with the same process id."""
+    """Identity of a run, also among those of the same owner with the same process id."""
     return [holder["owner"], holder["pid"], holder["since"]]
 
 
@@ -108,7 +108,7 @@ def _renew(state: dict[str, Any], asked: dict[str, Any], now: Now) -> tuple[dict
     if holder is None or not _is_mine(holder, asked):
         return state, {"held": False, "why": _whereabouts(state, asked, now), "holder": _shown(holder, now)}
     left_s = _left_s(holder, now)
-    # One that has run out and that nobody has taken is still the holder's; one for longer is not cut short.
+    # An expired one that was not taken over is still its holder's; a longer one is not shortened.
     if left_s < asked["lease_s"] or holder["boot_id"] != now.boot_id:
         state = dict(state, holder=_until(holder, max(left_s, asked["lease_s"]), now))
     return state, {"held": True, "late_s": max(0.0, -left_s), "holder": _shown(state["holder"], now)}
@@ -198,14 +198,14 @@ def _now() -> Now:
 
 @contextlib.contextmanager
 def _alone(directory: Path, within_s: float) -> Iterator[None]:
-    """Nobody else decides meanwhile. Raises OSError where that takes too long."""
+    """Hold the lock of decisions about reservations. Raises OSError where that takes too long."""
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     descriptor = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
         end = time.monotonic() + within_s
         while not _locked(descriptor):
             if time.monotonic() > end:
-                raise OSError(errno.ETIMEDOUT, f"{_LOCK} is held by somebody else for more than {within_s:.0f} s")
+                raise OSError(errno.ETIMEDOUT, f"{_LOCK} is held by another process for more than {within_s:.0f} s")
             time.sleep(0.01)
         yield
     finally:
@@ -258,7 +258,7 @@ def _is_time(value: object) -> bool:
 
 
 def _write(directory: Path, state: dict[str, Any]) -> None:
-    """Replaced as a whole, and on disk before anybody is told: a machine that goes down keeps one or the other."""
+    """Replace it as a whole and sync it before the answer: a machine that crashes keeps the old or the new one."""
     new = directory / f"{_FILE}.new"
     try:
         with new.open("w", encoding="utf-8") as file:

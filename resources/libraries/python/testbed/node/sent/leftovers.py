@@ -71,14 +71,14 @@ def _record(path: Path) -> tuple[dict[str, Any], str | None]:
 
 
 def _words(each: object) -> str:
-    """An entry of the record for a person; what it says depends on the version that wrote it."""
+    """Format an entry of the record; its content depends on the version that wrote it."""
     if isinstance(each, dict):
         return ", ".join(f"{key} {value}" for key, value in each.items() if value is not None)
     return str(each)
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether somebody holds a lock on a file, without trying to take it: a run that begins now must not be refused."""
+    """Whether a file is locked, without trying to lock it: a run that begins now must not be refused."""
     try:
         found = path.stat()
         rows = Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -89,7 +89,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _alive(process: dict[str, Any]) -> bool:
-    """Whether it is still the same process, told by when it started."""
+    """Whether it is still the same process, by its start time."""
     try:
         stat = Path(f"/proc/{process['pid']}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
