@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.driver_registry import guests_of
-from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import Suricata
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall

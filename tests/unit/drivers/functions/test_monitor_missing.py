@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from resources.libraries.python.drivers.functions.monitor import driver
-from resources.libraries.python.drivers.functions.monitor.driver import Monitors
-from resources.libraries.python.drivers.functions.monitor.programs import programs
+from resources.libraries.python.drivers.functions.monitor.driver import Monitors, programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions

@@ -3,7 +3,7 @@
 import errno
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.nics.nic_users import Surroundings
+from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
 
 GROUP_NODE = "kernel/iommu_groups"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
 from resources.libraries.python.drivers.host.nics.nic_facts import device_at, facts_of_device, facts_of_pci, link_bps
-from resources.libraries.python.drivers.host.nics.nic_users import Surroundings
 from tests.unit.drivers.host.fake_pci import FakePci
 
 PORT = "0000:3b:00.0"

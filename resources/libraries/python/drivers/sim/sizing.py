@@ -314,7 +314,7 @@ def simulated_sizing(asked: Specifications, folder: Path) -> SimulatedSizing:
         folder: Of the deployment specification, with `simulation.json`.
 
     Raises:
-        Unsupported: Nobody has said how this service behaves.
+        Unsupported: There is no file with the behaviour of this service.
         ConfigError: The file does not fit.
     """
     path = folder / SIMULATION_FILE

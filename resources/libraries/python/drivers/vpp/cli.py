@@ -102,7 +102,7 @@ class CommandLine:
             check(command, self._exchange(command))
 
     def close(self) -> None:
-        """Let go of the connection. Safe to call at any time."""
+        """Close the connection. Safe to call at any time."""
         connection, self._socket = self._socket, None
         if connection is not None:
             connection.close()

@@ -11,7 +11,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import located
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks import cables, drivers, memory, ports, processors, system
+from resources.libraries.python.testbed.node.checks import drivers, memory, ports, processors, system
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.reservation import holder_of
@@ -178,4 +178,4 @@ def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding
 
 def check_together(topology: Topology, facts: Mapping[str, Facts]) -> list[CheckFinding]:
     """What the facts of several nodes mean together: clocks, both ends of cables."""
-    return [*system.check_clocks(facts), *cables.check(topology, facts)]
+    return [*system.check_clocks(facts), *ports.check_cables(topology, facts)]

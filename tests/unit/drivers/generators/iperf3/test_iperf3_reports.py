@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.generators.iperf3 import command, run
-from resources.libraries.python.drivers.generators.iperf3.results import trial_result
+from resources.libraries.python.drivers.generators.iperf3.driver import trial_result
 from resources.libraries.python.drivers.generators.iperf3.run import Reports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters

@@ -70,7 +70,7 @@ class Inside(Protocol):
         """What is wrong inside of a guest that runs."""
 
     def stop(self) -> None:
-        """Let go of all guests; they are ended by others."""
+        """Release all guests; the driver ends them."""
 
 
 class Router:

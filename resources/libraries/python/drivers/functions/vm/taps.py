@@ -68,7 +68,7 @@ def open_taps(names: Sequence[str], queues: int = 1, *, offloads: bool = True) -
 
 
 def close_taps(taps: Iterable[TapDevice]) -> None:
-    """Let go of tap devices; those that no guest holds are gone."""
+    """Close tap devices; those that no guest has open vanish."""
     for descriptor in chain.from_iterable(tap.descriptors for tap in taps):
         os.close(descriptor)
 

@@ -277,7 +277,7 @@ class VppInside:
         return self._vpps[name].problems()
 
     def stop(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         vpps, self._vpps = self._vpps, {}
         for vpp in vpps.values():
             vpp.close()

@@ -108,7 +108,7 @@ class GuestVpp:
         return (*down, *gone)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._cli.close()
 
     def _ask(self, command: str) -> str:

@@ -40,7 +40,7 @@ class Namespace:
     netlink: Netlink
 
     def close(self) -> None:
-        """Let go of it, so that it can end."""
+        """Release it, so that it can end."""
         self.netlink.close()
         os.close(self.descriptor)
 

@@ -73,7 +73,7 @@ class Netlink:
         self._sequence = 0
 
     def close(self) -> None:
-        """Let go of the namespace."""
+        """Close the socket, which releases the namespace."""
         self.socket.close()
 
     def do(self, requests: Iterable[Request], *, tolerate: frozenset[int] = frozenset()) -> None:

@@ -37,7 +37,7 @@ class HandedOver:
         Raises:
             ConfigError: One is not there, or must not be taken.
             Unsupported: The driver or an IOMMU is missing.
-            CsitError: A driver does not let go of one, or does not take it.
+            CsitError: A driver does not release one, or does not take it.
         """
         found = [(self._drivers.look(address, driver), driver) for address, driver in self._wanted.items()]
         for binding, driver in found:

@@ -32,7 +32,7 @@ class Companions:
         """Prepare.
 
         Args:
-            word: What they are: the name of their folder, and the first word for a person.
+            word: What they are: the name of their folder, and the first word of messages.
             cores: Where their NFs' data threads are; they run there too.
             fabric: Has the namespaces; started before they are.
             machine: The machine's lock, held.

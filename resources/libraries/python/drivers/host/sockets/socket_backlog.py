@@ -110,7 +110,7 @@ class Rings:
         return int(now)
 
     def close(self) -> None:
-        """Let go of its memory."""
+        """Release its memory."""
         os.close(self._memory)
 
 

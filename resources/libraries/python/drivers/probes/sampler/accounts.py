@@ -52,7 +52,7 @@ class Account(Protocol):
         """As it is now."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close its files."""
 
 
 class Kept:
