@@ -6,11 +6,17 @@ import pytest
 
 from resources.libraries.python.drivers.vpp.configuration import making, moves, routing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
-from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
-from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
-from resources.libraries.python.drivers.vpp.startup import Startup, VppDevice, Waiting, waiting
+from resources.libraries.python.drivers.vpp.startup import (
+    HugePageChoice,
+    Startup,
+    VppDevice,
+    Waiting,
+    choose_pages,
+    place,
+    waiting,
+)
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
@@ -114,7 +120,7 @@ def test_how_threads_wait() -> None:
 @pytest.mark.parametrize(("free", "size"), [(0, "4k"), (589, "4k"), (590, "2m")])
 def test_huge_pages_only_where_there_are_enough_for_all(free: int, size: str) -> None:
     """512 MB are 256 pages, and 32768 buffers of 2496 bytes are 78 MB or 39 pages: 295 for each of two."""
-    assert choose_pages(512, 32768, 2, free).size == size
+    assert choose_pages(Vpp(main_heap_mb=512, buffers_per_numa=32768), 2, free).size == size
 
 
 def test_one_worker_for_planned_threads_that_share_a_cpu() -> None:

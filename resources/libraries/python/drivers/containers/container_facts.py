@@ -61,28 +61,20 @@ def _docker(path: str) -> dict[str, Any]:
 def _podman() -> dict[str, Any]:
     """Podman has no daemon; it prints its version as JSON."""
     found: dict[str, Any] = {"there": shutil.which("podman", path=_PATH) is not None, "version": None, "problem": None}
-    if found["there"]:
-        said, found["problem"] = _said(["podman", "version", "--format", "json"])
-        try:
-            found["version"] = json.loads(said)["Client"]["Version"]
-        except (ValueError, KeyError, TypeError):
-            found["problem"] = found["problem"] or "it prints no version"
-    return found
-
-
-def _said(argv: list[str]) -> tuple[str, str | None]:
-    """Return what a program prints, and why it failed."""
+    if not found["there"]:
+        return found
+    argv = ["podman", "version", "--format", "json"]
     environment = {"PATH": _PATH, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False, env=environment
         )
+        found["version"] = json.loads(done.stdout)["Client"]["Version"]
     except subprocess.TimeoutExpired:
-        return "", f"does not answer within {_WITHIN_S:.0f} s"
+        found["problem"] = f"does not answer within {_WITHIN_S:.0f} s"
     except OSError as error:
-        return "", error.strerror
-    text = done.stdout.decode(errors="replace").strip()
-    if done.returncode:
+        found["problem"] = error.strerror
+    except (ValueError, KeyError, TypeError):
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["nothing on stderr"])[-1]
-        return text, f"ended with {done.returncode}: {last}"
-    return text, None
+        found["problem"] = f"prints no version (status {done.returncode}): {last}"
+    return found

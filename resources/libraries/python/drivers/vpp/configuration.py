@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
-from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
-from resources.libraries.python.drivers.vpp.startup import RxMode
+from resources.libraries.python.drivers.vpp.startup import RxMode, WorkerPlacement
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.rendering import render
 

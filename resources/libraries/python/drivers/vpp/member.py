@@ -14,11 +14,9 @@ from resources.libraries.python.drivers.vpp.configuration import default_mode, m
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import VppInstance
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface
-from resources.libraries.python.drivers.vpp.pages import HugePageChoice
-from resources.libraries.python.drivers.vpp.placement import place
 from resources.libraries.python.drivers.vpp.shared import Site
 from resources.libraries.python.drivers.vpp.show_output import counted
-from resources.libraries.python.drivers.vpp.startup import Startup, VppDevice
+from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Startup, VppDevice, place
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters

@@ -82,15 +82,17 @@ def pool_mb(vpp: Vpp) -> int:
     return vpp.main_heap_mb - (-vpp.buffers_per_numa * BUFFER_BYTES // 2**20)
 
 
+def pages_2mb(vpp: Vpp) -> int:
+    """Huge pages of 2 MB for heap and buffers, which begin in pages of their own."""
+    return -(-vpp.main_heap_mb // 2) - (-vpp.buffers_per_numa * BUFFER_BYTES // 2**21)
+
+
 def guest_hugepages(dut: DutNode) -> int:
     """Huge pages of 2 MB that a guest has for the VPP in it.
 
     Its network cards read memory by physical addresses, and a ring is larger than a page of 4 KB.
     """
-    vpp = dut.settings(Vpp)
-    in_heap = -(-vpp.main_heap_mb // 2)
-    in_buffers = -(-vpp.buffers_per_numa * BUFFER_BYTES // 2**21)
-    return in_heap + in_buffers + _RINGS_2MB
+    return pages_2mb(dut.settings(Vpp)) + _RINGS_2MB
 
 
 def guest_mb(dut: DutNode) -> int:

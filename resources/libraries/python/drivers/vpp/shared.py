@@ -9,9 +9,8 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of
-from resources.libraries.python.drivers.vpp.pages import HugePageChoice, choose_pages
 from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.drivers.vpp.startup import Waiting, waiting
+from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Waiting, choose_pages, waiting
 from resources.libraries.python.model.plan import Plan
 
 
@@ -40,8 +39,7 @@ class Site:
         node = self.plan.cores.numa_node
         here = [each for each in discover_memory() if each.node == node]
         free_2mb, free_1gb = sum(each.hugepages_2mb for each in here), sum(each.hugepages_1gb for each in here)
-        settings = self.settings
-        return choose_pages(settings.main_heap_mb, settings.buffers_per_numa, instances, free_2mb, free_1gb)
+        return choose_pages(self.settings, instances, free_2mb, free_1gb)
 
     def waiting(self) -> Waiting:
         """What threads do when nothing comes."""

@@ -1,17 +1,80 @@
-"""startup.conf of one VPP, from the plan and the testbed's settings. Pure."""
+"""startup.conf of one VPP: threads on planned CPUs, memory pages, and the testbed's settings. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from resources.libraries.python.drivers.vpp.pages import HugePageChoice
-from resources.libraries.python.drivers.vpp.placement import WorkerPlacement
-from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp.registration import Vpp, need, pages_2mb
 from resources.libraries.python.rendering import render
 
 RxMode = Literal["polling", "interrupt", "adaptive"]
 _SLEEP_US = 100
 """How long an idle main thread sleeps where it shares its core."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlacement:
+    """CPUs of the threads of one VPP. It uses a CPU for one of its threads only."""
+
+    main: int
+    """Logical CPU of the main thread."""
+    workers: tuple[int, ...]
+    """Logical CPU of each worker, ascending as VPP numbers them; empty where the main thread does their work."""
+    planned: tuple[int, ...]
+    """Logical CPU of each data thread of the plan."""
+
+    def worker_of(self, data_thread: int) -> int | None:
+        """Number of the worker that does the work of a planned data thread; None for the main thread.
+
+        Where several planned threads share a CPU, one worker does the work of all of them.
+        """
+        if not self.workers:
+            return None
+        cpu = self.planned[data_thread]
+        return self.workers.index(cpu) if cpu in self.workers else 0
+
+    def __str__(self) -> str:
+        if not self.workers:
+            return f"main thread on CPU {self.main} does all"
+        numbers = ", ".join(map(str, self.workers))
+        return f"main thread on CPU {self.main}, workers on CPU {numbers}"
+
+
+def place(main: int, data: Sequence[int]) -> WorkerPlacement:
+    """Give planned CPUs to VPP's threads.
+
+    Args:
+        main: Planned for the main thread.
+        data: Planned for data threads, in order; some may be the same where a plan is folded onto few cores.
+    """
+    workers = tuple(sorted({cpu for cpu in data if cpu != main}))
+    return WorkerPlacement(main, workers, tuple(data))
+
+
+@dataclass(frozen=True, slots=True)
+class HugePageChoice:
+    """Page size in the notation of startup.conf, and the reason."""
+
+    size: str
+    why: str
+
+
+def choose_pages(vpp: Vpp, instances: int, free_2mb: int, free_1gb: int = 0) -> HugePageChoice:
+    """Choose huge pages of 2 MB or 1 GB for some instances on one NUMA node where enough are free, else pages of 4 KB.
+
+    Args:
+        vpp: Has their heap and buffers.
+        instances: How many.
+        free_2mb: Free huge pages of 2 MB.
+        free_1gb: Free huge pages of 1 GB.
+    """
+    needed, large = pages_2mb(vpp) * instances, need(vpp).pages_1gb * instances
+    if free_2mb >= needed:
+        return HugePageChoice("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
+    if free_1gb >= large:
+        return HugePageChoice("1g", f"huge pages of 1 GB: {large} of {free_1gb} free ones")
+    return HugePageChoice("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")
 
 
 @dataclass(frozen=True, slots=True)

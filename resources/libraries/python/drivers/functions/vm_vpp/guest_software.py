@@ -20,10 +20,8 @@ from resources.libraries.python.drivers.host.ownership.preflight import Prefligh
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
-from resources.libraries.python.drivers.vpp.pages import HugePageChoice
-from resources.libraries.python.drivers.vpp.placement import WorkerPlacement, place
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
-from resources.libraries.python.drivers.vpp.startup import Startup, waiting
+from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Startup, WorkerPlacement, place, waiting
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Processed

@@ -14,9 +14,9 @@ from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.pages import HugePageChoice
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
+from resources.libraries.python.drivers.vpp.startup import HugePageChoice
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.kinds import NfKind

@@ -20,8 +20,7 @@ from resources.libraries.python.drivers.vpp.installation import missing as progr
 from resources.libraries.python.drivers.vpp.installation import plugins
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.pages import pool_mb
-from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp.registration import Vpp, pool_mb
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.attachment import Attachment
@@ -167,10 +166,9 @@ class VppSwitch:
         plan = self._site.plan
         interfaces = interfaces_of(plan, self._owner, self._site.folder, self._kind_of)
         self._member = member = VppMember(self._site, self._owner, "VPP of the vSwitch", interfaces)
-        pages, settings = self._site.pages(1), self._site.settings
+        pages = self._site.pages(1)
         if pages.size == "4k" and any(each.kind is InterfaceKind.DPDK for each in interfaces):
-            needs_mb = pool_mb(settings.main_heap_mb, settings.buffers_per_numa)
-            raise too_few("VPP on DPDK", needs_mb, plan.cores.numa_node)
+            raise too_few("VPP on DPDK", pool_mb(self._site.settings), plan.cores.numa_node)
         member.start(pages, plugins_for(interfaces))
         member.wait_ready()
         member.make_interfaces()
