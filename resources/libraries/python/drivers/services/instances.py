@@ -63,7 +63,7 @@ class ServiceInstance:
         """Run a script in it; what it wrote on standard output.
 
         Args:
-            what: For a person: `install script of edge-1`.
+            what: For messages: `install script of edge-1`.
             script: Absolute path.
             variables: Of its environment; the instance's folder is added.
             within_s: Deadline in seconds.

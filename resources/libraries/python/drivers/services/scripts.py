@@ -53,7 +53,7 @@ def run(
     waited for.
 
     Args:
-        what: For a person: `install script of edge-1`.
+        what: For messages: `install script of edge-1`.
         script: Absolute path; an executable file.
         namespace: Name of the namespace.
         doors: Files by which the groups are entered.
@@ -212,7 +212,7 @@ def check_programs(whose: str, needed: Sequence[str]) -> None:
     """See whether they are installed, by the search path that scripts get.
 
     Args:
-        whose: For a person: `the service`.
+        whose: For messages: `the service`.
         needed: Names or absolute paths of programs.
 
     Raises:

@@ -110,7 +110,7 @@ class VppInstance:
         """Prepare.
 
         Args:
-            what: For a person: `VPP of nf-1-1`.
+            what: For messages: `VPP of nf-1-1`.
             startup: Its configuration; has the folder of its own.
             machine: Owns the process.
             argv: Gives the command that runs it with a startup.conf of this path, in the foreground.

@@ -38,7 +38,7 @@ class VppMember:
         Args:
             site: What it stands on.
             owner: The vSwitch or an NF.
-            what: For a person.
+            what: For messages.
             interfaces: That it will have.
         """
         self._site = site

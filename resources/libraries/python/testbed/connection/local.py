@@ -23,7 +23,7 @@ class LocalConnection(StreamConnection):
         """Prepare; nothing is started.
 
         Args:
-            name: For a person.
+            name: For messages.
             become: How to get root's rights.
         """
         super().__init__(name, become)

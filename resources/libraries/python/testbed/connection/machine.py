@@ -70,7 +70,7 @@ class StreamConnection(ABC):
         """Prepare; nothing is started.
 
         Args:
-            name: For a person.
+            name: For messages.
             become: How to get root's rights.
         """
         self._name = name
@@ -89,7 +89,7 @@ class StreamConnection(ABC):
 
     @property
     def name(self) -> str:
-        """The machine's name for a person."""
+        """The machine's name, for messages."""
         return self._name
 
     def run(

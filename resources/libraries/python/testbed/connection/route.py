@@ -25,7 +25,7 @@ class SshHop:
     known_as: str
     """Its name in known_hosts files."""
     known_hosts: tuple[Path, ...]
-    """Files that may vouch for it; the first one is where a person would add it."""
+    """Files that may vouch for it; the first one is where a key would be added."""
     keys: tuple[Path, ...]
     """Private keys to try. Only those that were asked for have to be there."""
     asked_for: bool

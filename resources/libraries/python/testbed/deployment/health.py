@@ -45,7 +45,7 @@ def within(what: str, seconds: float) -> Iterator[None]:
     already (a timeout of Robot) rings in its time, unless that comes to pass inside.
 
     Args:
-        what: For a person: `the trial`.
+        what: For messages: `the trial`.
         seconds: The deadline.
 
     Raises:

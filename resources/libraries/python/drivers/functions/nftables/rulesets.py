@@ -21,7 +21,7 @@ class Ruleset:
     """One kind of NF."""
 
     about: str
-    """For a person, with its numbers."""
+    """What it does, with its numbers, for messages."""
     counter: str
     """Counts every packet that is forwarded, and has been looked up."""
     text: Callable[[Sequence[NfPlan]], str]

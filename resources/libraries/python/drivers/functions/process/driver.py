@@ -42,7 +42,7 @@ def processed(said: str, what: str) -> Processed:
 
     Args:
         said: What its command for them printed.
-        what: For a person: whose they are.
+        what: For messages: whose they are.
 
     Raises:
         CsitError: There are none.

@@ -21,7 +21,7 @@ class Application:
     """What one guest runs: rules of its kernel, or a program beside it."""
 
     about: str
-    """For a person."""
+    """For messages."""
     version: Callable[[], str]
     """Of the program that counts, with its name."""
     rules: str = ""

@@ -198,11 +198,6 @@ class RingSender:
                 sender.prepare(spec.frame_bytes, self._probe.per_flow)
 
     def send(self, watch: LossWatch) -> SentTraffic:
-        """Send what was prepared.
-
-        Raises:
-            CsitError: a port does not send.
-        """
         if self._unpaced:
             return send_unpaced(self._rings, self._duration_s)
         return send_paced(self._rings, self._load, self._probes if self._probe.total else (), self._probe, watch)

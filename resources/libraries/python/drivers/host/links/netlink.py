@@ -49,7 +49,7 @@ class Request:
     flags: int
     body: bytes
     what: str
-    """For a person: `make bridge csb1x1`."""
+    """For messages: `make bridge csb1x1`."""
 
 
 def attributes(data: bytes, offset: int = 0) -> Iterator[tuple[int, bytes]]:

@@ -51,7 +51,7 @@ class Daemon:
         """Prepare.
 
         Args:
-            what: For a person: `testpmd of nf-1-1`.
+            what: For messages: `testpmd of nf-1-1`.
             argv: The program with its arguments.
             log: Where its standard output and error go.
             environment: Variables on top of this process's.

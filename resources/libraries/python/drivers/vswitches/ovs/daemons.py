@@ -200,5 +200,5 @@ class Daemons:
 
 
 def _short(argv: Sequence[str]) -> tuple[str, ...]:
-    """A command line that a person can read: a transaction of 240 ports fills pages."""
+    """A command line cut to a readable length: a transaction of 240 ports fills pages."""
     return (*argv[:8], "…") if len(argv) > 8 else tuple(argv)

@@ -13,7 +13,7 @@ NEEDED_MB = {"/tmp": 100, RUNTIMES: 20, "/run": 20, "/dev/shm": 64}  # noqa: S10
 RUNTIME_MB = 120
 """What an agent runs on takes 80 MB, and half as much again while it is unpacked."""
 CLOCK_S = 1.0
-"""Records of nodes are put side by side by time; a second is what a person reads."""
+"""Records of nodes are compared by time, to the second."""
 STALE_DAYS = 30.0
 
 
