@@ -1,7 +1,5 @@
 """Parts are killed in the middle of a trial, on real packets: nothing is left, and the night goes on."""
 
-import json
-import os
 import shutil
 import signal
 import subprocess
@@ -9,12 +7,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.integration.local_faults import (
+    OWNER,
+    bridge_is_deleted,
+    generator_gets,
+    generator_is_killed,
+    ip,
+    kill_one,
+)
 from tests.integration.robot_runs import (
     PROJECT,
     environment,
@@ -34,46 +38,6 @@ BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=1")
 LOCAL = (*BRIEF, "-v", "TOPOLOGY:topologies/local.yaml")
 MRR = (*LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
-OWNER = Path("/run/csit-density/owner.json")
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=60)
-
-
-def workers() -> list[dict[str, Any]]:
-    """Processes that the run has on the machine's record."""
-    found: list[dict[str, Any]] = json.loads(OWNER.read_text(encoding="utf-8"))["workers"]
-    return found
-
-
-def generator_gets(number: signal.Signals) -> None:
-    for worker in workers():
-        if "drivers.generator" in worker["command"]:
-            os.kill(worker["pid"], number)
-
-
-def kill(pid: int) -> None:
-    """Kill a process and wait for its end, which for one with much memory takes a while."""
-    os.kill(pid, signal.SIGKILL)
-    file = Path(f"/proc/{pid}/stat")
-    wait_until("its end", lambda: "" if not file.exists() or ") Z " in file.read_text() else "it is there", 30.0)
-
-
-def kill_one(program: str) -> None:
-    """Kill -9 one of the run's processes."""
-    running = {worker["pid"]: Path(f"/proc/{worker['pid']}/cmdline").read_bytes().decode() for worker in workers()}
-    pids = [pid for pid, command in running.items() if program in command]
-    assert pids, running
-    kill(pids[0])
-
-
-def bridge_is_deleted() -> None:
-    ip("-n", "csit-vswitch", "link", "del", "csb1x1")
-
-
-def generator_is_killed() -> None:
-    generator_gets(signal.SIGKILL)
 
 
 FAULTS: dict[str, tuple[Callable[[], None], str]] = {

@@ -19,6 +19,10 @@ class ConnectionFailed(CsitError):
     """A node could not be reached."""
 
 
+class HostRefused(ConnectionFailed):
+    """A node shows a host key that is not known, or is revoked: waiting does not help."""
+
+
 class CommandFailed(CsitError):
     """A command ended with a status other than zero, or was answered by a refusal where there is no status."""
 

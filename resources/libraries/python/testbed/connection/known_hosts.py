@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.errors import HostRefused
 from resources.libraries.python.redaction import command_text
 
 SYSTEM_FILES = (Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2"))
@@ -65,11 +65,11 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
         scan: The command that prints the host's keys.
 
     Raises:
-        ConnectionFailed: The text says what was shown, what is known, and what to do.
+        HostRefused: The text says what was shown, what is known, and what to do.
     """
     for entry in entries:
         if entry.revoked and entry.key == shown.key:
-            raise ConnectionFailed(
+            raise HostRefused(
                 f"{who} shows the host key {fingerprint(shown.key)} that line {entry.line} of {entry.file} revokes"
             )
     known = [entry for entry in entries if not entry.revoked]
@@ -78,14 +78,14 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
     said = f"{shown.kind} {fingerprint(shown.key)}"
     if not known:
         looked = ", ".join(map(str, files))
-        raise ConnectionFailed(
+        raise HostRefused(
             f"{who} is unknown: no known_hosts file has {shown.name} (looked in {looked}); it shows {said}. "
             "Where `ssh-keygen -lf` prints the same for its key on the host itself: "
             f"{scan} >>{command_text(files[0])}"
         )
     entry = next((entry for entry in known if entry.kind == shown.kind), known[0])
     file = command_text(entry.file)
-    raise ConnectionFailed(
+    raise HostRefused(
         f"{who} shows another host key than before: {said}, but line {entry.line} of {entry.file} has {entry.kind} "
         f"{fingerprint(entry.key)}. The connection may be intercepted; if the host was reinstalled: "
         f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}"
@@ -98,7 +98,7 @@ def _read(file: Path) -> Iterator[KnownHost]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ConnectionFailed(f"{file} cannot be read: {error.strerror}") from error
+        raise HostRefused(f"{file} cannot be read: {error.strerror}") from error
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
-from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.errors import ConnectionFailed, CsitError, HostRefused, NotReady
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.topology import Topology
@@ -239,6 +239,8 @@ class LabNode:
                 self._continue_agent()
                 self._link = self._start()
                 return self.open(self._access.silence_s + _REMOVE_S) if self._is_open else ()
+            except HostRefused:
+                raise
             except (ConnectionFailed, NotReady) as error:
                 last = str(error)
             now = time.monotonic()

@@ -1,0 +1,87 @@
+"""What tests break on this machine: parts of the cell that a run has deployed."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+
+Fault = Callable[[], None]
+_BY_CONTROLLER = Path("/sys/fs/cgroup/memory")
+"""Of control groups of version 1."""
+TINY = (_BY_CONTROLLER if _BY_CONTROLLER.is_dir() else _BY_CONTROLLER.parent) / "tests-tiny"
+"""A control group without memory."""
+OWNER = Path("/run/csit-density/owner.json")
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=60)
+
+
+def workers() -> list[dict[str, Any]]:
+    """Processes that the run has on the machine's record."""
+    found: list[dict[str, Any]] = json.loads(OWNER.read_text(encoding="utf-8"))["workers"]
+    return found
+
+
+def generator_gets(number: signal.Signals) -> None:
+    for worker in workers():
+        if "drivers.generator" in worker["command"]:
+            os.kill(worker["pid"], number)
+
+
+def kill(pid: int) -> None:
+    """Kill a process and wait for its end, which for one with much memory takes a while."""
+    os.kill(pid, signal.SIGKILL)
+    file = Path(f"/proc/{pid}/stat")
+    wait_until("its end", lambda: "" if not file.exists() or ") Z " in file.read_text() else "it is there", 30.0)
+
+
+def pid_of(program: str) -> int:
+    """One of the run's processes."""
+    running = {worker["pid"]: Path(f"/proc/{worker['pid']}/cmdline").read_bytes().decode() for worker in workers()}
+    pids = [pid for pid, command in running.items() if program in command]
+    assert pids, running
+    return pids[0]
+
+
+def kill_one(program: str) -> None:
+    """Kill -9 one of the run's processes."""
+    kill(pid_of(program))
+
+
+def bridge_is_deleted() -> None:
+    ip("-n", "csit-vswitch", "link", "del", "csb1x1")
+
+
+def generator_is_killed() -> None:
+    generator_gets(signal.SIGKILL)
+
+
+def nf_loses_its_port() -> None:
+    ip("-n", "csit-nf-1-1", "link", "del", "csn1x1i1")
+
+
+def link_goes_down() -> None:
+    ip("-n", "csit-vswitch", "link", "set", "csv1p1", "down")
+
+
+def generator_is_stopped() -> None:
+    generator_gets(signal.SIGSTOP)
+
+
+def generator_has_no_memory() -> None:
+    """The kernel kills it as soon as it needs another page."""
+    TINY.mkdir(exist_ok=True)
+    (TINY / ("memory.limit_in_bytes" if _BY_CONTROLLER.is_dir() else "memory.max")).write_text("4096", encoding="ascii")
+    for worker in workers():
+        if "drivers.generator" in worker["command"]:
+            (TINY / "cgroup.procs").write_text(str(worker["pid"]), encoding="ascii")
+
+
+def killed(program: str) -> Fault:
+    return lambda: kill(pid_of(program))
