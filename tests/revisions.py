@@ -55,6 +55,7 @@ STEPS = {
     "size-ids": f"size {SPECS}/ids/deployment.json {SPECS}/ids/udp-64b.json",
     "chains": f"chains {SPECS}/chains/four-vnfs.yaml --list",
     "interference": f"interference {SPECS}/interference/pairs.yaml --list",
+    "outage": f"outage {SPECS}/outage/routers.yaml --list",
     "bad-topology": f"plan {SPECS}/chains/four-vnfs.yaml",
     "bad-spec": f"chains {TOPOLOGY}",
     "bad-file": "show README.md",

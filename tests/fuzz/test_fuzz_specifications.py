@@ -47,6 +47,7 @@ def text_of(*path: str) -> str:
 TOPOLOGIES = [text_of("topologies", name) for name in ("sim.yaml", "local.yaml", "available/lab-2n-vpp.yaml")]
 CHAINS = text_of("tests", "characterization", "specs", "chains", "four-vnfs.yaml")
 INTERFERENCE = text_of("tests", "characterization", "specs", "interference", "pairs.yaml")
+OUTAGE = text_of("tests", "characterization", "specs", "outage", "routers.yaml")
 DEPLOYMENT, WORKLOAD = (
     text_of("tests", "characterization", "specs", "clearwater", name) for name in ("quick.json", "workload.json")
 )
@@ -78,6 +79,13 @@ def test_studies_of_interference(tmp_path: Path, text: str) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text(text, encoding="utf-8", errors="replace")
     run("interference study", "interference", str(file))
+
+
+@given(damaged(OUTAGE, YAML))
+def test_studies_of_outages(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    run("outage study", "outage", str(file))
 
 
 @given(damaged(DEPLOYMENT, JSON), damaged(WORKLOAD, JSON), st.sampled_from(["deployment", "workload", "both"]))
@@ -130,8 +138,8 @@ WORDS = st.one_of(
     st.sampled_from(NUMBERS),
     st.text(max_size=30),
 )
-OFFLINE = ("plan", "size", "chains", "interference", "report", "show", "import", "export", "answer", "compare", "trend",
-           "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
+OFFLINE = ("plan", "size", "chains", "interference", "outage", "report", "show", "import", "export", "answer",
+           "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
 
 
 @given(st.sampled_from(OFFLINE), st.lists(WORDS, max_size=5))

@@ -42,12 +42,14 @@ class Trial(Frozen):
     first lost packet, None never stops early."""
     purpose: str = "search"
     """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
-    workload, interference."""
+    workload, interference, outage."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
     """TCP connections or UDP flows of a service instance, from a generator that makes such; None for one. Others take
     the plan's number of source addresses."""
+    timeline_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Number and time-stamp every packet of the load, and report what became of each, in bins of this length."""
     on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
     """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 
@@ -117,6 +119,43 @@ class FlowLatency(Frozen):
     """HDR histogram of nanoseconds, V2 compressed, base64."""
 
 
+class Gap(Frozen):
+    """Consecutive packets of a flow that were all lost."""
+
+    first: int
+    """Number of the first one, from 0."""
+    packets: int
+    begin_ns: int
+    """Arrival of the last packet before, since the epoch; departure of the first lost packet where there is none."""
+    end_ns: int | None
+    """Arrival of the next packet; None where none came any more."""
+
+
+class FlowTimeline(Frozen):
+    """What became of the numbered packets of one instance in one direction, by the time at which they were sent."""
+
+    instance: int
+    direction: Direction
+    begin_ns: int
+    """Departure of the first packet, in nanoseconds since the epoch, by the clock of the generator's machine."""
+    bin_s: float
+    sent: tuple[int, ...]
+    """Packets sent in each bin."""
+    received: tuple[int, ...]
+    """Those of them that arrived."""
+    delay_ns: tuple[int | None, ...]
+    """Mean one-way delay of those that arrived."""
+    worst_ns: tuple[int | None, ...]
+    """Longest one-way delay of those that arrived."""
+    gaps: tuple[Gap, ...]
+    """In the order of their packets; the 1000 with the most packets."""
+    more_gaps: int = 0
+    """Gaps that are not listed."""
+    duplicates: int = 0
+    arrivals_ns: tuple[int, int] | None = None
+    """First and last arrival; None where nothing arrived."""
+
+
 class TrialResult(Frozen):
     """Result of one trial. Rates are aggregates of all instances and both directions."""
 
@@ -142,6 +181,8 @@ class TrialResult(Frozen):
     """Second by second, from a generator that keeps such a log; empty from others."""
     sessions: tuple[SessionFigures, ...] = Field(default=(), exclude_if=_is_empty)
     """From a generator that makes sessions; empty from others."""
+    timelines: tuple[FlowTimeline, ...] = Field(default=(), exclude_if=_is_empty)
+    """Of a trial with `Trial.timeline_s`; empty from generators that number no packets."""
     interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 

@@ -5,7 +5,10 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
+from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Processing
 
 
@@ -17,8 +20,8 @@ class HasProcesses(Protocol):
         """Ids of their running programs by name of the NF."""
 
 
-class Several:
-    """Fulfils `NetworkFunctions` and `Processing` of the roles by others, a driver for each kind."""
+class Several(Disturbed):
+    """Fulfils `NetworkFunctions`, `Processing` and `Disturbable` of the roles by others, a driver for each kind."""
 
     def __init__(self, parts: Iterable[NetworkFunctions], owners: Mapping[str, str] = MappingProxyType({})) -> None:
         """Prepare.
@@ -39,6 +42,13 @@ class Several:
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return {name: count for part in self._parts for name, count in part.counters().items()}
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        found = (part.steps(target, event) for part in self._parts if isinstance(part, Disturbed))
+        steps = next(filter(None, found), None)
+        if steps is None and target in self._owners.values():
+            raise refused(event, target)
+        return steps
 
     def processed(self) -> Mapping[str, Processed]:
         """Processed packets by name of the NF: as they report, and of all others the packets sent."""
@@ -117,6 +127,15 @@ class ConfinedFunctions:
 
     def processed(self) -> Mapping[str, Processed]:
         return self._functions.processed() if isinstance(self._functions, Processing) else {}
+
+    def disturb(self, coming: Disturbance) -> None:
+        """Let an event take place later."""
+        if isinstance(self._functions, Disturbable):
+            self._functions.disturb(coming)
+
+    def disturbed(self) -> tuple[Happened, ...]:
+        """When it took place."""
+        return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
 
     def throttling(self) -> Mapping[str, Throttling]:
         return self._groups.throttling()

@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.sim.impairment import Impairment
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import dotted
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.topology import Topology
 
@@ -31,6 +32,19 @@ class ModelName(StrEnum):
     KNEE = "knee"
     TWO_BAND = "two_band"
     SAG = "sag"
+
+
+class Interruptions(Frozen):
+    """Seconds in which events interrupt what they happen to, and what all instances share; see `outage`."""
+
+    restart_s: Annotated[float, Field(ge=0)] = 0.15
+    add_s: Annotated[float, Field(ge=0)] = 0.06
+    reload_s: Annotated[float, Field(ge=0)] = 0.012
+    move_s: Annotated[float, Field(ge=0)] = 0.003
+    queue: Annotated[int, Field(ge=0)] = 256
+    """Packets of each flow that wait for the end of a pause."""
+    stall_s: dict[PartEvent, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
+    """Stall of the vSwitch, by the event of an NF: of all instances that are not hit."""
 
 
 class Simulation(Frozen):
@@ -87,6 +101,10 @@ class Simulation(Frozen):
     """Faults: NFs that are impaired in one chain only."""
     drops_inside: bool = False
     """Fault: the owner that limits drops packets itself, as a policer does, and its receive queue never fills."""
+    interruptions: Interruptions = Field(
+        default=Interruptions(), exclude_if=lambda interruptions: interruptions == Interruptions()
+    )
+    """Of events while traffic runs."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
 

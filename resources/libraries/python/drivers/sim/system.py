@@ -9,12 +9,13 @@ from resources.libraries.python.drivers.sim.flows import Copies, FlowState, cros
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired
 from resources.libraries.python.drivers.sim.latency import flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
+from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.truth import Part, SimulatedTruth, cpu_time_left
 from resources.libraries.python.model.cell import Frame, TestType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.plan import Path, Plan
-from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.trial import FlowCount, FlowLatency, FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _DIRECTIONS = 2
@@ -103,6 +104,7 @@ class SimulatedSystem:
         self._work = WorkAccounts(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
         self._loaded = False
+        self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
         paths = {(path.instance, path.direction): path for path in plan.paths}
         self._flows = [
@@ -163,6 +165,7 @@ class SimulatedSystem:
         for owner, rate_pps in self._truth.rates(trial.frame, self.maximum_pps(trial.frame)).items():
             self._work.add(owner, load_pps / rate_pps, done.duration_s)
         self._copy(before, done.duration_s)
+        lines = self._timelines(trial, load_pps) if trial.timeline_s is not None else ()
         total_s = done.duration_s + self.simulation.overhead_s
         self.clock.advance(total_s)
         return TrialResult(
@@ -170,12 +173,24 @@ class SimulatedSystem:
             started_at=started_at,
             offered_duration_s=done.duration_s,
             total_duration_s=total_s,
-            flows=tuple(counts),
+            flows=tuple(_of_timeline(line) for line in lines) or tuple(counts),
             latency=tuple(latency),
+            timelines=lines,
             aborted=done.aborted,
             generator_limited=limited,
             note=f"the generator reached {limit_pps:.0f} pps of {trial.load_pps:.0f} pps" if limited else None,
         )
+
+    def _timelines(self, trial: Trial, load_pps: float) -> tuple[FlowTimeline, ...]:
+        """Every packet of a trial; its delay is the mean that probes would have at this load."""
+        delays_ns = {}
+        for part in self._truth.parts:
+            capacity_pps = self._truth.capacity_pps(trial.frame, part)
+            for state in self._of(part):
+                share_pps = load_pps / len(self._truth.parts)
+                _, mean_ns = simulate_latency(state.shape, share_pps, capacity_pps, sent=100, received=100)
+                delays_ns[state.flow.instance, state.flow.direction] = mean_ns or 0.0
+        return self.events.timelines(trial, trial.timeline_s or 0.0, delays_ns)
 
     def _of(self, part: Part) -> list[FlowState]:
         return [state for state in self._flows if state.flow.instance in part]
@@ -319,3 +334,7 @@ def planned_cpus(plan: Plan, owners: frozenset[str], moved: frozenset[str]) -> d
         for port in (link.a, link.b)
         if port.owner in owners
     }
+
+
+def _of_timeline(line: FlowTimeline) -> FlowCount:
+    return FlowCount(instance=line.instance, direction=line.direction, sent=sum(line.sent), received=sum(line.received))

@@ -14,7 +14,12 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 from pydantic import TypeAdapter
 
 from resources.libraries.python.testbed.agent.calls import Call, Role
-from resources.libraries.python.testbed.roles.part import DeploymentPart, MeteredGenerator, ProcessingFunctions, VSwitch
+from resources.libraries.python.testbed.roles.part import (
+    DeploymentPart,
+    DisturbableSwitch,
+    MeteredGenerator,
+    ProcessingFunctions,
+)
 from resources.libraries.python.testbed.roles.patience import patience_of
 from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
@@ -31,7 +36,7 @@ class RemoteRole(Generic[P]):
 
 
 CABLES = RemoteRole(Role.CABLES, DeploymentPart)
-SWITCH = RemoteRole(Role.SWITCH, VSwitch)
+SWITCH = RemoteRole(Role.SWITCH, DisturbableSwitch)
 FUNCTIONS = RemoteRole(Role.FUNCTIONS, ProcessingFunctions)
 GENERATOR = RemoteRole(Role.GENERATOR, MeteredGenerator)
 INSTANCES = RemoteRole(Role.INSTANCES, SizedService)

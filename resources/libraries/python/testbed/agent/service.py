@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from resources.libraries.python.errors import ConfigError, CsitError, InUse
+from resources.libraries.python.errors import ConfigError, CsitError, InUse, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
@@ -23,6 +23,7 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.agent.role_calls import BY_NAME, RoleCall
 from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from resources.libraries.python.testbed.roles.part import DeploymentPart, Processing
 from resources.libraries.python.testbed.services.node_services import NodeService
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
@@ -92,6 +93,8 @@ class AgentDeployment:
             return self.generator_counters()
         if call.method == "processed" and not isinstance(target, Processing):
             return {}
+        if call.method in ("disturb", "disturbed") and not isinstance(target, Disturbable):
+            raise Unsupported(f"the {call.role} of this node has no events")
         member = getattr(target, call.method)
         return member if call.is_property else member(*arguments)
 

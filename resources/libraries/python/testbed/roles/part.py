@@ -5,6 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from resources.libraries.python.testbed.roles.patience import patience
 
 
@@ -47,6 +48,10 @@ class VSwitch(ForwardingPart, Protocol):
     """Joins the ports of a plan to L2 segments."""
 
 
+class DisturbableSwitch(VSwitch, Disturbable, Protocol):
+    """A virtual switch that can be hit by events, where its driver can do that."""
+
+
 class NetworkFunctions(ForwardingPart, Protocol):
     """All NFs of one kind in a plan. They start and stop together: one by one would cost minutes at 100 NFs."""
 
@@ -73,8 +78,8 @@ class Confined(Protocol):
         """Return throttling by name of the NF, since its start; without NFs that have no such limit."""
 
 
-class ProcessingFunctions(NetworkFunctions, Processing, Protocol):
-    """Network functions of which some report what they have processed."""
+class ProcessingFunctions(NetworkFunctions, Processing, Disturbable, Protocol):
+    """Network functions of which some report what they have processed, and some can be hit by events."""
 
 
 class TrafficGenerator(ObservablePart, Protocol):

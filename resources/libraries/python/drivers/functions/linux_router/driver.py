@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.router_events import router_steps
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
 
-class LinuxRouters:
+class LinuxRouters(Disturbed):
     """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric) -> None:
@@ -31,6 +34,10 @@ class LinuxRouters:
             CommandFailed: The kernel refused.
         """
         configure_routers(self._functions, self._fabric)
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        row = [function for function in self._functions if function.name == target]
+        return router_steps(event, row, self._fabric) if row else None
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity(self._owners)

@@ -5,12 +5,15 @@ from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nftables import program
-from resources.libraries.python.drivers.functions.nftables.rulesets import Ruleset, ruleset_of
+from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, Ruleset, ruleset_of
 from resources.libraries.python.drivers.functions.vm_application.applications import Application
 from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.router_events import router_steps
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
@@ -22,7 +25,7 @@ _MERGED = 64
 """Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and looks up as one."""
 
 
-class NftablesRouters:
+class NftablesRouters(Disturbed):
     """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel by rules for what they forward."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, ruleset: Ruleset) -> None:
@@ -54,6 +57,14 @@ class NftablesRouters:
             except CommandFailed as error:
                 raise CsitError(f"the rules of {owner} were refused: {error.stderr}") from error
             configure_routers(row, self._fabric)
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        row = self._functions.get(target)
+        return router_steps(event, row, self._fabric, partial(self._reload, target, row)) if row else None
+
+    def _reload(self, owner: str, row: Sequence[NfPlan]) -> None:
+        rules = f"delete table ip {TABLE}\n{self._ruleset.text(row)}"
+        self._fabric.run_inside(owner, partial(program.load, rules))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity(self._functions)

@@ -40,11 +40,13 @@ from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Re
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -156,7 +158,7 @@ def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
     yield Request(RTM_NEWRULE, CREATE_NEW, body, f"route what arrives at {port} by table {end.table}")
 
 
-class OpenVpns:
+class OpenVpns(Disturbed):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that encrypt packets and decrypt them again.
 
     What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
@@ -241,6 +243,11 @@ class OpenVpns:
             return ""
         self._fabric.run_inside(name, _send_one_each)
         return f"of {now.came} packets {now.left} came through"
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target not in self._owners:
+            return None
+        return process_steps(event, target, lambda: [each.pids()[target] for each in self._companions.values()])
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity(self._owners)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import Disturbance, Happened
 
 
 class SimFunctions:
@@ -22,6 +23,14 @@ class SimFunctions:
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._system.counters(self._names)
+
+    def disturb(self, coming: Disturbance) -> None:
+        """Let an event take place in the next trial with a timeline."""
+        self._system.events.disturb(coming)
+
+    def disturbed(self) -> tuple[Happened, ...]:
+        """When it took place, in virtual time."""
+        return self._system.events.disturbed()
 
     def facts(self) -> Mapping[str, str]:
         return {}

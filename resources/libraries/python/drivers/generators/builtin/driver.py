@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,
     Sending,
+    TimelineReport,
     TrialReport,
     TrialSpec,
     WorkerSpec,
@@ -30,7 +31,15 @@ from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import FlowCount, HighestLoads, Protocol, Trial, TrialResult
+from resources.libraries.python.model.trial import (
+    FlowCount,
+    FlowTimeline,
+    Gap,
+    HighestLoads,
+    Protocol,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.planning.names import GENERATOR
 
 _LOG = logging.getLogger(__name__)
@@ -88,9 +97,34 @@ def trial_result(
             for flow, report in flows
             if trial.probe_pps > 0
         ),
+        timelines=tuple(
+            flow_timeline(flow, report.timeline, trial.timeline_s)
+            for flow, report in flows
+            if report.timeline is not None and trial.timeline_s is not None
+        ),
         aborted=any(report.aborted for report in reports),
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
+    )
+
+
+def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
+    """A worker's timeline of a flow as a result."""
+    return FlowTimeline(
+        instance=flow.instance,
+        direction=flow.direction,
+        begin_ns=found.begin_ns,
+        bin_s=bin_s,
+        sent=tuple(found.sent),
+        received=tuple(found.received),
+        delay_ns=tuple(found.delay_ns),
+        worst_ns=tuple(found.worst_ns),
+        gaps=tuple(
+            Gap(first=first, packets=packets, begin_ns=begin, end_ns=end) for first, packets, begin, end in found.gaps
+        ),
+        more_gaps=found.more_gaps,
+        duplicates=found.duplicates,
+        arrivals_ns=None if found.arrivals_ns is None else (found.arrivals_ns[0], found.arrivals_ns[1]),
     )
 
 
@@ -265,7 +299,9 @@ class BuiltInGenerator:
             most_lost = int(trial.abort_loss_ratio * Schedule.of(load_pps, self._flow_count, duration_s).total)
         for worker, (_, flows) in zip(self._workers, self._shares, strict=True):
             share_pps = None if load_pps is None else load_pps * len(flows) / self._flow_count
-            spec = TrialSpec(share_pps, duration_s, pattern, probe_pps, most_lost, udp=self._by_udp(trial))
+            spec = TrialSpec(
+                share_pps, duration_s, pattern, probe_pps, most_lost, _timeline_ns(trial), udp=self._by_udp(trial)
+            )
             worker.tell({"prepare": asdict(spec)})
         for worker in self._workers:
             worker.answer("generator's frames", _PREPARE_S)
@@ -292,6 +328,14 @@ class BuiltInGenerator:
                     if other.pid not in reports:
                         other.tell({"do": "stop"})
         return [reports[worker.pid] for worker in self._workers]
+
+
+def _timeline_ns(trial: Trial) -> int:
+    if trial.timeline_s is None:
+        return 0
+    if not trial.load_pps or trial.probe_pps:
+        raise Unsupported("a timeline is of a load without latency probes")
+    return max(1, round(trial.timeline_s * 1e9))
 
 
 def _facts(said: Sequence[Mapping[str, str | None]]) -> dict[str, str]:

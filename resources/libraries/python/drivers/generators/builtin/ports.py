@@ -6,7 +6,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from ctypes import addressof, create_string_buffer
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,8 +16,9 @@ from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
-from resources.libraries.python.drivers.generators.builtin.schedule import schedules
+from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
 from resources.libraries.python.drivers.generators.builtin.sender import Sender, SentTraffic
+from resources.libraries.python.drivers.generators.builtin.timeline import timeline
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     LatencyReport,
@@ -191,15 +192,19 @@ class FlowPorts:
         """
         load, probes = schedules(spec, len(self._flows))
         sender, fallback = self._prepared(spec)
-        receivers = self._receivers(probes.per_flow)
+        receivers = self._receivers(load.per_flow if spec.timeline_ns else probes.per_flow)
         try:
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
             ready()
+            begun_ns = time.time_ns()
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
             after, settled = settle(self._counters.received, complete, before, self._lateness.quiet_s)
-            probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
+            if spec.timeline_ns:
+                numbered = _numbered(sent, receivers, load, begun_ns, spec.timeline_ns)
+            else:
+                probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
             refused = _difference(self._counters.refused(), refused)
         finally:
             self._aside.close(receivers)
@@ -211,7 +216,9 @@ class FlowPorts:
             expected_s=sent.offered_s if spec.load_pps is None or sent.aborted else load.length_s or spec.duration_s,
             worst_lag_s=sent.worst_lag_s,
             settled=settled,
-            flows=tuple(
+            flows=tuple(numbered)
+            if spec.timeline_ns
+            else tuple(
                 FlowReport(
                     sent=sent.packets[flow],
                     received=received[flow] - probed[flow].received,
@@ -245,6 +252,8 @@ class FlowPorts:
                 fallback = str(error)
             else:
                 return self._xdp, None
+        if spec.timeline_ns:  # the frames of a ring are made once; probes are numbered one by one
+            spec = replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / len(self._flows))
         self._ring.prepare(spec)
         return self._ring, fallback
 
@@ -272,6 +281,21 @@ def _wait_for_carrier(interfaces: set[str]) -> None:
 
 def _difference(after: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     return tuple(late - early for late, early in zip(after, before, strict=True))
+
+
+def _numbered(
+    sent: SentTraffic, receivers: Sequence[ProbeReceiver], load: Schedule, begun_ns: int, bin_ns: int
+) -> list[FlowReport]:
+    """Reports of flows whose load frames are numbered: as load frames, or as probes by the ring."""
+    reports = []
+    for flow, receiver in enumerate(receivers):
+        arrivals = receiver.collect()
+        packets = sent.packets[flow] + sent.probes[flow]
+        sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
+        due_ns = (begun_ns + round(load.time_of(flow) * 1e9), load.time_of(load.flows) * 1e9)
+        line = timeline(arrivals.arrived_ns, sent_ns, due_ns, bin_ns, sent=packets, frames=arrivals.received)
+        reports.append(FlowReport(packets, sum(line.received), 0, 0, 0, None, 0, line))
+    return reports
 
 
 def _probed(sent: SentTraffic, receivers: Sequence[ProbeReceiver]) -> list[_Probed]:

@@ -10,6 +10,7 @@ _ours = partial(
     label="built-in generator",
     factory="resources.libraries.python.drivers.generators.builtin.driver:make",
     protocols=(Protocol.IP, Protocol.UDP),
+    numbers_packets=True,
     counts_by_port=True,
     suite_word="builtin",
     kernel=(PACKET,),

@@ -48,6 +48,8 @@ class TrialSpec:
     """Per flow."""
     most_lost: int | None = None
     """Sending ends early when more packets than this are lost for certain; None: never."""
+    timeline_ns: int = 0
+    """Every load frame has a number and a time stamp, and the report has a timeline in bins of this length; 0: not."""
     udp: bool = False
     """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
 
@@ -67,6 +69,21 @@ class LatencyReport:
 
 
 @dataclass(frozen=True, slots=True)
+class TimelineReport:
+    """What became of the numbered load frames of one flow; see `model.trial.FlowTimeline`."""
+
+    begin_ns: int
+    sent: list[int]
+    received: list[int]
+    delay_ns: list[int | None]
+    worst_ns: list[int | None]
+    gaps: list[tuple[int, int, int, int | None]]
+    more_gaps: int
+    duplicates: int
+    arrivals_ns: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class FlowReport:
     """What became of one flow."""
 
@@ -81,6 +98,7 @@ class FlowReport:
     latency: LatencyReport | None
     unstamped: int
     """Received probes without a usable pair of time stamps."""
+    timeline: TimelineReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +138,13 @@ def trial_spec(plain: dict[str, Any]) -> TrialSpec:
 def trial_report(plain: dict[str, Any]) -> TrialReport:
     """A trial's report from its line."""
     flows = tuple(
-        FlowReport(**{**flow, "latency": flow["latency"] and LatencyReport(**flow["latency"])})
+        FlowReport(
+            **{
+                **flow,
+                "latency": flow["latency"] and LatencyReport(**flow["latency"]),
+                "timeline": flow["timeline"] and TimelineReport(**flow["timeline"]),
+            }
+        )
         for flow in plain["flows"]
     )
     return TrialReport(**{**plain, "flows": flows})

@@ -3,4 +3,4 @@
 from resources.libraries.python.model.driver import GeneratorDriver
 from resources.libraries.python.model.trial import Protocol
 
-DRIVERS = (GeneratorDriver(name="sim", label="simulated generator", protocols=tuple(Protocol)),)
+DRIVERS = (GeneratorDriver(name="sim", label="simulated generator", protocols=tuple(Protocol), numbers_packets=True),)

@@ -98,10 +98,11 @@ def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
         _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
 
 
-def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool) -> None:
-    """Say whether load frames are UDP datagrams, shape (at least the flows,)."""
+def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool, numbered: bool = False) -> None:
+    """Set what load frames are, shape (at least the flows,): UDP datagrams, numbered and stamped ones, or neither."""
+    kind = UDP_PROBE if numbered else UDP_LOAD if udp else NO_UDP
     for row, flow in zip(rows, flows, strict=False):
-        _set_protocol(row["load"], flow, frames.UDP if udp else frames.LOAD_PROTOCOL, UDP_LOAD if udp else NO_UDP)
+        _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL if kind == NO_UDP else frames.UDP, kind)
 
 
 def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:

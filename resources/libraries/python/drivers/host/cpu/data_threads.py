@@ -218,6 +218,28 @@ class DataThreads:
                     # overload CSC 1x8 gave back 85 and 159 kpps.
                     make_realtime(thread)
 
+    def renew(self, ports: Sequence[Port], cpus: Sequence[int]) -> None:
+        """Find and place the threads of virtual ports that have been brought up again: the kernel has made new ones.
+
+        Raises:
+            Unsupported: As `place`.
+        """
+        made = find({port.receiver for port in ports})
+        self._found |= {name: (thread,) for name, thread in made.items()}
+        for port in ports:
+            pin(made[port.receiver], cpus[port.data_thread])
+            make_realtime(made[port.receiver])
+
+    def move(self, interfaces: Iterable[str], cpu: int) -> None:
+        """Pin the threads of ports to a CPU.
+
+        Raises:
+            Unsupported: The kernel refuses.
+        """
+        for receiver in {self._receivers[name] for name in interfaces}:
+            for thread in self._found[receiver]:
+                pin(thread, cpu)
+
     def ids(self) -> dict[str, tuple[int, ...]]:
         """Thread ids by receiving device."""
         return dict(self._found)

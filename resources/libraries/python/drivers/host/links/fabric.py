@@ -295,6 +295,43 @@ class Fabric:
         """
         self._namespace(owner).netlink.do(requests)
 
+    def take_down(self, owner: str) -> None:
+        """Bring an owner's virtual ports down, and with them the carrier of the other ends.
+
+        Raises:
+            CommandFailed: The kernel refused.
+        """
+        self.change(owner, [rtnetlink_messages.set_down(name, self.index(name)) for name in self._virtual(owner)])
+
+    def bring_back(self, owner: str) -> None:
+        """Bring an owner's virtual ports up again, and pin their data threads, which are new ones.
+
+        Raises:
+            CommandFailed: The kernel refused.
+            Unsupported: The threads are not to be seen, or cannot be pinned.
+        """
+        names = self._virtual(owner)
+        self.change(owner, [rtnetlink_messages.set_up(name, self.index(name)) for name in names])
+        self._threads.renew([port for port in self._ports[owner] if port.interface in names], self._cpus(owner))
+
+    def move_threads(self, owner: str) -> bool:
+        """Pin the data threads of an owner's ports to another CPU; return False where there is none.
+
+        Raises:
+            Unsupported: The kernel refused.
+        """
+        present = {cpu for cpus in self.affinity([owner]).values() for cpu in cpus}
+        others = sorted({thread.cpu for thread in self._plan.cores.threads} - present)
+        if others:
+            self._threads.move(self._table.of(owner), others[0])
+        return bool(others)
+
+    def _virtual(self, owner: str) -> list[str]:
+        return [name for name in self._table.of(owner) if name not in self._cables.names]
+
+    def _cpus(self, owner: str) -> Sequence[int]:
+        return self._plan.cores.cpus(owner)
+
     def run_inside(self, owner: str, work: Callable[[], Result]) -> Result:
         """Do work inside an owner's namespace, in a thread that ends with it. Sockets opened there stay there."""
         return namespaces.run_inside(self._namespace(owner).name, work)

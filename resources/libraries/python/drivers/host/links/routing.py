@@ -27,24 +27,26 @@ from resources.libraries.python.model.plan import Flow, NfPlan, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR
 
 
-def configure_routers(functions: Iterable[NfPlan], fabric: Fabric) -> None:
+def configure_routers(functions: Iterable[NfPlan], fabric: Fabric, *, addresses: bool = True) -> None:
     """Give every NF its addresses, neighbours and routes. They end with their namespaces.
 
     Args:
         functions: Those that are namespaces which forward.
         fabric: Has the namespaces; started.
+        addresses: Whether they have no addresses yet. These outlive that a port goes down, all else does not.
 
     Raises:
         CommandFailed: The kernel refused.
     """
     for function in functions:
-        fabric.change(function.name, _router_requests(function, fabric))
+        fabric.change(function.name, _router_requests(function, fabric, addresses=addresses))
 
 
-def _router_requests(function: NfPlan, fabric: Fabric) -> Iterator[Request]:
+def _router_requests(function: NfPlan, fabric: Fabric, *, addresses: bool) -> Iterator[Request]:
     for interface in (function.left, function.right):
         name, index, hop = interface.name, fabric.index(interface.name), interface.route
-        yield add_address(name, index, interface.address)
+        if addresses:
+            yield add_address(name, index, interface.address)
         # Known before any packet needs it, and for ever: no ARP in a measurement.
         yield add_neighbour(name, index, hop.address, hop.mac)
         for prefix in (hop.prefix, *hop.also):

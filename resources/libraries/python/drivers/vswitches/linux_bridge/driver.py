@@ -18,10 +18,14 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
     encoded,
     enslave,
     forward_known_only,
+    set_down,
+    set_up,
 )
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
 from resources.libraries.python.drivers.vswitches.stations import stations
 from resources.libraries.python.errors import CommandFailed, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.planning.names import VSWITCH
@@ -85,7 +89,7 @@ def make_copies(change: Callable[[Sequence[Request]], None], requests: Sequence[
         raise
 
 
-class LinuxBridge:
+class LinuxBridge(Disturbed):
     """Fulfils `roles.part.VSwitch`. Its data threads are those of its ports: a bridge forwards in its receiver."""
 
     def __init__(self, plan: Plan, fabric: Fabric, owner: str = VSWITCH) -> None:
@@ -138,6 +142,20 @@ class LinuxBridge:
         taps = [(port, self._fabric.index(port)) for port in segment.copies]
         for member in segment.members if taps else ():
             yield from copy_received(member, self._fabric.index(member), taps)
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target != self._owner:
+            return None
+        down, up = (partial(self._set_all, change) for change in (set_down, set_up))
+        if event is PartEvent.KILL:
+            return Steps("all bridges down", down)
+        if event is PartEvent.RESTART:
+            return Steps("all bridges down, then up; learned addresses are lost", down, up)
+        raise refused(event, "a Linux bridge")
+
+    def _set_all(self, change: Callable[[str, int], Request]) -> None:
+        bridges = enumerate(self._segments, self._fabric.free_index)
+        self._fabric.change(self._owner, [change(segment.name, number) for number, segment in bridges])
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity([self._owner])

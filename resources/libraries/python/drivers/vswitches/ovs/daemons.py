@@ -136,11 +136,24 @@ class Daemons:
         socket = self._folder / "db.sock"
         self.database.wait_for("its socket", lambda: "" if socket.exists() else f"no {socket}", _START_S)
         self._configure(["--no-wait", "--", "init", "--", *settings], _ANSWER_S)
+        self._start_forwarder(inside, cpu, machine)
+        # Waited for by ovs-vsctl: the daemon has read its settings, and said what it can do.
+        self.configure(["set", "Open_vSwitch", ".", "external_ids:owner=csit"])
+
+    def _start_forwarder(self, inside: Callable[[Callable[[], None]], None], cpu: int, machine: MachineLock) -> None:
         inside(lambda: self.forwarder.start(cpu, machine))
         control = self._control
         self.forwarder.wait_for("its socket", lambda: "" if control.exists() else f"no {control}", _START_S)
-        # Waited for by ovs-vsctl: the daemon has read its settings, and said what it can do.
-        self.configure(["set", "Open_vSwitch", ".", "external_ids:owner=csit"])
+
+    def restart_forwarder(self, inside: Callable[[Callable[[], None]], None], cpu: int, machine: MachineLock) -> None:
+        """Start the forwarding daemon again after it was killed; it has its configuration from the database.
+
+        Raises:
+            CsitError: It did not start.
+        """
+        self.forwarder.wait_end(_END_S)
+        self._control.unlink(missing_ok=True)
+        self._start_forwarder(inside, cpu, machine)
 
     def configure(self, words: Sequence[str]) -> str:
         """Run one transaction and wait until the forwarding daemon has done what it says; return what was printed."""

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import threads_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.drivers.vswitches.ovs import transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
@@ -32,6 +33,7 @@ from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.planning.names import VSWITCH
@@ -126,7 +128,7 @@ def down(printed: str) -> tuple[str, ...]:
     return tuple(name for name, state in rows if state == "down")
 
 
-class OpenVSwitch:
+class OpenVSwitch(Disturbed):
     """Fulfils `roles.part.VSwitch`: Open vSwitch with MAC learning, in user space or by the kernel's module."""
 
     def __init__(
@@ -230,6 +232,19 @@ class OpenVSwitch:
             # One that never sleeps would stop the receiving threads of the ports on its CPU.
             for thread in self._pmds().values():
                 data_threads.make_realtime(thread)
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target != self._owner:
+            return None
+        kill = process_steps(PartEvent.KILL, target, lambda: [self._running.forwarder.pid])
+        if event is PartEvent.RESTART:
+            return Steps("SIGKILL of the forwarding daemon, then its start", kill.begin, self._restart)
+        return process_steps(event, target, lambda: [self._running.forwarder.pid])
+
+    def _restart(self) -> None:
+        main = self._plan.cores.cpus(self._owner, ThreadRole.MAIN)[0]
+        self._running.restart_forwarder(partial(self._fabric.run_inside, self._owner), main, self._machine)
+        self._place_threads()
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""

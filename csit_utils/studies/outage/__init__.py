@@ -1,0 +1,1 @@
+"""The study of outages on the reading side."""

@@ -1,0 +1,124 @@
+"""Studies of outages in reports: what an event at one network function costs every other instance."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.rows import frame_text
+from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.figures import Figure
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.study import Page, RecordKind, Study, View
+from csit_utils.report.units import rate
+from csit_utils.studies.density.cell_maps import CellMaps
+from csit_utils.studies.outage.explanations import EXPLANATIONS
+from csit_utils.studies.outage.figures import outage_maps, timeline
+from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.studies.outage.analysis.effects import in_words
+from resources.libraries.python.studies.outage.analysis.tables import outage_tables
+from resources.libraries.python.studies.outage.model.record import Outage, OutageRecord
+from resources.libraries.python.studies.outage.model.spec import CONTROL
+
+SURVIVED = Measure("kept-in-event", "")
+"""Share of the packets from an event on that arrive, at one instance."""
+
+
+@dataclass(frozen=True)
+class OutageView:
+    """A study on the page."""
+
+    view: View
+    maps: CellMaps | None
+    plots: tuple[Figure, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*([self.maps.figure] if self.maps else []), *self.plots)
+
+
+def _title(record: OutageRecord) -> str:
+    if record.outage is None:
+        return record.test_name
+    found = record.outage
+    return f"{found.spec.name}, {found.spec.frame.name}, {rate(found.rate_pps)} each way"
+
+
+def headline(item: Characterized) -> str:
+    """Return the result in one sentence."""
+    found: Outage | None = item.record.outage
+    if found is None or not found.trials:
+        return f"nothing was measured: {item.message}"
+    others = [effect for effect in found.effects if not effect.is_target and effect.event != CONTROL]
+    hurt = [effect for effect in others if effect.is_significant]
+    measured = "" if len(found.trials) == found.asked else f"{found.coverage} trials were made; "
+    if not hurt:
+        return f"{measured}no event at one instance costs another one more packets than chance does"
+    worst = max(hurt, key=lambda effect: effect.excess.mean if effect.excess else 0.0)
+    assert worst.excess is not None  # noqa: S101 - significant
+    return (
+        f"{measured}{worst.event} costs instance {worst.instance} {worst.excess.mean:.0f} packets that it does not "
+        f"lose without an event"
+    )
+
+
+def _identity(record: OutageRecord) -> object:
+    return None if record.outage is None else record.outage.spec.model_dump_json()
+
+
+def _lines(record: OutageRecord) -> Iterator[str]:
+    if record.outage is not None:
+        yield from in_words(record.outage.effects)
+        yield from (f"{event}: {reason}" for event, reason in record.outage.refused.items())
+
+
+def _tables(record: OutageRecord) -> Mapping[str, str]:
+    return csv_files(outage_tables(record))
+
+
+def _measured(item: Characterized) -> Iterator[MeasuredRow]:
+    """A row for each event and instance: the share of its packets that arrive from the event on."""
+    found: Outage | None = item.record.outage
+    if found is None:
+        return
+    passed = item.status is Status.PASS and item.record.passed
+    load = f"{found.spec.share:g} NDR" if found.spec.rate_pps is None else f"{found.rate_pps:g} pps"
+    for effect in found.effects:
+        packets = 2 * found.rate_pps * found.spec.after_s
+        ends = (effect.lost.mean if each is None else each for each in (effect.lost.high, effect.lost.low))
+        mean, low, high = (min(1.0, max(0.0, 1 - lost / packets)) for lost in (effect.lost.mean, *ends))
+        yield measured_row(
+            item,
+            (MeasuredValue(SURVIVED, mean, low, high),) if passed else (),
+            test_type=SURVIVED.value,
+            service_type=f"{found.spec.name}: instance {effect.instance}, {effect.event}",
+            **Dimensions(found.spec.instances, len(found.spec.nf_kinds)).columns,
+            nf_size=str(found.spec.size),
+            frame=frame_text(found.spec.frame),
+            goals=f"outage at {load}",
+        )
+
+
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "outage"]
+    return keys_of_page("outages", found, [_viewed(view) for view in found]) if found else None
+
+
+def _viewed(view: View) -> OutageView:
+    found: Outage | None = view.record.outage
+    if found is None or not found.effects:
+        return OutageView(view, None, ())
+    plot = timeline(view.anchor, found, simulated=view.simulated)
+    maps = outage_maps(view.anchor, found, simulated=view.simulated)
+    return OutageView(view, maps, () if plot is None else (plot,))
+
+
+STUDY = Study(
+    order=55,
+    pages=(Page("outage", "Outages", _build),),
+    kinds=(RecordKind("outage", "Outage", _title, headline, _identity, _lines, measured=_measured, tables=_tables),),
+    measures=(SURVIVED,),
+    explanations=EXPLANATIONS,
+)

@@ -1,0 +1,88 @@
+"""What became of the numbered frames of a flow: counts and delays in bins of time, and gaps. Pure."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
+
+_MOST_GAPS = 1000
+"""Gaps that a timeline lists."""
+_BOTH = 2
+
+
+def timeline(
+    arrived_ns: NDArray[np.int64],
+    sent_ns: NDArray[np.int64],
+    due_ns: tuple[int, float],
+    bin_ns: int,
+    *,
+    sent: int,
+    frames: int,
+) -> TimelineReport:
+    """Put the frames of a flow into bins by the time at which they left.
+
+    Args:
+        arrived_ns: When each frame came, by number, 0 where it did not.
+        sent_ns: When each left, 0 where that is not known.
+        due_ns: When the first one was due, and the time between two: for flows of which nothing arrived.
+        bin_ns: Length of a bin.
+        sent: Frames that were sent.
+        frames: Frames that came, duplicates included.
+    """
+    arrived_ns, left_ns = arrived_ns[:sent], _departures(sent_ns[:sent], sent, due_ns)
+    came = arrived_ns > 0
+    begin_ns = int(left_ns[0]) if sent else due_ns[0]
+    places = np.maximum(0, (left_ns - begin_ns) // bin_ns)
+    bins = int(places.max()) + 1 if sent else 0
+    received = np.bincount(places[came], minlength=bins)
+    delays_ns = np.maximum(0, arrived_ns - left_ns)
+    total_ns = np.bincount(places[came], weights=delays_ns[came], minlength=bins)
+    worst_ns = np.zeros(bins, dtype=np.int64)
+    np.maximum.at(worst_ns, places[came], delays_ns[came])
+    gaps, more = _gaps(came, arrived_ns, left_ns)
+    unique = int(came.sum())
+    return TimelineReport(
+        begin_ns=begin_ns,
+        sent=np.bincount(places, minlength=bins).tolist(),
+        received=received.tolist(),
+        delay_ns=[round(total / count) if count else None for total, count in zip(total_ns, received, strict=True)],
+        worst_ns=[int(worst) if count else None for worst, count in zip(worst_ns, received, strict=True)],
+        gaps=gaps,
+        more_gaps=more,
+        duplicates=max(0, frames - unique),
+        arrivals_ns=(int(arrived_ns[came].min()), int(arrived_ns[came].max())) if unique else None,
+    )
+
+
+def _departures(sent_ns: NDArray[np.int64], sent: int, due_ns: tuple[int, float]) -> NDArray[np.int64]:
+    """When each frame left: of those that carried the time away with them, between their neighbours by the schedule."""
+    numbers = np.arange(sent)
+    scheduled: NDArray[np.int64] = due_ns[0] + np.rint(numbers * due_ns[1]).astype(np.int64)
+    known = np.flatnonzero(sent_ns > 0)
+    if not len(known):
+        return scheduled
+    # Lags against the schedule are small numbers, which floating point has exactly.
+    lags = (sent_ns[known] - scheduled[known]).astype(np.float64)
+    between_ns = np.rint(np.interp(numbers, known, lags)).astype(np.int64)
+    left_ns: NDArray[np.int64] = np.where(sent_ns > 0, sent_ns, scheduled + between_ns)
+    return left_ns
+
+
+def _gaps(
+    came: NDArray[np.bool_], arrived_ns: NDArray[np.int64], left_ns: NDArray[np.int64]
+) -> tuple[list[tuple[int, int, int, int | None]], int]:
+    """Runs of lost frames in order, the largest ones, and the number of all others."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], ~came, [False])).astype(np.int8)))
+    runs = edges.reshape(-1, _BOTH)
+    lengths = runs[:, 1] - runs[:, 0]
+    kept = np.sort(np.argsort(-lengths, kind="stable")[:_MOST_GAPS])
+    gaps = [
+        (
+            int(first),
+            int(end - first),
+            int(arrived_ns[first - 1] if first else left_ns[0]),
+            int(arrived_ns[end]) if end < len(came) else None,
+        )
+        for first, end in runs[kept]
+    ]
+    return gaps, len(runs) - len(kept)

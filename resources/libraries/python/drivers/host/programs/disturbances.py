@@ -1,0 +1,127 @@
+"""Events at a given time while traffic runs: kill, restart, pause, add, reload, move."""
+
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Thread
+
+from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+
+_WITHIN_S = 40.0
+"""For an event, on top of the time before it; less than callers in another process wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What an event consists of."""
+
+    what: str
+    """In words."""
+    begin: Callable[[], object]
+    end: Callable[[], object] | None = None
+    """What follows: at once after a kill, at the end of a pause."""
+    before: Callable[[], object] | None = None
+    """What is done ahead of it: one that is to be added is taken away."""
+
+
+class Disturbed(ABC):
+    """Fulfils `roles.disturbance.Disturbable`; a driver that inherits from it says what each event consists of."""
+
+    _event: "_Timer | None" = None
+
+    @abstractmethod
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        """Return what an event consists of; None where the target is not here.
+
+        Raises:
+            Unsupported: It cannot happen to this target.
+        """
+
+    def disturb(self, coming: Disturbance) -> None:
+        """See `Disturbable`."""
+        self.disturbed()
+        steps = self.steps(coming.target, coming.event)
+        if steps is None:
+            return
+        if steps.before:
+            steps.before()
+        self._event = _Timer(coming, steps)
+
+    def disturbed(self) -> tuple[Happened, ...]:
+        """See `Disturbable`."""
+        event, self._event = self._event, None
+        return () if event is None else (event.result(),)
+
+
+class _Timer:
+    """One event in a thread of its own."""
+
+    def __init__(self, coming: Disturbance, steps: Steps) -> None:
+        self._coming, self._steps = coming, steps
+        self._due = time.monotonic() + coming.after_s
+        self._happened: Happened | None = None
+        self._error: Exception | None = None
+        self._thread = Thread(target=self._run, name=f"{coming.event} {coming.target}", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            time.sleep(max(0.0, self._due - time.monotonic()))
+            began_ns = time.time_ns()
+            self._steps.begin()
+            if self._steps.end:
+                time.sleep(self._coming.hold_s if self._coming.event is PartEvent.PAUSE else 0.0)
+                self._steps.end()
+            self._happened = Happened(began_ns=began_ns, ended_ns=time.time_ns(), what=self._steps.what)
+        except Exception as error:  # a boundary: the thread that asks for the result raises it
+            self._error = error
+
+    def result(self) -> Happened:
+        """Wait for the event.
+
+        Raises:
+            CsitError: It failed, or does not end.
+        """
+        within_s = max(0.0, self._due - time.monotonic()) + self._coming.hold_s + _WITHIN_S
+        what = f"{self._coming.event} of {self._coming.target}"
+        self._thread.join(within_s)
+        if self._error is not None:
+            raise CsitError(f"{what} failed: {self._error}") from self._error
+        if self._happened is None:
+            raise NotReady(what, within_s, self._steps.what)
+        return self._happened
+
+
+def process_steps(event: PartEvent, name: str, pids: Callable[[], Collection[int]]) -> Steps:
+    """Events of a part that consists of processes: it is killed, or stopped and continued.
+
+    Args:
+        event: What happens.
+        name: Of the part, for the refusal.
+        pids: Its processes, when it happens.
+
+    Raises:
+        Unsupported: Signals cannot bring the event about.
+    """
+    if event is PartEvent.KILL:
+        return Steps("SIGKILL", partial(_signal, pids, signal.SIGKILL))
+    if event is PartEvent.PAUSE:
+        return Steps("SIGSTOP, SIGCONT", partial(_signal, pids, signal.SIGSTOP), partial(_signal, pids, signal.SIGCONT))
+    raise refused(event, name)
+
+
+def refused(event: PartEvent, name: str) -> Unsupported:
+    """The error of an event that a driver cannot bring about."""
+    return Unsupported(f"{event} is not possible for {name} with its driver")
+
+
+def _signal(pids: Callable[[], Collection[int]], number: signal.Signals) -> None:
+    for pid in pids():
+        with suppress(ProcessLookupError):  # it has exited
+            os.kill(pid, number)

@@ -1,0 +1,164 @@
+"""Events in a simulated system, packet by packet: an interruption at the one hit, and a stall of what all share.
+
+The truth is a queue. Packets of a flow arrive at equal distances; while a part does not serve, up to `queue` of them
+wait and all others are dropped. After a pause or a stall those that waited are served at the part's rate; what was
+killed, restarted or not yet added keeps none.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from resources.libraries.python.drivers.generators.builtin.driver import flow_timeline
+from resources.libraries.python.drivers.generators.builtin.timeline import timeline
+from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.simulation import Interruptions
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.trial import Direction, FlowTimeline, Trial
+from resources.libraries.python.planning.names import VSWITCH
+
+_NS = 10**9
+_EVER = 1 << 62
+_LEAD_S = 0.1
+"""Between the request for an event and the first packet of the trial, as on real testbeds."""
+_SERVICE_NS = 1000
+"""Of a packet that has waited."""
+_JITTER = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """A time in which a part does not serve."""
+
+    begin_ns: int
+    end_ns: int
+    queue: int
+    """Packets that wait for its end; all others are dropped."""
+
+
+class SimulatedEvents:
+    """The event that the next timeline is to have."""
+
+    def __init__(self, plan: Plan, truth: Interruptions, clock: VirtualClock, key: str) -> None:
+        self._plan, self._truth, self._clock = plan, truth, clock
+        self._key, self._trials = key, 0
+        self._coming: Disturbance | None = None
+        self._happened: tuple[Happened, ...] = ()
+
+    def disturb(self, coming: Disturbance) -> None:
+        """Let an event take place in the next trial.
+
+        Raises:
+            Unsupported: It cannot happen to the target.
+        """
+        if coming.target == VSWITCH and coming.event not in (PartEvent.KILL, PartEvent.RESTART):
+            raise Unsupported(f"{coming.event} is not possible for the simulated vSwitch")
+        self._coming, self._happened = coming, ()
+
+    def disturbed(self) -> tuple[Happened, ...]:
+        """When it took place."""
+        return self._happened
+
+    def timelines(
+        self, trial: Trial, bin_s: float, delays_ns: Mapping[tuple[int, Direction], float]
+    ) -> tuple[FlowTimeline, ...]:
+        """What becomes of every packet of a trial, by flow.
+
+        Args:
+            trial: Its load is shared equally.
+            bin_s: Length of a bin.
+            delays_ns: Of each flow while nothing happens.
+        """
+        begin_ns = _epoch_ns(self._clock.timestamp())
+        coming, self._coming = self._coming, None
+        self._trials += 1
+        rng = Random(f"{self._key}/{self._trials}/{coming}")  # noqa: S311 (reproducible, not secret)
+        began_ns = 0 if coming is None else begin_ns + round((coming.after_s - _LEAD_S) * _NS)
+        own = None if coming is None else self._interruption(coming, began_ns, rng)
+        if coming is not None and own is not None:
+            ended_ns = began_ns if own.end_ns == _EVER or coming.event is PartEvent.ADD else own.end_ns
+            self._happened = (Happened(began_ns=began_ns, ended_ns=ended_ns, what=f"simulated {coming.event}"),)
+        return tuple(
+            flow_timeline(
+                flow, self._report(trial, bin_s, (begin_ns, delays_ns[flow.instance, flow.direction]), hit), bin_s
+            )
+            for flow in self._plan.flows
+            for hit in [self._at(flow, coming, own, began_ns, rng)]
+        )
+
+    def _interruption(self, coming: Disturbance, began_ns: int, rng: Random) -> Interruption:
+        truth, jitter = self._truth, 1 + _JITTER * (2 * rng.random() - 1)
+        length_s = {
+            PartEvent.KILL: float("inf"),
+            PartEvent.RESTART: truth.restart_s * jitter,
+            PartEvent.PAUSE: coming.hold_s,
+            PartEvent.ADD: truth.add_s * jitter,
+            PartEvent.RELOAD: truth.reload_s * jitter,
+            PartEvent.MOVE: truth.move_s * jitter,
+        }[coming.event]
+        end_ns = _EVER if length_s == float("inf") else began_ns + round(length_s * _NS)
+        queue = truth.queue if coming.event in (PartEvent.PAUSE, PartEvent.RELOAD, PartEvent.MOVE) else 0
+        return Interruption(0 if coming.event is PartEvent.ADD else began_ns, end_ns, queue)
+
+    def _at(
+        self, flow: Flow, coming: Disturbance | None, own: Interruption | None, began_ns: int, rng: Random
+    ) -> Interruption | None:
+        """What hits a flow: the event itself, or the stall of what all instances share."""
+        if coming is None or own is None:
+            return None
+        if coming.target in (VSWITCH, *(hop for hop in self._owners(flow))):
+            return own
+        stall_ns = round(self._truth.stall_s.get(coming.event, 0.0) * (1 + _JITTER * (2 * rng.random() - 1)) * _NS)
+        return Interruption(began_ns, began_ns + stall_ns, self._truth.queue) if stall_ns else None
+
+    def _owners(self, flow: Flow) -> Iterator[str]:
+        for path in self._plan.paths:
+            if (path.instance, path.direction) == (flow.instance, flow.direction):
+                yield from (hop.owner for hop in path.hops if hop.owner != VSWITCH)
+
+    def _report(
+        self, trial: Trial, bin_s: float, begin_and_delay_ns: tuple[int, float], hit: Interruption | None
+    ) -> TimelineReport:
+        begin_ns, delay_ns = begin_and_delay_ns
+        rate_pps = trial.load_pps / len(self._plan.flows)
+        packets = round(rate_pps * trial.duration_s)
+        due_ns = begin_ns + np.rint(np.arange(packets) * (_NS / rate_pps)).astype(np.int64)
+        arrived_ns = served(due_ns, round(delay_ns), hit)
+        came = int((arrived_ns > 0).sum())
+        spacing_ns = _NS / rate_pps
+        return timeline(arrived_ns, due_ns, (begin_ns, spacing_ns), round(bin_s * _NS), sent=packets, frames=came)
+
+
+def served(due_ns: NDArray[np.int64], delay_ns: int, hit: Interruption | None) -> NDArray[np.int64]:
+    """When each packet arrives; 0 for those that are dropped.
+
+    Args:
+        due_ns: When each is sent, ascending.
+        delay_ns: While nothing happens.
+        hit: When the part does not serve, half of that delay after packets are sent.
+    """
+    at_ns = due_ns + delay_ns // 2
+    done_ns = at_ns.copy()
+    if hit is not None:
+        first, after = np.searchsorted(at_ns, [hit.begin_ns, hit.end_ns])
+        waiting = min(hit.queue, after - first)
+        done_ns[first : first + waiting] = hit.end_ns + _SERVICE_NS * np.arange(1, waiting + 1)
+        done_ns[first + waiting : after] = 0
+        free_ns = hit.end_ns + _SERVICE_NS * waiting if waiting else 0
+        for place in range(after, len(at_ns)):  # behind those that waited
+            if at_ns[place] >= free_ns:
+                break
+            free_ns += _SERVICE_NS
+            done_ns[place] = free_ns
+    return np.where(done_ns > 0, done_ns + (delay_ns - delay_ns // 2), 0)
+
+
+def _epoch_ns(timestamp: str) -> int:
+    return round(datetime.fromisoformat(timestamp).timestamp()) * _NS

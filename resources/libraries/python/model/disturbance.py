@@ -1,0 +1,48 @@
+"""Events that hit one part of a running system: what is done to it, and when it was done."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+
+
+class PartEvent(StrEnum):
+    """What happens to a network function or to the vSwitch."""
+
+    KILL = "kill"
+    """It ends and does not come back."""
+    RESTART = "restart"
+    """It ends, and is started again at once."""
+    PAUSE = "pause"
+    """It is stopped for a while, and continued."""
+    ADD = "add"
+    """It was not there, and is started."""
+    RELOAD = "reload"
+    """Its configuration, such as a rule set, is loaded anew."""
+    MOVE = "move"
+    """Its data threads go to another CPU."""
+
+
+class Disturbance(Frozen):
+    """An event to come."""
+
+    target: str
+    """Name of the part in the plan: `nf-1-1`, `vswitch`."""
+    event: PartEvent
+    after_s: Annotated[float, Field(ge=0)]
+    """From the request to the event."""
+    hold_s: Annotated[float, Field(ge=0)] = 0.0
+    """Of a pause."""
+
+
+class Happened(Frozen):
+    """An event that took place."""
+
+    began_ns: int
+    """Since the epoch, by the clock of the machine that it took place on."""
+    ended_ns: int
+    """When all was done that the event consists of."""
+    what: str
+    """What was done, in words."""

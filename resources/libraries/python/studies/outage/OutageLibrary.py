@@ -1,0 +1,135 @@
+"""Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
+
+from pydantic import ValidationError
+from robot.api import SkipExecution, logger
+from robot.api.deco import library
+
+from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.bounds import ASKED, dotted
+from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.outage.analysis.effects import in_words
+from resources.libraries.python.studies.outage.analysis.tables import outage_tables
+from resources.libraries.python.studies.outage.model.record import OutageRecord
+from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
+from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
+from resources.libraries.python.studies.shared.boundary import keyword
+from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
+from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
+from resources.libraries.python.studies.shared.robot_context import skipping, variable
+
+_CHOICES = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
+"""Keys of the specification that variables replace."""
+
+
+@library(scope="GLOBAL", doc_format="ROBOT")
+class OutageLibrary(StudyLibrary[OutageTest]):
+    """Kills, restarts, pauses, adds, reloads and moves network functions under load.
+
+    The service, its load and the events are described by a YAML file.
+    """
+
+    FIRST_KEYWORD = "Describe Outage"
+
+    @keyword
+    def describe_outage(self, specification: str) -> None:
+        """Load a specification and check that its service fits. Nothing is deployed yet.
+
+        The path is relative to the present folder, or to ``tests/characterization/specs``. The variables ``FRAME``,
+        ``SHARE`` (of NDR), ``RATE`` (packets per second of each instance and direction, in the place of a share) and
+        ``REPETITIONS`` replace values of the file.
+
+        | Describe Outage | outage/routers.yaml |
+        """
+        topology, world, environment = self._testbed.opened()
+        spec, changed = _asked(specification)
+        study = OutageTest(topology, world, spec, environment, self._turn)
+        study.draft.rerun = rerun_of(variable, topology, changed)
+        try:
+            skipping(study.plan)
+        except PlanError as error:
+            raise SkipExecution(str(error)) from error
+        study.resume(self._begin(study, study.digest(), spec.name, OutageJournal))
+        simulated = topology.world is World.SIM
+        about = "" if simulated else f", about {human_time(study.cost.seconds)}"
+        control = " and a control" if spec.control else ""
+        line = (
+            f"{study.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "
+            f"{spec.repetitions} repetitions{about}"
+        )
+        logger.info(line)
+        self._progress.begin(spec.name, [line], simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
+
+    def _turn(self, ended: OutageTurnEnded) -> None:
+        name = CONTROL if ended.turn.strike is None else ended.turn.strike.name
+        if ended.trial is None:
+            found = f"failed: {ended.failed}"
+        else:
+            found = ", ".join(f"{impact.instance}: {impact.lost} lost" for impact in ended.trial.impacts)
+        number, work = ended.turn.number + 1, 1.0 if ended.measured else 0.0
+        self._progress.step(
+            StepEnded(number, ended.of, name, found, ended.of - number, work, failed=ended.trial is None)
+        )
+
+    @keyword
+    def measure_outage(self) -> None:
+        """Deploy the service for each event and repetition, and let the event happen under load.
+
+        The load is a share of the NDR, which is searched first, or as specified. Every packet is numbered and
+        time-stamped. The order of events is shuffled in each repetition. A trial that breaks the testbed is repeated
+        once. Where the variable ``RESUME`` names the folder of a run that was cut short, trials in its journal are
+        not made again. The test fails at the end where less was measured than ``least_measured`` of the specification.
+
+        | Describe Outage | outage/routers.yaml |
+        | Measure Outage |
+        """
+        study = self._running
+        self._remark(study.remark)
+
+        def steps() -> None:
+            rate = study.rate()
+            of_ndr = "" if rate.ndr_pps is None else f" (NDR of all: {human_rate(rate.ndr_pps)})"
+            self._remark(f"{human_rate(rate.rate_pps)} offered to each instance in each direction{of_ndr}")
+            study.measure()
+            study.enough()
+
+        self._run_steps(steps)
+        for line in in_words(study.result().effects):
+            logger.info(line)
+
+    @keyword
+    def close_outage(self, status: str, message: str) -> None:
+        """Remove what is deployed and write the record of the test, also where it has failed. Use it as test teardown.
+
+        | Test Teardown | Close Outage | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        self._end(status, message)
+
+    def _tables(self, record: OutageRecord) -> dict[str, str]:
+        return csv_files(outage_tables(record))
+
+    def _result_lines(self, record: OutageRecord) -> list[str]:
+        if (found := record.outage) is None or not record.passed:
+            return []
+        note = " (simulated)" if record.simulated else ""
+        return [f"{found.spec.name}: {len(found.trials)} trials{note}", *in_words(found.effects)]
+
+
+def _asked(specification: str) -> tuple[OutageSpec, dict[str, str]]:
+    """A study as its file and the variables specify it, and the variables that are set.
+
+    Raises:
+        ConfigError: The file or a variable does not fit.
+    """
+    spec = load_outage(specification_file(specification))
+    changed = {name: str(variable(name)) for name in _CHOICES if variable(name)}
+    values: dict[str, object] = {_CHOICES[name]: text for name, text in changed.items()}
+    if "FRAME" in changed:
+        values["frame"] = frame_of(changed["FRAME"])
+    try:
+        return OutageSpec.model_validate({**dict(spec), **values}, context=ASKED), changed
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{specification}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error

@@ -1,0 +1,1 @@
+"""Impact of events on instances, by timelines. Pure."""

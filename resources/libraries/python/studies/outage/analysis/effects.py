@@ -1,0 +1,117 @@
+"""Effects of events over repetitions: means, confidence intervals, and the comparison with trials without an event."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import sqrt
+from statistics import fmean, stdev
+
+from scipy.stats import t as student
+
+from resources.libraries.python.studies.outage.model.record import Effect, EventTrial, Impact, MeanInterval
+from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec
+
+_TWO_SIDED = 0.975
+
+
+def effects(spec: OutageSpec, trials: Iterable[EventTrial]) -> tuple[Effect, ...]:
+    """An effect for each event and instance that were measured, in the order of the specification."""
+    found: dict[tuple[str, int], list[Impact]] = defaultdict(list)
+    for trial in trials:
+        for impact in trial.impacts:
+            found[trial.event, impact.instance].append(impact)
+    hit = {strike.name: strike.instance for strike in spec.events}
+    return tuple(
+        _effect(
+            event,
+            instance,
+            found[event, instance],
+            found.get((CONTROL, instance), []) if event != CONTROL else [],
+            is_target=event != CONTROL and hit[event] in (None, instance),
+        )
+        for event in spec.columns
+        for instance in range(1, spec.instances + 1)
+        if (event, instance) in found
+    )
+
+
+def _effect(event: str, instance: int, row: Sequence[Impact], control: Sequence[Impact], *, is_target: bool) -> Effect:
+    lost = [float(impact.lost) for impact in row]
+    recovered = [impact.recovery_s for impact in row if impact.recovery_s is not None]
+    worst = [delay for impact in row for delay in (impact.during.worst_ns, impact.after.worst_ns) if delay is not None]
+    return Effect(
+        event=event,
+        instance=instance,
+        is_target=is_target,
+        lost=interval(lost),
+        outage_s=interval([impact.outage_s for impact in row]),
+        gap_s=interval([impact.gap_s for impact in row]),
+        excess=difference(lost, [float(impact.lost) for impact in control]) if control else None,
+        recovery_s=_of_known(recovered),
+        recovered=len(recovered),
+        first_packet_s=_of_known([impact.first_packet_s for impact in row]),
+        before_ns=_of_known([impact.before.mean_ns for impact in row]),
+        during_ns=_of_known([impact.during.mean_ns for impact in row]),
+        after_ns=_of_known([impact.after.mean_ns for impact in row]),
+        worst_ns=max(worst, default=None),
+    )
+
+
+def _of_known(values: Iterable[float | None]) -> MeanInterval | None:
+    known = [value for value in values if value is not None]
+    return interval(known) if known else None
+
+
+def interval(values: Sequence[float]) -> MeanInterval:
+    """Mean with its 95 % confidence interval by Student's t; without one for a single value."""
+    mean, count = fmean(values), len(values)
+    if count < 2:
+        return MeanInterval(mean=mean, low=None, high=None, samples=count)
+    half = float(student.ppf(_TWO_SIDED, count - 1)) * stdev(values) / sqrt(count)
+    return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
+
+
+def difference(values: Sequence[float], baseline: Sequence[float]) -> MeanInterval:
+    """Difference of two means with its 95 % confidence interval by Welch's t-test."""
+    mean, count = fmean(values) - fmean(baseline), len(values)
+    if min(count, len(baseline)) < 2:
+        return MeanInterval(mean=mean, low=None, high=None, samples=count)
+    parts = [(stdev(row) ** 2 / len(row), len(row) - 1) for row in (values, baseline)]
+    total = sum(part for part, _ in parts)
+    if total == 0:
+        return MeanInterval(mean=mean, low=mean, high=mean, samples=count)
+    freedom = total**2 / sum(part**2 / degrees for part, degrees in parts)
+    half = float(student.ppf(_TWO_SIDED, freedom)) * sqrt(total)
+    return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
+
+
+def in_words(found: Iterable[Effect]) -> Iterator[str]:
+    """A sentence for each event: what it cost the instance hit, and the others."""
+    rows: dict[str, list[Effect]] = defaultdict(list)
+    for effect in found:
+        rows[effect.event].append(effect)
+    for event, row in rows.items():
+        targets = [effect for effect in row if effect.is_target]
+        others = [effect for effect in row if not effect.is_target]
+        parts = []
+        if targets:
+            worst = max(targets, key=lambda effect: effect.outage_s.mean)
+            whom = "all instances" if not others else f"instance {worst.instance}"
+            parts.append(f"{whom}: {_lost(worst)}, {_first(worst)}")
+        if others:
+            worst = max(others, key=lambda effect: effect.lost.mean)
+            sure = ", more than without an event" if worst.is_significant else ""
+            what = "any instance" if not targets else "the other instances"
+            parts.append(f"{what}: {_lost(worst)} at most (instance {worst.instance}){sure}")
+        yield f"{event}: {'; '.join(parts)}"
+
+
+def _lost(effect: Effect) -> str:
+    half = effect.lost.high - effect.lost.mean if effect.lost.high is not None else None
+    spread = "" if half is None else f" ± {half:.0f}"
+    return f"{effect.lost.mean:.0f}{spread} packets lost ({effect.outage_s.mean * 1000:.1f} ms)"
+
+
+def _first(effect: Effect) -> str:
+    if effect.first_packet_s is not None:
+        return f"first packet after {effect.first_packet_s.mean * 1000:.1f} ms"
+    return "no packet afterwards" if effect.recovered < effect.lost.samples else "never interrupted"

@@ -1,0 +1,82 @@
+"""Tables of a study of outages: effects, and the impact of every trial."""
+
+from resources.libraries.python.studies.outage.model.record import Delays, Impact, MeanInterval, OutageRecord
+
+Row = tuple[object, ...]
+EFFECTS = (
+    "event", "instance", "is_target", "repetitions", "lost_packets", "lost_packets_low", "lost_packets_high",
+    "outage_ms", "outage_ms_low", "outage_ms_high", "gap_ms", "excess_packets", "excess_packets_low",
+    "excess_packets_high", "recovered", "recovery_ms", "first_packet_ms", "delay_before_us", "delay_during_us",
+    "delay_after_us", "worst_delay_us",
+)  # fmt: skip
+"""One line for each event and instance; `low` and `high` are the ends of the 95 % confidence interval."""
+TRIALS = (
+    "trial", "repetition", "event", "event_ms", "instance", "sent", "lost", "lost_before", "outage_ms", "gap_ms",
+    "recovery_ms", "first_packet_ms", "delay_before_us", "worst_before_us", "delay_during_us", "worst_during_us",
+    "delay_after_us", "worst_after_us", "duplicates",
+)  # fmt: skip
+"""One line for each trial and instance."""
+
+
+def outage_tables(record: OutageRecord) -> tuple[tuple[str, list[Row]], ...]:
+    """Name and rows of each table, the first row with the names of the columns."""
+    found = record.outage
+    if found is None or not found.trials:
+        return ()
+    effects: list[Row] = [
+        (
+            each.event,
+            each.instance,
+            each.is_target,
+            each.lost.samples,
+            *_ends(each.lost),
+            *_ends(each.outage_s, 1e3),
+            1e3 * each.gap_s.mean,
+            *_ends(each.excess),
+            each.recovered,
+            _mean(each.recovery_s, 1e3),
+            _mean(each.first_packet_s, 1e3),
+            *(_mean(delay, 1e-3) for delay in (each.before_ns, each.during_ns, each.after_ns)),
+            _scaled(each.worst_ns, 1e-3),
+        )
+        for each in found.effects
+    ]
+    trials: list[Row] = [
+        (trial.number, trial.repetition, trial.event, _scaled(trial.event_s, 1e3), *_impact(impact))
+        for trial in sorted(found.trials, key=lambda trial: trial.number)
+        for impact in trial.impacts
+    ]
+    return ("outage_effects", [EFFECTS, *effects]), ("outage_trials", [TRIALS, *trials])
+
+
+def _impact(impact: Impact) -> Row:
+    return (
+        impact.instance,
+        impact.sent,
+        impact.lost,
+        impact.lost_before,
+        1e3 * impact.outage_s,
+        1e3 * impact.gap_s,
+        _scaled(impact.recovery_s, 1e3),
+        _scaled(impact.first_packet_s, 1e3),
+        *(value for period in (impact.before, impact.during, impact.after) for value in _delays(period)),
+        impact.duplicates,
+    )
+
+
+def _delays(period: Delays) -> Row:
+    return _scaled(period.mean_ns, 1e-3), _scaled(period.worst_ns, 1e-3)
+
+
+def _ends(found: MeanInterval | None, scale: float = 1.0) -> Row:
+    if found is None:
+        return None, None, None
+    return scale * found.mean, _scaled(found.low, scale), _scaled(found.high, scale)
+
+
+def _mean(found: MeanInterval | None, scale: float) -> float | None:
+    return None if found is None else scale * found.mean
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else scale * value

@@ -1,0 +1,1 @@
+"""Specification and record of a study of outages."""

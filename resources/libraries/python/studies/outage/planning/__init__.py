@@ -1,0 +1,1 @@
+"""Cost and order of a study of outages."""

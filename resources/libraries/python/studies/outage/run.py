@@ -1,0 +1,362 @@
+"""A study of outages from plan to record: the phases of its keywords, without Robot."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from resources.libraries.python.driver_registry import generators
+from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken, Unsupported
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.planning.names import VSWITCH
+from resources.libraries.python.planning.plan import digest, drivers_of
+from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.step_journal import StepJournal
+from resources.libraries.python.search.profiles import NDR, profile
+from resources.libraries.python.search.throughput import search_throughput
+from resources.libraries.python.studies.outage.analysis.effects import effects
+from resources.libraries.python.studies.outage.analysis.impact import impacts, traces
+from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
+from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, Strike
+from resources.libraries.python.studies.outage.planning.schedule import OutageTurn, cost, schedule
+from resources.libraries.python.studies.shared.steps import measure_step
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.roles.disturbance import Disturbable
+
+_WAYS = 2
+_LEAD_S = 0.1
+"""Between the request for an event and the first packet: frames and receivers are made."""
+_LEAST_AROUND_S = 0.05
+"""Traffic that there must be before and after an event."""
+_MOST_FAILED = 3
+"""Consecutive failed trials that end the study."""
+_MOST_NUMBERED = 1_000_000
+"""Packets of a flow that the receiver keeps."""
+
+
+class RateFound(Frozen):
+    """The load of all trials."""
+
+    line: Literal["rate"] = "rate"
+    rate_pps: float
+    ndr_pps: float | None
+
+
+class TrialMeasured(Frozen):
+    """A trial that is complete; what was deployed for it is removed."""
+
+    line: Literal["trial"] = "trial"
+    plan: str
+    """Digest of the plan by which it was deployed."""
+    trial: EventTrial
+    notes: tuple[str, ...] = ()
+
+
+class OutageJournal(StepJournal[RateFound | TrialMeasured]):
+    """A journal of trials; a context manager."""
+
+    FILE = "outage.jsonl"
+    KIND = "study of outages"
+    ROWS = TypeAdapter(Annotated[RateFound | TrialMeasured, Field(discriminator="line")])
+
+
+@dataclass(frozen=True, slots=True)
+class OutageTurnEnded:
+    """A trial was made, carried over, refused, or failed."""
+
+    turn: OutageTurn
+    trial: EventTrial | None
+    failed: str | None
+    of: int
+    measured: bool
+    """Whether it was made now."""
+
+
+class OutageTest:
+    """Deploys the service for each trial, lets an event happen under load, and keeps the draft of the record.
+
+    Args:
+        topology: The testbed.
+        world: Where to deploy, opened by the caller.
+        spec: What to measure.
+        environment: Fingerprint of the machine.
+        on_progress: Called after each trial.
+
+    Raises:
+        ConfigError: More trials, or more time, than `model.bounds` allows, or a search that finds no NDR.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        world: Testbed,
+        spec: OutageSpec,
+        environment: Environment,
+        on_progress: Callable[[OutageTurnEnded], None] = lambda _: None,
+    ) -> None:
+        self._topology = topology
+        self._world = world
+        self.spec = spec
+        self.cost = cost(spec)
+        if spec.rate_pps is None and not _ndr_profile(spec).goals:
+            raise ConfigError(f"{spec.name}: search '{spec.search}' finds no NDR; choose another profile, or rate_pps")
+        self._on_progress = on_progress
+        self._journal: OutageJournal | None = None
+        self._known: dict[int, TrialMeasured] = {}
+        self._rate: RateFound | None = None
+        self._deployed: CellUnderTest | None = None
+        self._trials: list[EventTrial] = []
+        self._refused: dict[str, str] = {}
+        self._failures: list[str] = []
+        self._notes: list[str] = []
+        self.draft = Draft(OutageRecord, topology, environment)
+        self.draft.drivers = drivers_of(topology, spec.cell, world.drivers)
+        self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
+
+    def plan(self) -> Plan:
+        """Derive the plan.
+
+        Raises:
+            PlanError: The service does not fit.
+            Unsupported: The generator numbers no packets.
+        """
+        generator = generators()[self._topology.tg.generator.driver]
+        if not generator.numbers_packets:
+            raise Unsupported(
+                f"the generator {generator.name} numbers no packets, so losses cannot be timed; choose another one"
+            )
+        self.draft.plan = plan = self._cell(0).plan()
+        self.draft.warnings = list(plan.warnings)
+        return plan
+
+    def digest(self) -> str:
+        """Digest of what is measured and of the plan: trials of the same digest are parts of one study."""
+        return digest_of(self.spec.model_dump_json(exclude={"least_measured"}), digest(self.plan()))
+
+    def resume(self, journal: OutageJournal) -> None:
+        """Keep every trial in an open journal, and measure none again that it has."""
+        self._journal = journal
+        self._rate = next((row for row in journal.rows if isinstance(row, RateFound)), None)
+        if self._rate is not None:
+            self._known = {row.trial.number: row for row in journal.rows if isinstance(row, TrialMeasured)}
+
+    @property
+    def remark(self) -> str | None:
+        """Progress of the run before it was resumed; None for a new one."""
+        return f"{len(self._known)} trials were made before the run was resumed" if self._known else None
+
+    def rate(self) -> RateFound:
+        """Return the load of all trials: as specified, or a share of the NDR, which is searched.
+
+        Raises:
+            NoTraffic: Nothing is forwarded.
+            RunStopped: The journal cannot be written, or the deployment cannot be removed.
+        """
+        if self._rate is None:
+            found = RateFound(rate_pps=self.spec.rate_pps, ndr_pps=None) if self.spec.rate_pps else self._searched()
+            if (most_pps := _MOST_NUMBERED / self.spec.duration_s) < found.rate_pps:
+                self._notes.append(
+                    f"the load is {most_pps:,.0f} pps instead of {found.rate_pps:,.0f} pps of each flow: the receiver "
+                    f"keeps {_MOST_NUMBERED:,} packets"
+                )
+                found = found.model_copy(update={"rate_pps": most_pps})
+            if self._journal is not None:
+                self._journal.keep(found)
+            self._rate = found
+        return self._rate
+
+    def measure(self) -> None:
+        """Measure all trials; what was measured is in the draft, also when it ends early.
+
+        Raises:
+            SystemBroken: Several in a row failed.
+            RunStopped: Something cannot be removed, or the journal cannot be written.
+        """
+        turns, failed = schedule(self.spec), 0
+        rate = self.rate()
+        try:
+            for turn in turns:
+                name = CONTROL if turn.strike is None else turn.strike.name
+                kept = self._known.get(turn.number)
+                reason: str | None = self._refused.get(name)
+                if kept is None and reason is None:
+                    kept, reason = self._turn(turn, rate)
+                if kept is not None:
+                    self._trials.append(kept.trial)
+                    self._notes += kept.notes
+                failed = 0 if kept is not None or name in self._refused else failed + 1
+                trial = None if kept is None else kept.trial
+                self._on_progress(OutageTurnEnded(turn, trial, reason, len(turns), turn.number not in self._known))
+                if failed == _MOST_FAILED:
+                    raise SystemBroken(f"{failed} trials in a row failed, the last one: {reason}")
+        finally:
+            self._keep(rate)
+
+    def _keep(self, rate: RateFound) -> None:
+        self.draft.outage = Outage(
+            spec=self.spec,
+            rate_pps=rate.rate_pps,
+            ndr_pps=rate.ndr_pps,
+            trials=tuple(self._trials),
+            effects=effects(self.spec, self._trials),
+            refused=self._refused,
+            asked=self.cost.runs - self.spec.repetitions * len(self._refused),
+            notes=tuple(self._notes),
+        )
+
+    def result(self) -> Outage:
+        """Result of the study.
+
+        Raises:
+            CsitError: Nothing was measured.
+        """
+        found: Outage | None = self.draft.outage
+        if found is None or not found.trials:
+            raise CsitError("no event was measured")
+        return found
+
+    def enough(self) -> None:
+        """Check coverage against `least_measured`.
+
+        Raises:
+            Unsupported: No event is possible on this testbed.
+            CsitError: Too little was measured.
+        """
+        if len(self._refused) == len(self.spec.events):
+            raise Unsupported("; ".join(self._refused.values()))
+        self.result().coverage.check("trials were made", self.spec.least_measured, self._failures)
+
+    def remove(self) -> str | None:
+        """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
+        deployed, self._deployed = self._deployed, None
+        return deployed.remove(self.draft.plan) if deployed else None
+
+    def _searched(self) -> RateFound:
+        spec, chosen = self.spec, _ndr_profile(self.spec)
+        try:
+            cell = self._deploy(0)
+            if complaints := cell.complaints(cell.measure):
+                raise NoTraffic("no traffic: " + "; ".join(complaints))
+            most_pps, clock = cell.highest_loads().search_pps, cell.deployment.parts.clock
+            ndr = search_throughput(cell.measure, chosen, spec.frame, most_pps, clock).ndr
+        finally:
+            if removal := self.remove():
+                self._notes.append(removal)
+        if ndr is None or ndr.lower_pps is None:
+            raise NoTraffic(f"{spec.name}: no load without loss was found; give rate_pps")
+        return RateFound(rate_pps=spec.share * ndr.lower_pps / _WAYS / spec.instances, ndr_pps=ndr.lower_pps)
+
+    def _turn(self, turn: OutageTurn, rate: RateFound) -> tuple[TrialMeasured | None, str | None]:
+        outcome = measure_step(lambda: self._measure(turn, rate), self.remove)
+        if outcome.row is None:
+            self._notes += outcome.removals
+            if turn.strike is not None and turn.strike.name in self._refused:
+                return None, outcome.reason
+            self._failures.append(outcome.reason)
+            name = CONTROL if turn.strike is None else turn.strike.name
+            self._notes.append(f"{name} was not measured in repetition {turn.repetition + 1}: {outcome.reason}")
+            return None, outcome.reason
+        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.removals)})
+        if self._journal is not None:
+            self._journal.keep(row)
+        return row, None
+
+    def _measure(self, turn: OutageTurn, rate: RateFound) -> TrialMeasured:
+        spec, strike = self.spec, turn.strike
+        cell = self._deploy(turn.repetition)
+        trial = Trial(
+            load_pps=_WAYS * spec.instances * rate.rate_pps,
+            duration_s=spec.duration_s,
+            frame=spec.frame,
+            timeline_s=spec.bin_s,
+            purpose="outage",
+        )
+        part = None if strike is None else self._part(cell, strike)
+        if part is not None and strike is not None:
+            after_s = _LEAD_S + spec.before_s
+            coming = Disturbance(target=strike.target, event=strike.event, after_s=after_s, hold_s=strike.hold_s)
+            try:
+                part.disturb(coming)
+            except Unsupported as error:
+                self._refused[strike.name] = str(error)
+                raise
+        result = cell.measure(trial)
+        happened = self._happened(part, strike)
+        if result.generator_limited:
+            raise CsitError(f"the load was not offered: {result.note}")
+        lines = result.timelines
+        begin_ns = max(line.begin_ns for line in lines)
+        would_ns = begin_ns + round(spec.before_s * 1e9)
+        moment = happened or Happened(began_ns=would_ns, ended_ns=would_ns, what="")
+        if happened is not None:
+            before_s = (happened.began_ns - begin_ns) / 1e9
+            if not _LEAST_AROUND_S < before_s < spec.duration_s - _LEAST_AROUND_S:
+                raise CsitError(
+                    f"the event came {before_s:.3f} s after the first packet of a trial of {spec.duration_s:g} s; the "
+                    "clocks of the testbed's nodes may differ"
+                )
+        self.draft.facts = cell.deployment.facts()
+        found = () if strike is not None and strike.event is PartEvent.KILL else cell.problems()
+        name = CONTROL if strike is None else strike.name
+        return TrialMeasured(
+            plan=digest(self.draft.plan or self.plan()),
+            trial=EventTrial(
+                number=turn.number,
+                repetition=turn.repetition,
+                event=name,
+                event_s=None if happened is None else (happened.ended_ns - happened.began_ns) / 1e9,
+                done="" if happened is None else happened.what,
+                impacts=impacts(lines, moment),
+                traces=traces(lines, moment) if not turn.repetition else (),
+                note=result.note,
+            ),
+            notes=tuple(f"after {name}: {problem}" for problem in found if strike is not None),
+        )
+
+    def _part(self, cell: CellUnderTest, strike: Strike) -> Disturbable:
+        parts = cell.deployment.parts
+        part = parts.switch if strike.target == VSWITCH else parts.functions
+        if not isinstance(part, Disturbable):
+            reason = f"{strike.event} is not possible for {strike.target} with its driver"
+            self._refused[strike.name] = reason
+            raise Unsupported(reason)
+        return part
+
+    def _happened(self, part: Disturbable | None, strike: Strike | None) -> Happened | None:
+        if part is None or strike is None:
+            return None
+        found: Sequence[Happened] = part.disturbed()
+        if not found:
+            raise CsitError(f"{strike.name}: no part of the testbed has this target")
+        return found[0]
+
+    def _deploy(self, repetition: int) -> CellUnderTest:
+        plan = self.draft.plan or self.plan()
+        self._deployed = cell = self._cell(repetition)
+        cell.deploy(plan)
+        return cell
+
+    def _cell(self, repetition: int) -> CellUnderTest:
+        asked = Asked(
+            test_type=TestType.MRR,
+            cell=self.spec.cell,
+            frame=self.spec.frame,
+            profile=profile(self.spec.search),
+            repetition=repetition,
+        )
+        return CellUnderTest(self._topology, self._world, asked)
+
+
+def _ndr_profile(spec: OutageSpec) -> SearchProfile:
+    chosen = profile(spec.search)
+    return chosen.model_copy(update={"goals": tuple(goal for goal in chosen.goals if goal.name == NDR)})

@@ -1,0 +1,36 @@
+*** Settings ***
+Documentation     What an event at one network function costs every other service instance: under a steady load one is
+...               killed, restarted, paused, added, reconfigured, or moved to another CPU. Every packet is numbered.
+...
+...               Events are described in `specs/outage/`. Choose the load with `-v SHARE:0.5` (of NDR) or
+...               `-v RATE:20000` (packets per second of each instance and direction), the frame with `-v FRAME:512B`,
+...               and the repetitions with `-v REPETITIONS:10`.
+
+Library           resources.libraries.python.studies.outage.OutageLibrary
+
+Suite Setup       Open Testbed
+Suite Teardown    Close Testbed
+Test Teardown     Close Outage    ${TEST STATUS}    ${TEST MESSAGE}
+Test Template     Outage Should Be Measured
+
+Test Tags         OUTAGE
+
+
+*** Test Cases ***    SPECIFICATION
+Routers
+    [Documentation]    All events of a router, and a restart of the vSwitch.
+    [Tags]    ROUTERS
+    outage/routers.yaml
+
+Firewalls
+    [Documentation]    A rule set is loaded anew.
+    [Tags]    FIREWALLS
+    outage/firewalls.yaml
+
+
+*** Keywords ***
+Outage Should Be Measured
+    [Documentation]    Let events happen under load, and count what each instance loses.
+    [Arguments]    ${specification: str}
+    Describe Outage    ${specification}
+    Measure Outage

@@ -1,0 +1,145 @@
+"""Events under real packets: what a capture beside the generator saw is what the timelines say, to the packet."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.trial import FlowTimeline, Trial
+from resources.libraries.python.studies.outage.analysis.impact import impacts
+from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.roles.disturbance import Disturbable
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.user_space import deployed
+from tests.realtime import LOSS, realtime
+
+NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
+NO_NFT = "; ".join(map(str, nft_missing()))
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT or NO_CAPTURE), reason=NO_NFT or NO_CAPTURE)]
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+NUMBERED = "udp dst port 49190"
+SPEC = """
+name: small
+instances: 2
+nf_kinds: [linux_firewall]
+frame: 64B
+rate_pps: 2000
+repetitions: 2
+before_s: 0.5
+after_s: 1
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: restart, target: nf-1-1}
+  - {event: pause, target: nf-1-1, hold_s: 0.1}
+  - {event: add, target: nf-1-1}
+  - {event: reload, target: nf-1-1}
+  - {event: restart, target: vswitch}
+  - {event: pause, target: vswitch}
+"""
+
+
+@contextmanager
+def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, int]]:
+    """Packets of the load that arrive at ports of the generator, by tcpdump; complete when the context has ended."""
+    found: dict[str, int] = {}
+    running = {}
+    for name in interfaces:
+        argv = ["ip", "netns", "exec", "csit-generator", "tcpdump", "-i", name, "-Q", "in", "-nn", "-s", "64", "-B"]
+        argv += ["16384", "-U", "--immediate-mode", "-w", str(folder / f"{name}.pcap"), NUMBERED]
+        running[name] = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    try:
+        for name, program in running.items():
+            assert program.stderr is not None
+            said = ""
+            while "listening on" not in said:
+                line = program.stderr.readline()
+                assert line, f"tcpdump at {name}: {said}"
+                said += line
+        yield found
+        time.sleep(0.3)  # the last packets are on their way from the kernel to tcpdump
+    finally:
+        for name, program in running.items():
+            program.terminate()
+            _, said = program.communicate(timeout=20)
+            assert " 0 packets dropped by kernel" in said.replace("\n", " "), said
+            text = subprocess.run(
+                ["tcpdump", "-nn", "-r", str(folder / f"{name}.pcap")], capture_output=True, text=True, check=True
+            ).stdout
+            found[name] = len(text.splitlines())
+
+
+def struck(
+    deployment: Deployment, event: PartEvent, target: str, folder: Path
+) -> tuple[tuple[FlowTimeline, ...], Happened, dict[str, int]]:
+    """One trial of 2000 pps of each flow with an event in it, and what a capture saw."""
+    part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
+    assert isinstance(part, Disturbable)
+    flows = deployment.plan.flows
+    trial = Trial(load_pps=2000.0 * len(flows), duration_s=1.5, frame=frame("64B"), timeline_s=0.001, purpose="outage")
+    with captured([flow.rx_interface for flow in flows], folder) as seen:
+        part.disturb(Disturbance(target=target, event=event, after_s=0.6, hold_s=0.2))
+        result = deployment.parts.generator.run(trial)
+        (happened,) = part.disturbed()
+    return result.timelines, happened, seen
+
+
+@pytest.mark.parametrize(
+    ("event", "target"), [(PartEvent.KILL, "nf-1-1"), (PartEvent.PAUSE, "nf-1-1"), (PartEvent.RESTART, "vswitch")]
+)
+@realtime(LOSS)
+def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, target: str, tmp_path: Path) -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1, nf_kinds=(NfKind("linux_router"),))
+    with deployed(TOPOLOGY, cell) as deployment:
+        lines, happened, seen = struck(deployment, event, target, tmp_path)
+        flows = {(flow.instance, flow.direction): flow.rx_interface for flow in deployment.plan.flows}
+    assert len(lines) == 4
+    for line in lines:
+        assert sum(line.sent) == 3000
+        assert sum(line.received) == seen[flows[line.instance, line.direction]], "as tcpdump has it"
+        assert sum(gap.packets for gap in line.gaps) == 3000 - sum(line.received)
+    hit, other = impacts(lines, happened)
+    if event is PartEvent.KILL:
+        assert hit.recovery_s is None and hit.first_packet_s is None
+        assert 0.5 < hit.outage_s < 1.2
+    elif event is PartEvent.PAUSE:
+        assert 0.19 < hit.outage_s < 0.4
+        assert hit.first_packet_s and 0.19 < hit.first_packet_s < 0.5
+    if target != "vswitch":
+        assert other.outage_s < 0.5 * hit.outage_s
+
+
+@realtime(LOSS)
+def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = network_state()
+    (tmp_path / "small.yaml").write_text(SPEC)
+    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "-i", "ROUTERS", "--log", "NONE")
+    done = run_robot(tmp_path / "out", *options, sources=[tmp_path / "small.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before)
+    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    assert found is not None
+    assert found.coverage == (14, 14)
+    assert found.refused == {"pause vswitch": "pause is not possible for a Linux bridge with its driver"}
+    effects = {(each.event, each.instance): each for each in found.effects}
+    kill, restart, add = (effects[f"{name} nf-1-1", 1] for name in ("kill", "restart", "add"))
+    assert kill.recovered == 0 and kill.outage_s.mean > 0.8
+    assert restart.recovered == 2 and restart.first_packet_s is not None
+    assert add.first_packet_s is not None and add.first_packet_s.mean < 1
+    pause = effects["pause nf-1-1", 1]
+    assert 0.095 < pause.outage_s.mean < 0.4
+    # A pause of the machine may hit any of them: but most of what the one hit loses is not lost by the other one.
+    assert effects["kill nf-1-1", 2].lost.mean < 0.5 * kill.lost.mean
+    assert (tmp_path / "out" / "characterization" / "Routers" / "outage_effects.csv").exists()

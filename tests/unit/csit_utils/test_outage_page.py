@@ -1,0 +1,135 @@
+"""Pages, tables and the preview of studies of outages."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from csit_utils.cli import make_app
+from csit_utils.dataset.items import Characterized, Status
+from csit_utils.report.rendered import render
+from csit_utils.studies.outage.study import STUDY, SURVIVED, headline
+from csit_utils.studies.registry import explanations, measures, record_kinds
+from resources.libraries.python.model.record import Record
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.studies.outage.analysis.effects import effects
+from resources.libraries.python.studies.outage.model.record import Delays, EventTrial, Impact, InstanceTrace, Outage
+from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from tests.unit.csit_utils.characterized import record
+from tests.unit.csit_utils.characterized_pages import made, shown, words
+
+SPEC = PROJECT / "tests" / "characterization" / "specs" / "outage" / "routers.yaml"
+(PAGE,) = STUDY.pages
+
+
+def impact(instance: int, lost: int) -> Impact:
+    calm = Delays(mean_ns=20_000.0, worst_ns=90_000)
+    return Impact(
+        instance=instance, sent=60_000, lost=lost, lost_before=0, outage_s=lost / 20_000, gap_s=lost / 20_000,
+        recovery_s=lost / 20_000, first_packet_s=lost / 20_000 if lost else None, before=calm, during=calm, after=calm,
+    )  # fmt: skip
+
+
+def outage(collateral: int = 0) -> Outage:
+    """A restart of instance 1 by which instance 2 loses a little, and trials without an event."""
+    spec = load_outage(SPEC).model_copy(update={"instances": 2, "repetitions": 3})
+    trials = [
+        EventTrial(
+            number=2 * repetition + place,
+            repetition=repetition,
+            event=event,
+            event_s=0.04 if place else None,
+            done="ports down, then up" if place else "",
+            impacts=(impact(1, 1000 * place + repetition), impact(2, collateral * place + repetition)),
+            traces=tuple(
+                InstanceTrace(
+                    instance=one, begin_s=-1.0, bin_s=0.0125, lost=(0, 3), sent=(250, 250), delay_ns=(2e4, None)
+                )
+                for one in (1, 2)
+            )
+            if not repetition
+            else (),
+        )
+        for repetition in range(3)
+        for place, event in enumerate((CONTROL, "restart nf-1-1"))
+    ]
+    return Outage(
+        spec=spec, rate_pps=20_000.0, ndr_pps=240_000.0, trials=tuple(trials), effects=effects(spec, trials),
+        refused={"reload nf-1-1": "reload is not possible for nf-1-1 with its driver"}, asked=6, notes=("a note",),
+    )  # fmt: skip
+
+
+def outage_record(collateral: int = 0) -> Record:
+    return record("outage", "Routers", outage=outage(collateral))
+
+
+def item(found: Record) -> Characterized[Record]:
+    return Characterized(record=found, source="output.xml", status=Status.PASS, message="")
+
+
+def test_a_page_has_a_map_a_course_and_a_table() -> None:
+    page = made(PAGE, outage_record(50))
+    html, text = str(page.html), words(page)
+    assert "What each event costs each instance" in text
+    assert "Course of a trial at each instance" in text
+    assert "restart nf-1-1 costs instance 2 50 packets that it does not lose without an event" in text.replace("R", "r")
+    assert "reload is not possible for nf-1-1 with its driver" in text and "a note" in text
+    assert 'id="' in html and not re.search(r'id="[^"]* [^"]*"', html), "ids have no blanks"
+    assert "[1,000]" in text or "[1001]" in text or "[1,001]" in text or "[1000]" in text
+
+
+def test_there_is_no_page_without_such_a_record() -> None:
+    assert render(PAGE, shown()) is None
+    assert "Nothing was measured: no." in words(made(PAGE, record("outage", "Routers", message="no", passed=False)))
+
+
+def test_collateral_is_told_only_beyond_the_interval() -> None:
+    kinds = record_kinds()
+    assert "outage" in kinds
+    found = outage(0)
+    assert not any(each.is_significant for each in found.effects if not each.is_target)
+    assert any(each.is_significant for each in outage(50).effects if not each.is_target)
+
+
+def test_every_figure_is_explained() -> None:
+    names = set(explanations())
+    assert {"blast-radius", "outage-duration", "loss-gap", "recovery-time", "first-packet"} <= names
+    assert SURVIVED in measures()
+
+
+def test_what_is_followed_over_time_is_the_share_that_arrives() -> None:
+    rows = list(record_kinds()["outage"].measured(item(outage_record(50))))
+    assert len(rows) == 4, "two events of two instances"
+    (hit,) = [row for row in rows if row.service_type == "routers: instance 1, restart nf-1-1"]
+    # 1001 of 80,000 packets were lost: 20 kpps both ways, for two seconds from the event on.
+    ((found,),) = [row.measures for row in rows if row is hit]
+    assert found.measure is SURVIVED and found.value == pytest.approx(1 - 1001 / 80_000)
+    assert found.highest is not None and found.lowest < found.value < found.highest
+
+
+def test_a_headline_names_the_worst_of_the_others_or_none() -> None:
+    assert (
+        headline(item(outage_record(0))) == "no event at one instance costs another one more packets than chance does"
+    )
+    assert headline(item(outage_record(50))).startswith("restart nf-1-1 costs instance 2 50 packets")
+
+
+def test_the_preview_counts_trials_and_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    app = make_app(["outage"])
+    app(["outage", str(SPEC)], standalone_mode=False)
+    assert "35 trials of 3 s at 30% of NDR, control trials included" in capsys.readouterr().out
+    app(["outage", str(SPEC), "--list", "--json"], standalone_mode=False)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["number"] for row in rows] == list(range(35))
+    app(["outage", str(SPEC), "--json"], standalone_mode=False)
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (summary["trials"], summary["study"]) == (35, "routers")
+
+
+def test_a_bad_specification_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(SPEC.read_text(encoding="utf-8").replace("share: 0.3", "share: 3"), encoding="utf-8")
+    with pytest.raises(Exception, match="share") as caught:
+        make_app(["outage"])(["outage", str(path)], standalone_mode=False)
+    assert "\n" not in str(caught.value).strip()

@@ -1,0 +1,97 @@
+"""Events at a given time: when they take place, and what cannot happen."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.disturbance import Disturbance, PartEvent
+
+
+class Part(Disturbed):
+    """A part with one member, which notes what happens to it."""
+
+    def __init__(self, fail: Exception | None = None) -> None:
+        self.said: list[str] = []
+        self._fail = fail
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target != "nf-1-1":
+            return None
+        if event is PartEvent.RELOAD:
+            raise Unsupported("reload is not possible for nf-1-1 with its driver")
+        return Steps("so and so", self._note("begin"), self._note("end"), self._note("before"))
+
+    def _note(self, word: str) -> Callable[[], None]:
+        def note() -> None:
+            if self._fail is not None and word == "end":
+                raise self._fail
+            self.said.append(word)
+
+        return note
+
+
+def coming(event: PartEvent = PartEvent.PAUSE, target: str = "nf-1-1", after_s: float = 0.02) -> Disturbance:
+    return Disturbance(target=target, event=event, after_s=after_s, hold_s=0.03)
+
+
+def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
+    part, asked_ns = Part(), time.time_ns()
+    part.disturb(coming())
+    assert part.said[0] == "before", "when the request returns"
+    (happened,) = part.disturbed()
+    assert part.said == ["before", "begin", "end"]
+    assert happened.began_ns - asked_ns >= 19_000_000
+    assert happened.ended_ns - happened.began_ns >= 29_000_000, "the pause"
+    assert happened.what == "so and so"
+    assert part.disturbed() == (), "it is told once"
+
+
+def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:
+    part = Part()
+    part.disturb(coming(target="nf-2-1"))
+    assert part.disturbed() == ()
+
+
+def test_what_cannot_happen_is_refused_at_once() -> None:
+    with pytest.raises(Unsupported, match=r"^reload is not possible for nf-1-1 with its driver$"):
+        Part().disturb(coming(PartEvent.RELOAD))
+
+
+def test_an_event_that_fails_is_reported_by_whoever_asks_for_it() -> None:
+    part = Part(CsitError("no carrier"))
+    part.disturb(coming())
+    with pytest.raises(CsitError, match=r"^pause of nf-1-1 failed: no carrier$"):
+        part.disturbed()
+
+
+def test_of_several_drivers_the_one_that_has_the_target_is_asked() -> None:
+    part = Part()
+    several = Several([part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
+    several.disturb(coming())
+    assert len(several.disturbed()) == 1
+    with pytest.raises(Unsupported, match="kill is not possible for nf-2-1"):
+        several.disturb(coming(PartEvent.KILL, "nf-2-1"))
+
+
+def test_processes_are_stopped_continued_and_killed_and_nothing_else() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
+        try:
+            pause = process_steps(PartEvent.PAUSE, "it", lambda: [program.pid])
+            pause.begin()
+            assert pause.end is not None
+            pause.end()
+            assert program.poll() is None
+            process_steps(PartEvent.KILL, "it", lambda: [program.pid]).begin()
+            assert program.wait(10) == -signal.SIGKILL
+        finally:
+            program.kill()
+    process_steps(PartEvent.KILL, "it", lambda: [program.pid]).begin()  # gone already
+    with pytest.raises(Unsupported, match="move is not possible for it with its driver"):
+        process_steps(PartEvent.MOVE, "it", list)

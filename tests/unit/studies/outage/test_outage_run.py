@@ -1,0 +1,248 @@
+"""A study of outages on simulated systems whose truth is a queue, from specification to record."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python.drivers.sim.outage import Interruption, served
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.outage.analysis.tables import outage_tables
+from resources.libraries.python.studies.outage.model.record import Effect, Outage
+from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
+from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+
+ROOT = Path(__file__).parents[4]
+SIM = load_topology(ROOT / "topologies" / "sim.yaml")
+RATE_PPS = 20_000
+SPEC = """
+name: small
+instances: 3
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 20000
+repetitions: 3
+before_s: 0.4
+after_s: 0.6
+events:
+  - {event: kill, target: nf-2-1}
+  - {event: restart, target: nf-2-1}
+  - {event: pause, target: nf-2-1, hold_s: 0.1}
+  - {event: add, target: nf-2-1}
+  - {event: move, target: nf-2-1}
+  - {event: restart, target: vswitch}
+"""
+
+
+def topology(**interruptions: object) -> Topology:
+    simulation = {**(SIM.simulation or {}), "interruptions": interruptions}
+    return SIM.model_copy(update={"simulation": simulation})
+
+
+def study_of(
+    folder: Path,
+    text: str = SPEC,
+    testbed: Topology = SIM,
+    on_progress: Callable[[OutageTurnEnded], None] = lambda _: None,
+) -> OutageTest:
+    (folder / "spec.yaml").write_text(text, encoding="utf-8")
+    world = SimulatedTestbed(testbed)
+    return OutageTest(testbed, world, load_outage(folder / "spec.yaml"), world.environment(), on_progress)
+
+
+def measured(folder: Path, text: str = SPEC, testbed: Topology = SIM) -> Outage:
+    study = study_of(folder, text, testbed)
+    study.plan()
+    study.measure()
+    study.enough()
+    return study.result()
+
+
+def effect(found: Outage, event: str, instance: int) -> Effect:
+    return next(each for each in found.effects if (each.event, each.instance) == (event, instance))
+
+
+def test_the_one_hit_is_out_for_as_long_as_it_was_and_the_others_lose_nothing(tmp_path: Path) -> None:
+    truth = {"restart_s": 0.2, "add_s": 0.1, "move_s": 0.05, "queue": 100}
+    found = measured(tmp_path, testbed=topology(**truth))
+    assert found.coverage == (21, 21)
+    kill, restart, pause, add, move = (
+        effect(found, f"{name} nf-2-1", 2) for name in ("kill", "restart", "pause", "add", "move")
+    )
+    assert kill.outage_s.mean == pytest.approx(0.6, abs=0.002)
+    assert (kill.recovered, kill.recovery_s, kill.first_packet_s) == (0, None, None)
+    assert restart.outage_s.mean == pytest.approx(0.2, rel=0.1), "its jitter is 10 %"
+    assert restart.first_packet_s and restart.first_packet_s.mean == pytest.approx(restart.outage_s.mean, abs=0.002)
+    assert restart.gap_s.mean == pytest.approx(restart.outage_s.mean, abs=0.002)
+    # A hundred packets of each direction wait for the end of the pause: at 20 kpps they take 5 ms to come.
+    assert pause.lost.mean == pytest.approx(2 * (0.1 * RATE_PPS - 100), abs=4)
+    assert pause.worst_ns and pause.worst_ns == pytest.approx(0.1e9, rel=0.01)
+    assert pause.during_ns and pause.before_ns and pause.during_ns.mean > 5 * pause.before_ns.mean
+    assert pause.after_ns and pause.after_ns.mean == pytest.approx(pause.before_ns.mean, rel=0.01)
+    assert add.first_packet_s and add.first_packet_s.mean == pytest.approx(0.1, rel=0.1)
+    assert move.lost.mean == pytest.approx(2 * (0.05 * RATE_PPS - 100), rel=0.12)
+    for event in found.spec.columns:
+        for instance in (1, 3):
+            lost = effect(found, event, instance).lost.mean
+            assert lost > 0 if event == "restart vswitch" else lost == 0, event
+    assert all(effect(found, "restart vswitch", instance).is_target for instance in (1, 2, 3))
+    assert not any(each.is_significant for each in found.effects if not each.is_target)
+
+
+def test_a_stall_of_what_all_share_is_found_at_the_others(tmp_path: Path) -> None:
+    """What the queue does not hold is lost: 20 kpps for 8 ms are 160 packets, of which 64 wait."""
+    found = measured(tmp_path, testbed=topology(queue=64, stall_s={"kill": 0.008}))
+    for instance in (1, 3):
+        other = effect(found, "kill nf-2-1", instance)
+        assert other.lost.mean == pytest.approx(2 * (160 - 64), rel=0.15)
+        assert other.is_significant
+        assert other.worst_ns and other.worst_ns == pytest.approx(8e6, rel=0.15)
+        assert other.recovery_s and other.recovery_s.mean == pytest.approx(0.008, rel=0.15)
+        assert effect(found, "move nf-2-1", instance).lost.mean == 0
+    assert effect(found, CONTROL, 1).lost.mean == 0
+
+
+@given(
+    packets=st.integers(1, 300),
+    begin=st.integers(0, 250_000_000),
+    length=st.integers(0, 100_000_000),
+    queue=st.integers(0, 50),
+)
+def test_the_queue_of_the_simulation_keeps_order_and_what_it_has_room_for(
+    packets: int, begin: int, length: int, queue: int
+) -> None:
+    due_ns = 10**15 + 1_000_000 * np.arange(packets)
+    hit = Interruption(10**15 + begin, 10**15 + begin + length, queue)
+    arrived_ns = served(due_ns, 2000, hit)
+    came = arrived_ns[arrived_ns > 0]
+    inside = int(((due_ns + 1000 >= hit.begin_ns) & (due_ns + 1000 < hit.end_ns)).sum())
+    assert packets - len(came) == max(0, inside - queue)
+    assert (np.diff(came) > 0).all()
+    assert (came >= due_ns[arrived_ns > 0] + 2000).all()
+
+
+def test_events_come_in_another_order_in_each_repetition_and_all_are_previewed(tmp_path: Path) -> None:
+    seen: list[OutageTurnEnded] = []
+    study = study_of(tmp_path, on_progress=seen.append)
+    study.plan()
+    study.measure()
+    assert [ended.turn.number for ended in seen] == list(range(study.cost.runs))
+    rows = [
+        [ended.trial.event for ended in seen if ended.trial and ended.trial.repetition == repetition]
+        for repetition in range(3)
+    ]
+    assert rows[0] != rows[1]
+    assert [sorted(row) for row in rows] == [sorted(study.spec.columns)] * 3
+    assert [bool(ended.trial and ended.trial.traces) for ended in seen] == [True] * 7 + [False] * 14
+
+
+def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_short(tmp_path: Path) -> None:
+    whole = measured(tmp_path)
+
+    class Killed(BaseException):
+        """As a signal ends a process."""
+
+    def stop(ended: OutageTurnEnded) -> None:
+        if ended.turn.number == 8:
+            raise Killed
+
+    study = study_of(tmp_path, on_progress=stop)
+    path, digest = tmp_path / "outage.jsonl", study.digest()
+    with OutageJournal(path, digest) as journal, pytest.raises(Killed):
+        study.resume(journal)
+        study.measure()
+    seen: list[OutageTurnEnded] = []
+    again = study_of(tmp_path, on_progress=seen.append)
+    with OutageJournal(path, again.digest()) as journal:
+        again.resume(journal)
+        assert again.remark == "9 trials were made before the run was resumed"
+        again.plan()
+        again.measure()
+    assert [ended.measured for ended in seen] == [False] * 9 + [True] * 12
+    assert again.result() == whole
+
+
+def test_a_load_is_a_share_of_ndr_and_no_more_than_the_receiver_keeps(tmp_path: Path) -> None:
+    text = SPEC.replace("rate_pps: 20000", "share: 0.5\nsearch: 'quick,width=0.2,sum=0.6'")
+    small = topology().model_copy(update={"simulation": {**(SIM.simulation or {}), "capacity_scale": 0.05}})
+    study = study_of(tmp_path, text, small)
+    study.plan()
+    rate = study.rate()
+    assert rate.ndr_pps is not None
+    assert rate.rate_pps == pytest.approx(0.5 * rate.ndr_pps / 6)
+    fast = study_of(tmp_path, SPEC.replace("20000", "2000000"))
+    fast.plan()
+    assert fast.rate().rate_pps == 1_000_000
+
+
+def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp_path: Path) -> None:
+    found = measured(tmp_path, SPEC.replace("{event: kill, target: nf-2-1}", "{event: pause, target: vswitch}"))
+    assert found.refused == {"pause vswitch": "pause is not possible for the simulated vSwitch"}
+    assert found.coverage == (18, 18)
+    assert "pause vswitch" not in {each.event for each in found.effects}
+    only = SPEC[: SPEC.index("events:")] + "events: [{event: move, target: vswitch}]\n"
+    with pytest.raises(Unsupported, match="move is not possible for the simulated vSwitch"):
+        measured(tmp_path, only)
+
+
+def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    local = load_topology(ROOT / "topologies" / "local-trex.yaml")
+    world = SimulatedTestbed(SIM)
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    study = OutageTest(local, world, load_outage(tmp_path / "spec.yaml"), world.environment())
+    with pytest.raises(Unsupported, match="the generator trex numbers no packets"):
+        study.plan()
+
+
+def test_a_search_that_finds_no_ndr_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="search 'soak' finds no NDR"):
+        study_of(tmp_path, SPEC.replace("rate_pps: 20000", "search: soak"))
+
+
+def test_nothing_measured_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match="no event was measured"):
+        study_of(tmp_path).result()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("nf-2-1}", "nf-4-1}"), "nf-4-1 is not among 3 instances"),
+        (("nf-2-1}", "nf-2-2}"), "nf-2-2 is not among 3 instances of 1 network functions"),
+        (("event: restart, target: nf", "event: kill, target: nf"), "kill nf-2-1 more than once"),
+        (("hold_s: 0.1", "hold_s: 0.6"), "pause nf-2-1 takes 0.6 s"),
+        (("event: move", "event: melt"), "events.4.event"),
+        (("target: vswitch", "target: generator"), "events.5.target"),
+        (("repetitions: 3", "repetitions: 3000"), "repetitions"),
+        (("before_s: 0.4", "before_s: 1e9"), "before_s"),
+        (("rate_pps: 20000", "rate_pps: 20000\nrats: 2"), "rats"),
+        (("instances: 3", "instances: 1"), "instances"),
+        (("[linux_router]", "[process]"), "needs a program"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(change: tuple[str, str], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        study_of(tmp_path, SPEC.replace(*change))
+
+
+def test_tables_have_a_line_for_each_event_and_instance(tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    study.plan()
+    study.measure()
+    record = study.draft.finish(test_id="a.b", test_name="b", tags=(), passed=True, message="")
+    tables = dict(outage_tables(record))
+    assert {name: len(rows) for name, rows in tables.items()} == {"outage_effects": 22, "outage_trials": 64}
+    assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
+    again = type(record).model_validate_json(record.model_dump_json())
+    assert again == record
+
+
+def test_specifications_of_the_project_can_be_read() -> None:
+    for path in sorted((ROOT / "tests" / "characterization" / "specs" / "outage").glob("*.yaml")):
+        assert isinstance(load_outage(path), OutageSpec)
