@@ -11,12 +11,16 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.testbed.connection import program as program_module
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
+from resources.libraries.python.testbed.node.node_query import ask
+from resources.libraries.python.testbed.node.sent import runtimes
+from resources.libraries.python.testbed.remote.link import AgentLink
 from resources.libraries.python.testbed.roles.connection import Connection
 from tests.integration.lab import Lab, missing
 from tests.integration.machine_watch import running, wait_for, wait_for_end
@@ -311,3 +315,26 @@ def test_programs_end_with_the_connection(connection: Connection, word: str, mon
         deaf.send(b"more")
     with pytest.raises(ConnectionFailed, match="closed"):
         connection.run(["true"])
+
+
+# -- what goes wrong there --------------------------------------------------------------------------------------------
+
+
+def test_silence_in_the_middle_of_a_line_is_noticed(connection: Connection) -> None:
+    said = """printf '{"beat": true}\\n{"be'; exec sleep 30"""
+    link = AgentLink("DUT1", connection.open(["sh", "-c", said]), 1.0)
+    wait_until("notice of the silence", lambda: "" if link.lost else "none", 20.0)
+    assert link.lost == "DUT1: nothing heard from the agent for 1 s"
+    link.close()
+
+
+def test_a_program_of_ours_that_fails_is_one_sentence(connection: Connection) -> None:
+    with pytest.raises(CsitError) as found:
+        ask(connection, runtimes, {"folder": "/"}, root=True)
+    assert str(found.value) == f"{connection.name}: internal error: KeyError: 'names'"
+    assert "Traceback" in found.value.__notes__[0]
+
+
+def test_control_characters_of_a_program_are_visible(connection: Connection) -> None:
+    done = connection.run(["sh", "-c", r"printf 'a\033[2J\n' >&2"])
+    assert done.stderr == "a\\x1b[2J\n"

@@ -18,6 +18,7 @@ from resources.libraries.python.errors import CommandFailed, ConfigError, Connec
 from resources.libraries.python.model.access import Access
 from resources.libraries.python.testbed.connection import command as words
 from resources.libraries.python.testbed.connection import ssh, transport
+from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.maintenance.machines import Connections
 from tests.integration.lab import Lab, missing
@@ -348,6 +349,18 @@ def test_a_login_script_that_speaks(lab: Lab) -> None:
     connection = SshConnection(DUT, Access(**lab.access(DUT)))
     done = connection.run(["sh", "-c", "echo out; echo err >&2"])
     assert (done.stdout, done.stderr) == ("out\n", "welcome\nerr\n")
+    lab.nodes[DUT].run("rm", "/run/home/root/.bashrc")
+    connection.close()
+
+
+def test_a_login_script_that_floods(lab: Lab) -> None:
+    flood = "head -c 30000000 /dev/zero | tr '\\\\0' x >&2; yes | head -c 3000000 >&2"
+    lab.nodes[DUT].run("sh", "-c", f'echo "{flood}" >/run/home/root/.bashrc')
+    connection = SshConnection(DUT, Access(**lab.access(DUT)))
+    talk = connection.open(["cat"])
+    talk.send(b"there\n")
+    assert talk.receive(20.0) == b"there\n"
+    assert len(talk.stderr_tail()) <= TAIL_BYTES
     lab.nodes[DUT].run("rm", "/run/home/root/.bashrc")
     connection.close()
 
