@@ -10,6 +10,7 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
@@ -25,6 +26,7 @@ from tests.integration.user_space import deployed
 from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
+NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
 NO_NFT = "; ".join(map(str, nft_missing()))
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(NO_NFT or NO_CAPTURE), reason=NO_NFT or NO_CAPTURE)]
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
@@ -117,6 +119,24 @@ def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, tar
         assert hit.first_packet_s and 0.19 < hit.first_packet_s < 0.5
     if target != "vswitch":
         assert other.outage_s < 0.5 * hit.outage_s
+
+
+@pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
+@realtime(LOSS)
+def test_processes_that_are_stopped_and_continued_pass_packets_again(tmp_path: Path) -> None:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1, nf_kinds=(NfKind("openvpn"),))
+    with deployed(TOPOLOGY, cell) as deployment:
+        lines, happened, seen = struck(deployment, PartEvent.PAUSE, "nf-1-1", tmp_path)
+        assert not (problems := deployment.problems()), "; ".join(problems)
+    assert happened.what == "SIGSTOP, SIGCONT"
+    assert 0.19 < (happened.ended_ns - happened.began_ns) / 1e9 < 0.5
+    assert sum(sum(line.received) for line in lines) == sum(seen.values())
+    hit, other = impacts(lines, happened)
+    assert hit.recovery_s is not None
+    assert (hit.during.worst_ns and hit.during.worst_ns > 0.1e9) or hit.outage_s > 0.1, (
+        "it holds packets, or drops them"
+    )
+    assert other.outage_s < 0.15
 
 
 @realtime(LOSS)

@@ -145,16 +145,6 @@ class Daemons:
         control = self._control
         self.forwarder.wait_for("its socket", lambda: "" if control.exists() else f"no {control}", _START_S)
 
-    def restart_forwarder(self, inside: Callable[[Callable[[], None]], None], cpu: int, machine: MachineLock) -> None:
-        """Start the forwarding daemon again after it was killed; it has its configuration from the database.
-
-        Raises:
-            CsitError: It did not start.
-        """
-        self.forwarder.wait_end(_END_S)
-        self._control.unlink(missing_ok=True)
-        self._start_forwarder(inside, cpu, machine)
-
     def configure(self, words: Sequence[str]) -> str:
         """Run one transaction and wait until the forwarding daemon has done what it says; return what was printed."""
         return self._configure(["--", *words], _CONFIGURE_S)

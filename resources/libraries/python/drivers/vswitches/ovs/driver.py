@@ -236,15 +236,7 @@ class OpenVSwitch(Disturbed):
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target != self._owner:
             return None
-        kill = process_steps(PartEvent.KILL, target, lambda: [self._running.forwarder.pid])
-        if event is PartEvent.RESTART:
-            return Steps("SIGKILL of the forwarding daemon, then its start", kill.begin, self._restart)
         return process_steps(event, target, lambda: [self._running.forwarder.pid])
-
-    def _restart(self) -> None:
-        main = self._plan.cores.cpus(self._owner, ThreadRole.MAIN)[0]
-        self._running.restart_forwarder(partial(self._fabric.run_inside, self._owner), main, self._machine)
-        self._place_threads()
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""

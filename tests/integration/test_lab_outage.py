@@ -1,0 +1,55 @@
+"""A study of outages over SSH: events happen on the DUT's node while the TG's node sends, and nothing is left."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.robot_runs import PROJECT, run_robot
+from tests.realtime import LOSS, realtime
+
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
+SPEC = """
+name: small
+instances: 2
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 2000
+repetitions: 1
+before_s: 0.5
+after_s: 1
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: pause, target: nf-2-1, hold_s: 0.2}
+  - {event: restart, target: vswitch}
+  - {event: reload, target: nf-1-1}
+"""
+
+
+@realtime(LOSS)
+def test_events_happen_on_their_node_while_another_one_sends(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SPEC)
+    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    with Lab() as lab:
+        before = state(lab)
+        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+        sources = [tmp_path / "small.robot"]
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=sources)
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(lab, before)
+    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    found = record.outage
+    assert record.world.value == "lab"
+    assert found is not None
+    assert set(found.refused) == {"reload nf-1-1"}
+    assert found.coverage == (4, 4)
+    effects = {(each.event, each.instance): each for each in found.effects}
+    kill, pause = effects["kill nf-1-1", 1], effects["pause nf-2-1", 2]
+    assert kill.recovered == 0 and 0.7 < kill.outage_s.mean < 1.3
+    assert 0.19 < pause.outage_s.mean < 0.5 and pause.recovered == 1
+    assert pause.first_packet_s is not None and 0.19 < pause.first_packet_s.mean < 0.6
+    for other in (effects["kill nf-1-1", 2], effects["pause nf-2-1", 1]):
+        assert other.outage_s.mean < 0.5 * pause.outage_s.mean
