@@ -12,7 +12,6 @@ from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from scipy.special import stdtr, stdtrit
-from scipy.stats import false_discovery_control
 
 from csit_utils.analysis.alike import likeness, without_bounds
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution
@@ -257,6 +256,8 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
     The false discovery rate is at most `FALSE_CALLS`; without any change, that is the probability of a false report.
     Valid for independent and for positively dependent figures, such as NDR and PDR of a cell.
     """
+    from scipy.stats import false_discovery_control  # noqa: PLC0415 - importing scipy.stats takes longer than a comparison
+
     probabilities = [each.probability for each in changes if each.probability is not None]
     adjusted = iter(false_discovery_control(probabilities).tolist())
     for each in changes:

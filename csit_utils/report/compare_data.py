@@ -10,7 +10,7 @@ from math import inf, log
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import log_ndtr, ndtri, stdtr, stdtrit
 
 from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
@@ -84,13 +84,13 @@ def student_table() -> Json:
     two-sided probabilities over w = sqrt(n log(1 + t²/n)), of which they are nearly a parabola.
     """
     reaches = np.arange(_REACH * _STEPS + 1) / _STEPS
-    rows = [norm.logsf(reaches) + log(2)]
+    rows = [log_ndtr(-reaches) + log(2)]
     for part in range(1, _FREEDOMS + 1):
         freedom = _FREEDOMS / part
-        rows.append(t.logsf(np.sqrt(freedom * np.expm1(reaches**2 / freedom)), freedom) + log(2))
+        rows.append(np.log(stdtr(freedom, -np.sqrt(freedom * np.expm1(reaches**2 / freedom)))) + log(2))
     freedoms = [_QUANTILES / part for part in range(1, _QUANTILES + 1)]
     tail = (1 + CONFIDENCE) / 2
-    quantiles = [norm.ppf(tail), *(t.ppf(tail, freedom) for freedom in freedoms)]
+    quantiles = [ndtri(tail), *(stdtrit(freedom, tail) for freedom in freedoms)]
     return {
         "steps": _STEPS,
         "reach": _REACH,

@@ -13,10 +13,15 @@ from resources.libraries.python.drivers.host.cpu.observer_affinity import took, 
 from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.tracer import tracefs
-from resources.libraries.python.drivers.probes.tracer.events import EventChoice, Source, choose, frequent
-from resources.libraries.python.drivers.probes.tracer.reader import Specification
+from resources.libraries.python.drivers.probes.tracer.events import (
+    EventChoice,
+    Followed,
+    Source,
+    Specification,
+    choose,
+    frequent,
+)
 from resources.libraries.python.drivers.probes.tracer.registration import TRACES
-from resources.libraries.python.drivers.probes.tracer.stream import Followed
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.studies.chains.model.record import Edge, StateGraph
 

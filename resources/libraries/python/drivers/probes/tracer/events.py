@@ -49,6 +49,28 @@ _WHAT: Mapping[Source, str] = {"kvm": "virtual machines", "kernel": "containers 
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """One owner of threads: an NF."""
+
+    owner: str
+    source: Source
+    threads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """Task of the reader process."""
+
+    instance: str
+    events: tuple[str, ...]
+    followed: tuple[Followed, ...]
+    window_s: float
+    period_s: float
+    cpu: int | None = None
+    """Where all of it happens, if that is possible."""
+
+
+@dataclass(frozen=True, slots=True)
 class EventChoice:
     """Events that are traced for one kind of NF."""
 

@@ -17,7 +17,6 @@ import struct
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,9 +27,9 @@ from resources.libraries.python.drivers.generators.builtin.kernel import die_wit
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
 from resources.libraries.python.drivers.probes.tracer import tracefs
-from resources.libraries.python.drivers.probes.tracer.events import frequent
+from resources.libraries.python.drivers.probes.tracer.events import Followed, Specification, frequent
 from resources.libraries.python.drivers.probes.tracer.pages import Words
-from resources.libraries.python.drivers.probes.tracer.stream import EventStream, Followed
+from resources.libraries.python.drivers.probes.tracer.stream import EventStream
 from resources.libraries.python.drivers.probes.tracer.tracefs import TraceInstance
 from resources.libraries.python.errors import CsitError
 
@@ -138,19 +137,6 @@ class _ReadPacer:
     def _stopped_by(self, moment_s: float) -> bool:
         """Sleep until a moment; return True at once when stopped."""
         return bool(select.select([self._stop], [], [], max(0.0, moment_s - time.monotonic()))[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Specification:
-    """What a reader is for."""
-
-    instance: str
-    events: tuple[str, ...]
-    followed: tuple[Followed, ...]
-    window_s: float
-    period_s: float
-    cpu: int | None = None
-    """Where all of it happens, if that is possible."""
 
 
 def specification(plain: dict[str, Any]) -> Specification:

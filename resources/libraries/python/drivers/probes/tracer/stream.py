@@ -1,25 +1,14 @@
 """From pages of all CPUs to graphs of all owners, as a stream. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from resources.libraries.python.drivers.probes.tracer.events import WANTED, Source
+from resources.libraries.python.drivers.probes.tracer.events import WANTED, Followed
 from resources.libraries.python.drivers.probes.tracer.formats import EventFormat
 from resources.libraries.python.drivers.probes.tracer.graph import NONE, Rows, Transitions
 from resources.libraries.python.drivers.probes.tracer.pages import Events, Heads, Words, decode, heads
 from resources.libraries.python.drivers.probes.tracer.vertices import Vertices
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """One owner of threads: an NF."""
-
-    owner: str
-    source: Source
-    threads: tuple[int, ...]
-
 
 Edge = tuple[str, str, int, float]
 """Vertex before, vertex after, how often, seconds between the two in all."""

@@ -20,7 +20,7 @@ from math import exp, log
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from resources.libraries.python.studies.chains.analysis.features import TROUBLE, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
@@ -68,7 +68,7 @@ def outliers(statistics: Sequence[Statistic], known: Truth) -> Iterator[Outlier]
     comparisons = sum(map(len, judged.values()))
     for points in judged.values():
         freedom = _EFFICIENCY * (len(points) - 1)
-        yield from _of(points, float(student.isf(ALPHA / comparisons, freedom)))
+        yield from _of(points, -float(stdtrit(freedom, ALPHA / comparisons)))
 
 
 def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[object, ...], list[_Point]]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from resources.libraries.python.studies.sweep.analysis.points import Array
 
@@ -71,6 +70,8 @@ def reaches(x: Array, y: Array, level: float) -> float | None:
 
     Of the closest row that never falls (isotonic regression), so that one noisy point does not count.
     """
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - imports take longer than an analysis
+
     there = np.flatnonzero(isotonic_regression(y).x >= level)
     return float(x[there[0]]) if len(np.unique(x[there])) > 1 else None
 
