@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.errors import NotReady, RunStopped, SystemBroken
+from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
@@ -47,6 +47,23 @@ class Waiting:
 
     def start(self) -> None:
         raise NotReady("links of nf-1-1", 20.0, "none")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._functions, name)
+
+
+class Lost:
+    """NFs of a node that is lost while they start, and whose removal fails on another one."""
+
+    def __init__(self, parts: Parts, error: CsitError, in_removal: CsitError) -> None:
+        self._functions = parts.functions
+        self._error, self._in_removal = error, in_removal
+
+    def start(self) -> None:
+        raise self._error
+
+    def stop(self) -> None:
+        raise self._in_removal
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._functions, name)
@@ -103,3 +120,21 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     else:
         assert cell.remove(plan) == "the cell could not be removed: Execution terminated by signal"
     assert not cell.is_deployed
+
+
+def test_the_first_cause_is_told_before_what_could_not_be_stopped_because_of_it() -> None:
+    plan, parts, _ = failing()
+    lost = ConnectionFailed("DUT1: the agent ended with 137")
+    functions = Lost(parts, lost, CsitError("TG: port cab1 cannot be given back"))
+    with pytest.raises(
+        SystemBroken, match=r"^DUT1: the agent ended with 137; TG: port cab1 cannot be given back$"
+    ) as told:
+        Deployment(plan, replace(parts, functions=functions)).__enter__()  # type: ignore[arg-type]
+    assert told.value.__cause__ is lost
+
+
+def test_a_part_that_cannot_be_stopped_so_that_the_run_ends_ends_it() -> None:
+    plan, parts, _ = failing()
+    functions = Lost(parts, ConnectionFailed("DUT1: gone"), RunStopped("DUT1 does not come back"))
+    with pytest.raises(RunStopped, match=r"^DUT1 does not come back$"):
+        Deployment(plan, replace(parts, functions=functions)).__enter__()  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Taking a port that is there no more: its other end was on a machine that has just been reset."""
 
+import errno
 from contextlib import closing
 from typing import cast
 
@@ -7,8 +8,9 @@ import pytest
 
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, take
-from resources.libraries.python.errors import SystemBroken
+from resources.libraries.python.drivers.host.nics import nic_adoption
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back, take
+from resources.libraries.python.errors import CommandFailed, CsitError, SystemBroken
 
 GONE = AdoptedPort(
     interface="csg1p1", inside="csit-generator", device="nosuchport", home=1, bus="", mac="02:00:00:00:00:01", mtu=1500,
@@ -24,3 +26,25 @@ def test_a_port_that_went_away_is_a_broken_system_and_no_defect() -> None:
         pytest.raises(SystemBroken, match=r"^port nosuchport went away while it was taken"),
     ):
         take(GONE, home, nowhere, "02:00:00:00:00:02", 1500, promiscuous=False)
+
+
+@pytest.mark.parametrize("status", [errno.ENODEV, errno.EBUSY])
+def test_a_port_that_goes_away_while_it_is_given_back_is_gone(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    """Its peer may be removed between the moment it is found and the moment it is set down."""
+    answers: list[CsitError | list[str]] = [
+        CommandFailed(["netlink", "bring", "csg1p1", "down"], status, "No such device"),
+        ["port nosuchport is not on this machine any more"],
+    ]
+
+    def answer(port: AdoptedPort) -> list[str]:
+        assert port is GONE
+        if isinstance(found := answers.pop(0), CsitError):
+            raise found
+        return found
+
+    monkeypatch.setattr(nic_adoption, "_give_back", answer)
+    if status == errno.ENODEV:
+        assert give_back([GONE]) == ["port nosuchport is not on this machine any more"]
+    else:
+        with pytest.raises(CsitError, match=r"^port nosuchport cannot be given back: netlink bring csg1p1 down"):
+            give_back([GONE])

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from resources.libraries.python.errors import CsitError, NotReady, SystemBroken
+from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
@@ -26,17 +26,24 @@ class Deployment:
 
     def __enter__(self) -> Self:
         begin = time.monotonic()
-        with ExitStack() as stack:
-            for part in self.parts.in_order():
-                # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
-                stack.callback(part.stop)
-                try:
-                    part.start()
-                except NotReady as error:
-                    if found := self._problems_before(part):
-                        raise SystemBroken("; ".join((*found, str(error)))) from error
-                    raise
-            self._stack = stack.pop_all()
+        try:
+            with ExitStack() as stack:
+                for part in self.parts.in_order():
+                    # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
+                    stack.callback(part.stop)
+                    try:
+                        part.start()
+                    except NotReady as error:
+                        if found := self._problems_before(part):
+                            raise SystemBroken("; ".join((*found, str(error)))) from error
+                        raise
+                self._stack = stack.pop_all()
+        except RunStopped:
+            raise
+        except (CsitError, OSError) as error:
+            if (cause := _first(error)) is not error:  # stopping the other parts failed, too
+                raise SystemBroken(f"{cause}; {error}") from cause
+            raise
         self.deploy_s = time.monotonic() - begin
         return self
 
@@ -101,3 +108,10 @@ class Deployment:
                     for queue, (name, thread) in enumerate(zip(port.queue_names, port.queues, strict=True))
                 ]
         return tuple(rows)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The failed start behind errors of stopping: an ExitStack chains them by their context."""
+    while error.__cause__ is None and isinstance(error.__context__, CsitError | OSError):
+        error = error.__context__
+    return error

@@ -230,7 +230,14 @@ def give_back(ports: Iterable[AdoptedPort]) -> list[str]:
     failures: list[str] = []
     for port in ports:
         try:
-            said += aside(partial(_give_back, port))
+            try:
+                said += aside(partial(_give_back, port))
+            except CommandFailed as error:
+                if error.status not in GONE:
+                    raise
+                said += aside(
+                    partial(_give_back, port)
+                )  # it went away with its peer meanwhile; a second look finds that
         except (CsitError, OSError) as error:
             failures.append(f"{port} cannot be given back: {error}")
     if failures:
