@@ -6,12 +6,14 @@ from typing import Any, cast
 
 import pytest
 
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.worlds import machine as machine_module
 from resources.libraries.python.testbed.worlds.local import LocalNode
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
@@ -87,6 +89,33 @@ def test_problems_and_warnings_need_no_node_in_front() -> None:
     assert world.warnings() == ("no KVM",)
     with pytest.raises(Unsupported, match=r"^no KVM here$"):
         world.open()
+
+
+def test_the_machine_that_was_inspected_is_opened() -> None:
+    """So that it need not be checked again, which tries kernel features and ways of sending."""
+    made: list[WholeMachine] = []
+
+    def machine_of(*_: object) -> TestbedMachine:
+        made.append(WholeMachine())
+        return cast(TestbedMachine, made[-1])
+
+    world = NodesTestbed(LOCAL, [LocalNode(LOCAL, AgentService(fingerprint, machine_of=machine_of))])
+    world.open()
+    world.close()
+    assert [machine.notes for machine in made] == [["open", "clean", "close"]]
+
+
+def test_a_machine_is_checked_once_until_it_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[str] = []
+    problem = PreflightProblem("tc", "no tc here")
+    monkeypatch.setattr(machine_module, "check", lambda: checks.append("check") or (problem,))
+    machine = TestbedMachine(LOCAL)
+    found = machine.problems()
+    for number in (1, 2):  # what failed may be in order when it is opened another time
+        with pytest.raises(Unsupported, match="no tc here"):
+            machine.open()
+        assert len(checks) == number
+    assert found == (str(problem),)
 
 
 def test_a_machine_that_cannot_be_opened_is_released() -> None:

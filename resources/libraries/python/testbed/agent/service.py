@@ -147,6 +147,8 @@ class AgentService:
         self._greeting = greeting
         self._machine_of = machine_of
         self._machine: TestbedMachine | None = None
+        self._inspected: tuple[Topology, str | None, TestbedMachine] | None = None
+        """Inspected and not opened yet, so that `open` does not check it again."""
         self.deployed = AgentDeployment()
         """The present cell or service."""
         self._started: list[Role] = []
@@ -219,6 +221,7 @@ class AgentService:
 
     def _look(self, request: NodeRequest) -> NodeInspection:
         machine = self._machine_of(request.topology, request.node)
+        self._inspected = request.topology, request.node, machine
         return NodeInspection(
             machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.warnings()), machine.numa_nodes()
         )
@@ -226,7 +229,11 @@ class AgentService:
     def _open(self, request: NodeRequest) -> tuple[str, ...]:
         if self._machine is not None:
             raise CsitError("this agent has opened its machine already")
-        machine = self._machine_of(request.topology, request.node)
+        inspected, self._inspected = self._inspected, None
+        if inspected is not None and inspected[:2] == (request.topology, request.node):
+            machine = inspected[2]
+        else:
+            machine = self._machine_of(request.topology, request.node)
         deadline = time.monotonic() + request.wait_s
         while True:
             try:

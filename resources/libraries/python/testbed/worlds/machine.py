@@ -84,6 +84,8 @@ class TestbedMachine:
         """A DUT's memory: from the file, or discovered here; None where the file says nothing."""
         self._lock = MachineLock()
         self._held = ExitStack()
+        self._looked: tuple[str, ...] | None = None
+        """Problems of a check that `open` need not repeat: it tries kernel features and ways of sending."""
 
     def problems(self) -> tuple[str, ...]:
         """Return what this machine lacks, a sentence each with its fix."""
@@ -93,7 +95,8 @@ class TestbedMachine:
             if node is not None and not (found and node is self._tg):
                 found += makers.missing(node)
                 found += vlans.missing() if has_vlan_devices(self._topology, node) else ()
-        return tuple(map(str, found))
+        self._looked = tuple(map(str, found))
+        return self._looked
 
     def numa_nodes(self) -> dict[str, int | None]:
         """NUMA nodes of its physical ports, by their names in the topology; None where the kernel does not know."""
@@ -115,7 +118,7 @@ class TestbedMachine:
             Unsupported: The machine lacks something.
             CsitError: Another run has it.
         """
-        problems = self.problems()
+        problems, self._looked = self.problems() if self._looked is None else self._looked, None
         if problems:
             raise Unsupported("; ".join(problems))
         self._held.enter_context(self._lock)
