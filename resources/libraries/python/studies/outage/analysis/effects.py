@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from resources.libraries.python.studies.outage.model.record import Effect, EventTrial, Impact, MeanInterval
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec
@@ -66,7 +66,7 @@ def interval(values: Sequence[float]) -> MeanInterval:
     mean, count = fmean(values), len(values)
     if count < 2:
         return MeanInterval(mean=mean, low=None, high=None, samples=count)
-    half = float(student.ppf(_TWO_SIDED, count - 1)) * stdev(values) / sqrt(count)
+    half = float(stdtrit(count - 1, _TWO_SIDED)) * stdev(values) / sqrt(count)
     return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
 
 
@@ -80,7 +80,7 @@ def difference(values: Sequence[float], baseline: Sequence[float]) -> MeanInterv
     if total == 0:
         return MeanInterval(mean=mean, low=mean, high=mean, samples=count)
     freedom = total**2 / sum(part**2 / degrees for part, degrees in parts)
-    half = float(student.ppf(_TWO_SIDED, freedom)) * sqrt(total)
+    half = float(stdtrit(freedom, _TWO_SIDED)) * sqrt(total)
     return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
 
 
