@@ -12,7 +12,7 @@ STARTS = {
     # Commands that read results, and runs of the studies: the distributions needed are those of scipy.special.
     "csit_utils.studies.density.results_table": ["scipy.stats", "scipy.optimize", "robot"],
     "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy.stats", "scipy.optimize"],
-    "resources.libraries.python.studies.density.DensityLibrary": ["scipy", "jinja2", "pyroute2"],
+    "resources.libraries.python.studies.density.DensityLibrary": ["scipy"],
     "resources.libraries.python.studies.sizing.SizingLibrary": ["scipy.stats"],
     "resources.libraries.python.studies.interference.InterferenceLibrary": ["scipy.stats"],
     "resources.libraries.python.studies.chains.ChainStudyLibrary": ["scipy.stats"],
