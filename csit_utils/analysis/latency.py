@@ -2,13 +2,14 @@
 
 import base64
 import binascii
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
 from hdrh.histogram import HdrHistogram
+
+from resources.libraries.python.unpacking import UnpackError, inflate
 
 _LARGEST_BYTES = 16 * 1024 * 1024
 """Upper bound of an unpacked histogram, against archive bombs; real ones have about 10 kB."""
@@ -59,15 +60,11 @@ def merge(encoded: Iterable[str]) -> HdrHistogram | None:
 
 def _decode(text: str) -> HdrHistogram | None:
     try:
-        packed = base64.b64decode(text, validate=True)[8:]
-        unpacker = zlib.decompressobj()
-        unpacker.decompress(packed, _LARGEST_BYTES)
-        if unpacker.unconsumed_tail:
-            return None
+        inflate(base64.b64decode(text, validate=True)[8:], _LARGEST_BYTES)
         return HdrHistogram.decode(text)
     except (
         binascii.Error,
-        zlib.error,
+        UnpackError,
         HdrCookieException,
         HdrHistogramSettingsException,
         HdrLengthException,

@@ -8,7 +8,6 @@ import gzip
 import re
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -16,16 +15,18 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from csit_utils.dataset.items import Problem, ReadError
+from resources.libraries.python.unpacking import (
+    CHUNK_BYTES,
+    MOST_DEPTH,
+    Bounded,
+    Budget,
+    UnpackError,
+    open_archive,
+    open_member,
+)
 
-MOST_RATIO = 200
-"""Largest compression ratio: output.xml files have 5 to 50, deflate at most 1,032."""
-FREE_BYTES = 64 * 1024 * 1024
-"""Unpacked size that is permitted for any archive."""
-MOST_DEPTH = 3
-"""Largest depth of nested archives."""
 _OUTPUT = re.compile(r"output(?:-[\w.-]+)?\.xml(?:\.gz)?")
 _GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
-_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Source:
     name: str
     """Its path; inside an archive that of the archive, `!`, and the path in it."""
     open: Callable[[], AbstractContextManager[BinaryIO]]
-    """Opens its unpacked bytes. Raises `ReadError` if they are unreadable or incomplete."""
+    """Opens its unpacked bytes. Raises `ReadError` or `UnpackError` if they are unreadable or incomplete."""
     path: Path | None = None
     """None inside archives."""
 
@@ -93,57 +94,13 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise ReadError(f"cannot be read: {error.strerror or error}") from error
 
 
-class Budget:
-    """Remaining unpacked size of an archive, over all its files."""
-
-    def __init__(self, packed_bytes: int) -> None:
-        self.packed_bytes = packed_bytes
-        self.unpacked_bytes = 0
-
-    def spend(self, count: int) -> None:
-        """Count unpacked bytes.
-
-        Raises:
-            ReadError: The compression ratio is above that of any result file.
-        """
-        self.unpacked_bytes += count
-        if self.unpacked_bytes > FREE_BYTES + MOST_RATIO * self.packed_bytes:
-            raise ReadError(
-                f"refused: {self.packed_bytes:,} packed bytes unpack to more than {self.unpacked_bytes:,}, "
-                "as in an archive bomb"
-            )
-
-
-class Bounded:
-    """A stream of unpacked bytes that raises only `ReadError`."""
-
-    def __init__(self, stream: BinaryIO, budget: Budget) -> None:
-        self._stream = stream
-        self._budget = budget
-
-    def read(self, size: int = -1) -> bytes:
-        """Read up to `size` bytes.
-
-        Raises:
-            ReadError: The archive is damaged, truncated, or unpacks to too much.
-        """
-        try:
-            block = self._stream.read(min(size, _CHUNK_BYTES) if size >= 0 else _CHUNK_BYTES)
-        except EOFError as error:
-            raise ReadError("the packed file ends too early") from error
-        except (OSError, zlib.error, zipfile.BadZipFile) as error:
-            raise ReadError(f"the packed file is damaged: {error}") from error
-        self._budget.spend(len(block))
-        return block
-
-
 def _members(
     file: BinaryIO, size: int, name: str, depth: int, budget: Budget | None = None
 ) -> Iterator[Source | Problem]:
     try:
-        archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        yield Problem(name, f"{name}: the archive is damaged: {error}")
+        archive = open_archive(file, size)
+    except UnpackError as error:
+        yield Problem(name, f"{name}: {error}")
         return
     spent = budget or Budget(size)
     with archive:
@@ -163,26 +120,16 @@ def _opener(
 ) -> Callable[[], AbstractContextManager[BinaryIO]]:
     @contextmanager
     def opened() -> Iterator[BinaryIO]:
-        with _member(archive, member) as stream:
+        with open_member(archive, member) as stream:
             bounded = cast(BinaryIO, Bounded(stream, budget))
             if member.filename.endswith(".gz"):
+                # Counted twice, packed and unpacked, so that a small file in many layers stays small.
                 with gzip.GzipFile(fileobj=bounded) as unpacked:
-                    yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), Budget(member.file_size)))
+                    yield cast(BinaryIO, Bounded(cast(BinaryIO, unpacked), budget))
             else:
                 yield bounded
 
     return opened
-
-
-@contextmanager
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[BinaryIO]:
-    try:
-        stream = archive.open(member)
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
-        # A password, a damaged directory, or an unsupported compression method.
-        raise ReadError(f"cannot be unpacked: {error}") from error
-    with stream:
-        yield cast(BinaryIO, stream)
 
 
 def _nested(
@@ -193,11 +140,11 @@ def _nested(
         return
     with tempfile.TemporaryFile() as copy:
         try:
-            with _member(archive, member) as stream:
+            with open_member(archive, member) as stream:
                 bounded = Bounded(stream, budget)
-                while block := bounded.read(_CHUNK_BYTES):
+                while block := bounded.read(CHUNK_BYTES):
                     copy.write(block)
-        except (ReadError, OSError) as error:
+        except (UnpackError, OSError) as error:
             yield Problem(name, f"{name}: {error}")
             return
         size = copy.tell()

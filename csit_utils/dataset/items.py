@@ -9,14 +9,13 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from csit_utils.dataset.rows import LatencyRow, TestRow
-from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import RefusedCell
+from resources.libraries.python.unpacking import UnpackError
 
-
-class ReadError(CsitError):
-    """A result file is unreadable or incomplete; the text names the file."""
+ReadError = UnpackError
+"""A result file is unreadable or incomplete; the text names the file."""
 
 
 class Status(StrEnum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -25,7 +25,7 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.scan import ScannedTest, scan
-from resources.libraries.python.model.bounds import dotted
+from resources.libraries.python.model.bounds import first_error
 
 _CSIT_TEST = {"version", "test_id", "result"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}
@@ -73,10 +73,8 @@ def _named(items: Iterator[Item], tool: str, source: str) -> Iterator[Item]:
 
 
 def _first(error: ValidationError) -> str:
-    every: list[Any] = error.errors(include_url=False, include_input=False)
-    path = dotted(every[0]["loc"])
-    others = f" (and {len(every) - 1} more)" if len(every) > 1 else ""
-    return f"{path}: {every[0]['msg']}{others}"
+    path, reason = first_error(error)
+    return f"{path}: {reason}"
 
 
 NO_RECORD = "the test left no result record"
@@ -135,6 +133,9 @@ def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
 
 
 _LARGEST_RECORD_BYTES = 256 * 1024 * 1024
+MOST_VALUES = 200_000
+_LEAST_BYTES_PER_VALUE = 8
+"""Keys have names, and numbers digits: records have 15 to 40 bytes per value."""
 
 
 def load(paths: Iterable[Path]) -> Dataset:
@@ -192,7 +193,11 @@ def content_of(stream: BinaryIO) -> bytes:
         size += len(block)
         if size > _LARGEST_RECORD_BYTES:
             raise ReadError(f"larger than {_LARGEST_RECORD_BYTES / 1e6:.0f} MB, the limit for records")
-    return b"".join(blocks)
+    content = b"".join(blocks)
+    values = content.count(b",") + content.count(b"[") + content.count(b"{")
+    if values > max(MOST_VALUES, size // _LEAST_BYTES_PER_VALUE):
+        raise ReadError(f"about {values:,} values in {size:,} bytes, which no result has")
+    return content
 
 
 def read_json(content: bytes, source: str) -> Iterator[Item]:

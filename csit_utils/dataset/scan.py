@@ -23,6 +23,7 @@ from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER
 
 BLOCK_BYTES = 1 << 18
 """Small enough to stay in the CPU cache between two passes."""
+MOST_DAMAGE = 1000
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml([^>]*)\?>)?\s*<(/?[^\s>/]*)")
 _ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
 
@@ -41,13 +42,14 @@ class Blocks:
         self.damage: list[str] = []
         self.refusal: str | None = None
         """Reason why the rest of the file is not read."""
+        self._ended: ReadError | OSError | None = None
         self.ascii = True
         """Whether all bytes so far are ASCII, which is faster to check than UTF-8."""
 
     def read(self, stream: BinaryIO) -> Iterator[bytes]:
         """Yield the blocks."""
         decoder, last, before = codecs.getincrementaldecoder("utf-8")(), b"", 0
-        while block := stream.read(self.need):
+        while block := self._filled(stream):
             if not before:
                 self.refusal = self._strange(block)
                 if self.refusal:
@@ -62,6 +64,21 @@ class Blocks:
         if not before:
             self.damage.append("the file is empty")
 
+    def _filled(self, stream: BinaryIO) -> bytes:
+        """Read `need` bytes, also from a stream that returns less: an open test is searched anew for each block."""
+        if self._ended is not None:
+            raise self._ended
+        parts, size = [], 0
+        try:
+            while size < self.need and (part := stream.read(self.need - size)):
+                parts.append(part)
+                size += len(part)
+        except (ReadError, OSError) as error:
+            if not parts:
+                raise
+            self._ended = error
+        return b"".join(parts)
+
     def _look(self, block: bytes, decoder: codecs.IncrementalDecoder, before: int) -> None:
         if (at := block.find(b"\0")) >= 0:
             self.once("NUL bytes", f"NUL bytes from byte {before + at} on")
@@ -73,6 +90,16 @@ class Blocks:
         except UnicodeDecodeError as error:
             decoder.reset()
             self.once("not UTF-8", f"not UTF-8 at about byte {before + error.start}")
+
+    def add(self, text: str) -> None:
+        """Report damage.
+
+        Raises:
+            ReadError: There is too much of it.
+        """
+        self.damage.append(text)
+        if len(self.damage) > MOST_DAMAGE:
+            raise ReadError(f"more than {MOST_DAMAGE:,} damaged parts")
 
     def once(self, key: str, text: str) -> None:
         """Report a kind of damage once; `key` is the start of its text."""
@@ -115,13 +142,15 @@ def _refusal(text: bytes) -> str:
     return "refused: declares a document type or entities"
 
 
-ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*"""
+ATTRIBUTES = rb"""(?:[^"'<>]++|"[^"<]*+"|'[^'<]*+')*+"""
 """Rest of a start tag after the name, with a final slash; values may contain `>`."""
 _ATTRIBUTE = re.compile(rb"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _USUAL = re.compile(rb'\s+id="[^"]*" name="([^"\n\t\r]*)"')
 _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
+_MOST_DEPTH = 1000
+"""Of elements in a test: Robot permits 100 nested keywords."""
 _FIRST_YEAR = 2008
 """Year of the first release of Robot Framework."""
 
@@ -229,6 +258,8 @@ class TestElement:
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Called by the parser."""
         self._open.append(tag)
+        if len(self._open) > _MOST_DEPTH:
+            raise NotXml(f"elements nested more than {_MOST_DEPTH} deep")
         self._text.clear()
         if len(self._open) == 1:
             self.name = attributes.get("name", "")
@@ -258,6 +289,10 @@ class TestElement:
 
 LARGEST_TEST_BYTES = 256 * 1024 * 1024
 """Upper bound of a test, which is held in memory as a whole."""
+LARGEST_BETWEEN_BYTES = 16_000_000
+"""Of a message or metadata between tests."""
+MOST_UNRECORDED = 20_000
+"""Tests without a record, of which nothing is known but the name."""
 _MARKER = b">" + RESULT_MARKER.encode()
 _TEST = re.compile(rb"<test(\s" + ATTRIBUTES + rb"|)>")
 _MSG = re.compile(rb"<msg(?:\s" + ATTRIBUTES + rb")?>")
@@ -335,6 +370,7 @@ class _Scanner:
         self._suites: list[str] = []
         self._prefix = ""
         """Prefix of the long names of tests."""
+        self._unrecorded = 0
         self._closed = False
         self._marker = -1
         """Position of the next one in the buffer, its length without one; -1 if not searched yet."""
@@ -350,7 +386,7 @@ class _Scanner:
             if tag is None:
                 if buffer.find(b"<", start + 1) < 0:
                     return start
-                self._blocks.damage.append("the start of a test")
+                self._blocks.add("the start of a test")
                 at += 1
                 continue
             if tag[1].endswith(b"/"):
@@ -366,6 +402,9 @@ class _Scanner:
             at = end
         end = _safe_end(buffer, at)
         yield from self._between(buffer, at, end)
+        if len(buffer) - end > LARGEST_BETWEEN_BYTES:
+            self._blocks.add(f"more than {LARGEST_BETWEEN_BYTES / 1e6:.0f} MB without an element")
+            return len(buffer)
         return end
 
     def _between(self, buffer: bytes, at: int, end: int) -> Iterator[Scanned]:
@@ -449,13 +488,16 @@ class _Scanner:
             test.name = found[1].decode(errors="replace")
         long_name = self._prefix + test.name
         if whole and error is not None:
-            self._blocks.damage.append(f"test '{long_name}': {error}")
+            self._blocks.add(f"test '{long_name}': {error}")
         message = test.message
         if not whole and test.record is None and test.status is None:
             message = "the file ends in the middle of this test"
         elif whole and test.record is None and error is not None:
             message = f"damaged XML: {error}"
         record = None if test.record is None else test.record.removeprefix(RESULT_MARKER)
+        self._unrecorded += record is None
+        if self._unrecorded > MOST_UNRECORDED:
+            raise ReadError(f"more than {MOST_UNRECORDED:,} tests without a record")
         status = None if test.status is None else _status(test.status)
         if test.name.startswith(PLACEHOLDER) and message == NOT_STARTED:
             return

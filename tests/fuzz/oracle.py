@@ -19,6 +19,8 @@ from resources.libraries.python.errors import CsitError
 MOST_CPU_S = 2.0
 MOST_MEMORY_KB = 300_000
 LONGEST_MESSAGE = 600
+LONGEST_SENTENCE = 1000
+"""Of a function's error, which lists what is known instead; the command line cuts it at `LONGEST_LINE`."""
 Result = TypeVar("Result")
 EXAMPLES: Counter[str] = Counter()
 """Inputs tried so far, by target."""
@@ -61,8 +63,13 @@ def run(target: str, *arguments: str) -> Outcome:
     return Outcome(status, out.getvalue(), err.getvalue())
 
 
-def refused(target: str, call: Callable[[], object]) -> str:
+def refused(target: str, call: Callable[[], object], *given: str) -> str:
     """Call a function that may raise this project's errors; return the message, empty where there was none.
+
+    Args:
+        target: Name under which the input is counted.
+        call: The function.
+        given: Paths that messages may repeat.
 
     Raises:
         AssertionError: As for `run`.
@@ -76,7 +83,7 @@ def refused(target: str, call: Callable[[], object]) -> str:
         return ""
 
     message = bounded(target, caught)
-    check_message(message, ())
+    check_message(message, given, LONGEST_SENTENCE)
     return message
 
 
@@ -109,12 +116,12 @@ def _deadline(target: str) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def check_message(message: str, arguments: tuple[str, ...]) -> None:
+def check_message(message: str, arguments: tuple[str, ...], longest: int = LONGEST_MESSAGE) -> None:
     """Check the lines of an error message, without the paths that were given."""
     for given in sorted((word for word in arguments if word), key=len, reverse=True):
         message = message.replace(given, "GIVEN")
     assert "Traceback" not in message, message
     for line in message.splitlines():
-        assert len(line) <= LONGEST_MESSAGE, f"a message of {len(line)} characters: {line[:300]}"
+        assert len(line) <= longest, f"a message of {len(line)} characters: {line[:300]}"
         parsed = line.startswith("Error: ")  # by the parser of the command line, which repeats its words
         assert parsed or line.isprintable() or not line.strip(), f"control characters in {line!r}"

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from tests.integration import lab as labs
 from tests.integration.robot_runs import PROJECT, csit
 
 TRIES = 100
+ROUNDS = int(os.environ.get("CSIT_RESERVATION_ROUNDS", "1"))
+"""Of the test of 100 processes: 100 rounds take about five minutes."""
 pytestmark = pytest.mark.parallel
 needs_lab = [pytest.mark.root, pytest.mark.skipif(bool(labs.missing()), reason=labs.missing())]
 
@@ -59,7 +62,8 @@ def claim(**changes: Any) -> Claim:
     return Claim(**{"testbed": "lab", "reason": "a test", "lease_s": 60.0, "heartbeat": True, **changes})
 
 
-def test_of_100_processes_exactly_one_wins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("_round", range(ROUNDS))
+def test_of_100_processes_exactly_one_wins(_round: int, tmp_path: Path) -> None:
     """The very programs that connections run, all waiting at the gate before the first one is let in."""
     ask = {"do": "acquire", "directory": str(tmp_path), "within_s": 60.0}
     tries = [

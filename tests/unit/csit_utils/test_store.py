@@ -16,12 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
-from csit_utils.dataset import inputs
 from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.layout import Import, Layout
 from csit_utils.dataset.load import load
 from csit_utils.dataset.stored import Stored
+from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
@@ -215,7 +215,7 @@ def test_a_folder_with_something_else_is_left_alone(output: Path) -> None:
 def test_archives_that_are_damaged_or_bombs_are_named(
     output: Path, tmp_path: Path, name: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inputs, "FREE_BYTES", 100_000)
+    monkeypatch.setattr(unpacking, "FREE_BYTES", 100_000)
     path = tmp_path / name
     if name == "bomb.xml.gz":
         path.write_bytes(gzip.compress(b"<robot><suite name='s'>" + b" " * 50_000_000))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sized
 from typing import TypeVar
 
-from pydantic import AfterValidator, ValidationInfo
+from pydantic import AfterValidator, ValidationError, ValidationInfo
 from pydantic_core import PydanticKnownError
 
 from resources.libraries.python.errors import ConfigError
@@ -55,6 +55,9 @@ HIGHEST_BPS = 1e15
 MOST_MEMORY_MIB = 2**24
 """16 TiB."""
 
+MOST_ERRORS = 1000
+"""Of one file that are looked at."""
+
 ASKED = {"asked": True}
 """Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""
 _Number = TypeVar("_Number", int, float)
@@ -77,6 +80,19 @@ def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
 def dotted(path: Iterable[object]) -> str:
     """Path of a key in a file as a message repeats it: `nodes.DUT1.cpus.0`; keys are input too."""
     return quoted(".".join(map(str, path)))
+
+
+def first_error(error: ValidationError) -> tuple[str, str]:
+    """Path and message of the first error of a validation; of too many errors, their number.
+
+    pydantic makes a dictionary of each error, which takes some kB.
+    """
+    count = error.error_count()
+    if count > MOST_ERRORS:
+        return "", f"{count:,} errors"
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    others = f" (and {count - 1} more)" if count > 1 else ""
+    return dotted(first["loc"]), f"{quoted(first['msg'], LONGEST_REASON)}{others}"
 
 
 def is_asked(info: ValidationInfo) -> bool:

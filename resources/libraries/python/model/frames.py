@@ -8,6 +8,7 @@ from pydantic import BeforeValidator
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import RESOURCES
@@ -40,7 +41,7 @@ def frame(name: str) -> Frame:
     if (size := _BYTES.fullmatch(name.upper())) and SMALLEST <= int(size[1]) <= LARGEST:
         return Frame(name=f"{int(size[1])}B", parts=(FramePart(frame_bytes=int(size[1])),))
     raise ConfigError(
-        f"no frame size '{name}'; {FRAMES_FILE.name} has {', '.join(_known())}, "
+        f"no frame size '{quoted(name)}'; {FRAMES_FILE.name} has {', '.join(_known())}, "
         f"and any from {SMALLEST}B to {LARGEST}B will do"
     )
 

@@ -7,6 +7,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from resources.libraries.python.model.bounds import quoted
+
 MOST_CORES = 256
 """Of one NF: above what a NUMA node of today's servers has."""
 _PATTERN = r"^(0\.5|[1-9][0-9]{0,2})c$"
@@ -30,7 +32,7 @@ class NfSize(str):
             ValueError: It is no size; the text says which there are.
         """
         if re.fullmatch(_PATTERN, text) is None or float(text[:-1]) > MOST_CORES:
-            raise ValueError(f"no NF size '{text}'; there are 0.5c, 1c, 2c and so on to {MOST_CORES}c")
+            raise ValueError(f"no NF size '{quoted(text)}'; there are 0.5c, 1c, 2c and so on to {MOST_CORES}c")
         return super().__new__(cls, text)
 
     @classmethod

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import dotted
+from resources.libraries.python.model.bounds import first_error
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines
@@ -254,11 +254,10 @@ def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
     """Parse a line; None for a torn one: a part of a JSON object is not JSON."""
     try:
         json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     try:
         return EVENTS.validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = dotted(first["loc"])
-        raise ConfigError(f"{path}: line {number} is not supported by this version: {where}: {first['msg']}") from error
+        where, reason = first_error(error)
+        raise ConfigError(f"{path}: line {number} is not supported by this version: {where}: {reason}") from error

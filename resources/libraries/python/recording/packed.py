@@ -20,11 +20,7 @@ from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.studies.density.model.record import DensityRecord
-
-_LARGEST_BYTES = 256 * 1024 * 1024
-"""A real record unpacks to some 100 kB, one of a hundred instances and thousands of trials to some 10 MB; one that
-unpacks to more than this is an attack on memory."""
-
+from resources.libraries.python.unpacking import UnpackError, inflate
 
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -125,16 +121,12 @@ def unpack(packed: str | bytes) -> bytes:
     Raises:
         NotUnpacked: It is damaged, or unpacks to more than any record has.
     """
-    unpacker = zlib.decompressobj()
     try:
-        heavy = unpacker.decompress(base64.b64decode(packed, validate=True), _LARGEST_BYTES)
-    except (binascii.Error, zlib.error, ValueError) as error:
+        return inflate(base64.b64decode(packed, validate=True))
+    except (binascii.Error, ValueError) as error:
         raise NotUnpacked(f"its packed part is damaged: {error}") from error
-    if unpacker.unconsumed_tail:
-        raise NotUnpacked(f"its packed part unpacks to more than {_LARGEST_BYTES / 1e6:.0f} MB")
-    if not unpacker.eof:
-        raise NotUnpacked("its packed part ends too early")
-    return heavy
+    except UnpackError as error:
+        raise NotUnpacked(f"its packed part {error}") from error
 
 
 def unpacked(text: str | bytes) -> tuple[str | bytes, str | None]:

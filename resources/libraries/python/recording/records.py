@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from resources.libraries.python.model.bounds import dotted
+from resources.libraries.python.model.bounds import first_error
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
@@ -28,6 +28,9 @@ def _declared() -> dict[str, type[Record]]:
 
 RECORDS = _declared()
 """Class of a record by its study."""
+MOST_KEYS = 10_000
+"""Of one object. Instances, nodes and drivers are keys of some objects."""
+_SHORTEST_KEY_BYTES = len('"a":1,')
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
 _EARLIER = re.compile(rb'\s*\{\s*"record"\s*:\s*"characterization"')
 
@@ -47,6 +50,7 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
     """
     try:
         whole, digest = unpacked(text)
+        _refuse_wide(whole)
         if (study := _study_in(whole)) in RECORDS:
             return RECORDS[study].model_validate_json(whole), digest
         data = json.loads(whole)
@@ -64,6 +68,28 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
     if digest is None and isinstance(record, DensityRecord):
         digest = hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
     return record, digest
+
+
+def _refuse_wide(text: str | bytes) -> None:
+    """Refuse an object with thousands of keys before validation, which makes an error of some kB for each.
+
+    Raises:
+        NotARecord: There is one.
+        ValueError: The text is not JSON.
+    """
+    if len(text) < MOST_KEYS * _SHORTEST_KEY_BYTES:
+        return
+    if (text.count('":') if isinstance(text, str) else text.count(b'":')) <= MOST_KEYS:
+        return
+    left: list[object] = [json.loads(text)]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            if len(value) > MOST_KEYS:
+                raise NotARecord(f"an object with {len(value):,} keys, which no record has")
+            left += [each for each in value.values() if isinstance(each, dict | list)]
+        elif isinstance(value, list):
+            left += [each for each in value if isinstance(each, dict | list)]
 
 
 def record_of(data: dict[str, Any]) -> Record:
@@ -122,7 +148,5 @@ def _reason(text: str | bytes, error: ValidationError) -> str:
         return f"the record is not valid JSON: {json_error}"
     if isinstance(data, dict) and data.get("study") and data.get("schema_version") != SCHEMA_VERSION:
         return _unknown(data)
-    errors = error.errors(include_url=False)
-    path = dotted(errors[0]["loc"])
-    others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return f"the record is not valid: {path}: {errors[0]['msg']}{others}"
+    path, reason = first_error(error)
+    return f"the record is not valid: {path}: {reason}"

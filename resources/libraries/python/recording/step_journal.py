@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import dotted
+from resources.libraries.python.model.bounds import first_error
 from resources.libraries.python.recording.lines import Lines
 
 Row = TypeVar("Row", bound=Frozen)
@@ -88,7 +88,7 @@ class StepJournal(Generic[Row]):
         for number, raw in enumerate(self.path.read_bytes().splitlines(), 1):
             try:
                 data: Any = json.loads(raw)
-            except ValueError:  # a part of a JSON object is not JSON, and a part of a letter not text
+            except (ValueError, RecursionError):  # a part of a JSON object is not JSON, and a part of a letter not text
                 self.remarks.append(
                     f"{self.path}: line {number} is incomplete, its writing was interrupted; its step is lost"
                 )
@@ -100,11 +100,10 @@ class StepJournal(Generic[Row]):
                 elif last == self._heading and not _is_end(data):
                     self.rows.append(self.ROWS.validate_json(raw))
             except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                where = dotted(first["loc"])
+                where, reason = first_error(error)
                 raise ConfigError(
                     f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: {where}: "
-                    f"{first['msg']}"
+                    f"{reason}"
                 ) from error
         return last
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_LOAD_S
+from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMBER, quoted
 from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import are_vms
@@ -118,8 +118,8 @@ def _cell(row: SweepRow) -> Cell:
 
 
 def _whole(text: str, what: str, most: int) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= most:
-        raise ConfigError(f"{what}: '{text}' is not a whole number from 1 to {most}")
+    if not text.isdecimal() or len(text) > LONGEST_NUMBER or not 1 <= int(text) <= most:
+        raise ConfigError(f"{what}: '{quoted(text)}' is not a whole number from 1 to {most}")
     return int(text)
 
 
@@ -131,7 +131,7 @@ def _share(text: str) -> float | None:
     except ValueError:
         share = -1.0
     if not 0 <= share < 1:
-        raise ConfigError(f"STOP_LOSS: '{text}' is not a loss ratio from 0 to 1, such as 0.2")
+        raise ConfigError(f"STOP_LOSS: '{quoted(text)}' is not a loss ratio from 0 to 1, such as 0.2")
     return share
 
 

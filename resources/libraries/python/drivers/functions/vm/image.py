@@ -23,6 +23,7 @@ from resources.libraries.python.drivers.functions.vm.init import render_init
 from resources.libraries.python.drivers.host.programs.image_cache import alone, file_digest, make, newest
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.unpacking import read_packed
 
 _MODULES = ("virtio_pci", "virtio_net")
 """What a guest needs; where a kernel has them built in there is no file of that name."""
@@ -74,18 +75,21 @@ def read_module(path: Path) -> bytes:
     """A module's content, unpacked.
 
     Raises:
-        CommandFailed: It cannot be unpacked.
+        CommandFailed: There is no program that unpacks it.
+        UnpackError: It is damaged.
     """
-    content = path.read_bytes()
+    size = path.stat().st_size
     match path.suffix:
         case ".xz":
-            return lzma.decompress(content)
+            with lzma.open(path) as stream:
+                return read_packed(stream, size)
         case ".gz":
-            return gzip.decompress(content)
+            with gzip.open(path) as stream:
+                return read_packed(stream, size)
         case ".zst":
             return _unzstd(path)
         case _:
-            return content
+            return path.read_bytes()
 
 
 def _unzstd(path: Path) -> bytes:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import ASKED, MOST_SWEEP_LOADS, dotted
+from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, dotted, quoted
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 
 _Kind = TypeVar("_Kind", Rates, Bursts)
@@ -38,15 +38,16 @@ def parse_rates(text: str) -> Rates | None:
     words = text.strip()
     if words == "auto":
         return None
-    found = _RATES.fullmatch(words)
+    found = _RATES.fullmatch(words) if len(words) <= LONGEST_QUOTE else None
+    shown = quoted(text)
     if found is None:
-        raise ConfigError(f"rates '{text}' are neither 'auto' nor like 10000-200000/10000 (first-last/step, pps)")
+        raise ConfigError(f"rates '{shown}' are neither 'auto' nor like 10000-200000/10000 (first-last/step, pps)")
     first = float(found[1])
     last, step = (first, first) if found[2] is None else (float(found[2]), float(found[3]))
-    rates = _made(Rates, f"rates '{text}'", start_pps=first, stop_pps=last, step_pps=step)
+    rates = _made(Rates, f"rates '{shown}'", start_pps=first, stop_pps=last, step_pps=step)
     # Before they are listed: a step of 0.001 pps would fill the memory.
     if (count := (last - first) / step + 1) > MOST_SWEEP_LOADS:
-        raise ConfigError(f"rates '{text}': {count:.0f} loads; at most {MOST_SWEEP_LOADS}")
+        raise ConfigError(f"rates '{shown}': {count:.9g} loads; at most {MOST_SWEEP_LOADS}")
     return rates
 
 
@@ -56,11 +57,13 @@ def parse_bursts(text: str) -> Bursts | RelativeBursts:
     Raises:
         ConfigError: They make no sense.
     """
-    found = _BURSTS.fullmatch(" ".join(text.split()))
+    words = " ".join(text.split())
+    found = _BURSTS.fullmatch(words) if len(words) <= LONGEST_QUOTE else None
+    shown = quoted(text)
     if found is None:
-        raise ConfigError(f"bursts '{text}' are not like 'on 2 off 1 at 50000' or 'on 2 off 1 at 1.2x'")
+        raise ConfigError(f"bursts '{shown}' are not like 'on 2 off 1 at 50000' or 'on 2 off 1 at 1.2x'")
     on_s, off_s, number = int(found[1]), int(found[2]), float(found[3])
-    bursts = _made(Bursts, f"bursts '{text}'", rate_pps=number, on_s=on_s, off_s=off_s)
+    bursts = _made(Bursts, f"bursts '{shown}'", rate_pps=number, on_s=on_s, off_s=off_s)
     return RelativeBursts(on_s, off_s, number) if found[4] else bursts
 
 

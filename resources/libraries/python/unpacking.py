@@ -1,0 +1,180 @@
+"""Decompression of what others packed: bounded in output, ratio, time, files and depth.
+
+All code of this project that unpacks does it here, except for the runtime of agents, which its own controller packed.
+"""
+
+import gzip
+import lzma
+import time
+import zipfile
+import zlib
+from typing import BinaryIO, cast
+
+from resources.libraries.python.errors import CsitError
+
+MOST_RATIO = 200
+"""Largest compression ratio of a file: output.xml files have 2 to 50, deflate reaches 1,032."""
+MOST_RECORD_RATIO = 50
+"""Of the packed part of a record or a histogram, which have 2 to 10."""
+FREE_BYTES = 4_000_000
+"""Unpacked size that is permitted for any file."""
+FREE_RECORD_BYTES = 64_000
+LARGEST_RECORD_BYTES = 256_000_000
+MOST_DEPTH = 3
+"""Of nested archives."""
+MOST_FILES = 50_000
+"""In one archive."""
+LARGEST_DIRECTORY_BYTES = 16_000_000
+"""Of an archive."""
+FREE_S, MOST_S_PER_MB = 20.0, 5.0
+"""CPU time of decompression: permitted for any file, and by packed size. It takes about 0.1 s per packed MB."""
+CHUNK_BYTES = 1 << 20
+_ERRORS = (OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+class UnpackError(CsitError):
+    """A packed file is damaged, truncated, or unpacks to too much."""
+
+
+class Budget:
+    """Remaining output and time of a file, over everything in it.
+
+    Args:
+        packed_bytes: Size of the file.
+    """
+
+    def __init__(self, packed_bytes: int) -> None:
+        self.packed_bytes = packed_bytes
+        self.unpacked_bytes = 0
+        self.took_s = 0.0
+
+    def spend(self, count: int, seconds: float = 0.0) -> None:
+        """Count unpacked bytes, and the CPU time that they took.
+
+        Raises:
+            UnpackError: The compression ratio or the time is above that of any result file.
+        """
+        self.unpacked_bytes += count
+        self.took_s += seconds
+        if self.unpacked_bytes > FREE_BYTES + MOST_RATIO * self.packed_bytes:
+            raise UnpackError(
+                f"refused: {self.packed_bytes:,} packed bytes unpack to more than {self.unpacked_bytes:,}, "
+                "as in an archive bomb"
+            )
+        if self.took_s > FREE_S + MOST_S_PER_MB * self.packed_bytes / 1e6:
+            raise UnpackError(f"refused: unpacking {self.packed_bytes:,} bytes takes more than {self.took_s:.0f} s")
+
+
+class Bounded:
+    """A stream of unpacked bytes that raises only `UnpackError`."""
+
+    def __init__(self, stream: BinaryIO, budget: Budget) -> None:
+        self._stream = stream
+        self._budget = budget
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes, and up to `CHUNK_BYTES`.
+
+        Raises:
+            UnpackError: The archive is damaged, truncated, or unpacks to too much.
+        """
+        began_s = time.thread_time()
+        try:
+            block = self._stream.read(min(size, CHUNK_BYTES) if size >= 0 else CHUNK_BYTES)
+        except EOFError as error:
+            raise UnpackError("the packed file ends too early") from error
+        except _ERRORS as error:
+            raise UnpackError(f"the packed file is damaged: {error}") from error
+        self._budget.spend(len(block), time.thread_time() - began_s)
+        return block
+
+
+class _Archive:
+    """A ZIP file whose directory is bounded: Python holds all of it in memory before the first name is seen."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def seekable(self) -> bool:
+        """As for files."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, as for files; the directory of an archive is read at once.
+
+        Raises:
+            UnpackError: The directory is larger than any.
+        """
+        block = self._file.read(min(size, LARGEST_DIRECTORY_BYTES) if size >= 0 else LARGEST_DIRECTORY_BYTES)
+        if len(block) >= LARGEST_DIRECTORY_BYTES or block.count(b"PK\1\2") > MOST_FILES:
+            raise UnpackError(f"refused: more than {MOST_FILES:,} files")
+        return block
+
+
+def open_archive(file: BinaryIO, size: int) -> zipfile.ZipFile:
+    """Open a ZIP file.
+
+    Args:
+        file: Seekable.
+        size: Its size.
+
+    Raises:
+        UnpackError: It is damaged, has too many files, or files that share their bytes, as in an archive bomb.
+    """
+    try:
+        archive = zipfile.ZipFile(_Archive(file))
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise UnpackError(f"the archive is damaged: {error}") from error
+    packed = sum(each.compress_size for each in archive.infolist())
+    if packed > size:
+        raise UnpackError(f"refused: files of {packed:,} bytes in an archive of {size:,}, as in an archive bomb")
+    return archive
+
+
+def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
+    """Open a file of an archive.
+
+    Raises:
+        UnpackError: It has a password, a damaged directory, or an unsupported compression method.
+    """
+    try:
+        return cast(BinaryIO, archive.open(member))
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as error:
+        raise UnpackError(f"cannot be unpacked: {error}") from error
+
+
+def inflate(packed: bytes, most_bytes: int | None = None) -> bytes:
+    """Return the content of a zlib stream (RFC 1950), of a part of a record where no size is given.
+
+    Raises:
+        UnpackError: It is damaged, truncated, or unpacks to too much.
+    """
+    if most_bytes is None:
+        most_bytes = min(FREE_RECORD_BYTES + MOST_RECORD_RATIO * len(packed), LARGEST_RECORD_BYTES)
+    unpacker = zlib.decompressobj()
+    try:
+        content = unpacker.decompress(packed, most_bytes)
+    except zlib.error as error:
+        raise UnpackError(f"is damaged: {error}") from error
+    if unpacker.unconsumed_tail:
+        raise UnpackError(f"unpacks to more than {most_bytes / 1e6:.1f} MB, as in an archive bomb")
+    if not unpacker.eof:
+        raise UnpackError("ends too early")
+    return content
+
+
+def read_packed(stream: gzip.GzipFile | lzma.LZMAFile, packed_bytes: int) -> bytes:
+    """Return the whole content of a stream of unpacked bytes.
+
+    Args:
+        stream: Of `gzip.open` or `lzma.open`.
+        packed_bytes: Size of the file.
+
+    Raises:
+        UnpackError: It is damaged, truncated, or unpacks to too much.
+    """
+    bounded, blocks = Bounded(cast(BinaryIO, stream), Budget(packed_bytes)), []
+    while block := bounded.read():
+        blocks.append(block)
+    return b"".join(blocks)

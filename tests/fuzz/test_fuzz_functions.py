@@ -1,0 +1,45 @@
+"""Mutated bytes for every function that reads what others wrote."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from tests.fuzz.damage import mutated
+from tests.fuzz.targets import PROJECT, TARGETS, tried
+
+_SHORT = 4_000
+"""Inputs of the short pass, over all targets."""
+_TIMES = 1_000
+"""Inputs over all targets for each one of `--inputs`."""
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_mutated_examples(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    target, asked = TARGETS[name], pytestconfig.getoption("--inputs")
+    number = max(10, round(target.share * (asked * _TIMES if asked else _SHORT)))
+    seed = random.SystemRandom().getrandbits(64) if asked else crc32(name.encode())
+    chance = random.Random(seed)
+    for _ in range(number):
+        content = mutated(chance, chance.choice(target.examples), target.pieces)
+        try:
+            tried(name, content, tmp_path)
+        except BaseException:
+            (tmp_path / "input").write_bytes(content)
+            print(f"{name}: input in {tmp_path / 'input'}")
+            raise
+
+
+def test_coverage_guided(pytestconfig: pytest.Config) -> None:
+    seconds = pytestconfig.getoption("--coverage-guided")
+    if not seconds:
+        pytest.skip("on request only: --coverage-guided SECONDS, for each target")
+    pytest.importorskip("atheris", reason="atheris is not installed: .venv/bin/pip install atheris")
+    for name in TARGETS:
+        command = [sys.executable, "-m", "tests.fuzz.coverage_guided", name, str(seconds)]
+        done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, errors="replace", check=False)
+        assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
+        print(f"{name}: {done.stderr.strip().splitlines()[-1]}")

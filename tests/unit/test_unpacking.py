@@ -1,0 +1,119 @@
+"""Archives and packed files that unpack to far more than results do: refused in the time and memory of a good file."""
+
+import gzip
+import io
+import lzma
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python import unpacking
+from resources.libraries.python.unpacking import (
+    Bounded,
+    Budget,
+    UnpackError,
+    inflate,
+    open_archive,
+    open_member,
+    read_packed,
+)
+from tests.fuzz.oracle import run
+
+HEAD = b"<robot><suite name='s'>"
+SIZE = 40_000_000
+
+
+def zipped(*files: tuple[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files:
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def repeated_directory(entries: int) -> bytes:
+    """An archive whose directory names one file many times."""
+    one = zipped(("output.xml", HEAD))
+    end = one.rfind(b"PK\5\6")
+    start = one.find(b"PK\1\2")
+    entry = one[start:end]
+    tail = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 65535, 65535, len(entry) * entries, start, 0)
+    return one[:start] + entry * entries + tail
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "text.xml.gz": lambda: gzip.compress(HEAD + b"a" * 60_000_000),
+    "test.xml.gz": lambda: gzip.compress(HEAD + b"<test name='t'>" + b"a" * SIZE),
+    "tests.xml.gz": lambda: gzip.compress(HEAD + b"<test name='t'></test>" * (SIZE // 22)),
+    "tags.xml.gz": lambda: gzip.compress(HEAD + b"<test " * (SIZE // 6)),
+    "deep.xml.gz": lambda: gzip.compress(HEAD + b"<test name='t'>" + b"<kw>" * 1_000_000 + b"</test>"),
+    "messages.xml.gz": lambda: gzip.compress(HEAD + b"<test name='t'>" + b"<msg>CSIT-RESULT {}</msg>" * 200_000),
+    "quotes.xml.gz": lambda: gzip.compress(HEAD + b"<suite " + b"''" * (SIZE // 2)),
+    "lists.json.gz": lambda: gzip.compress(b'{"version":1,"test_id":"a","result":[' + b"[]," * 1_300_000 + b"[]]}"),
+    "wide.json.gz": lambda: gzip.compress(
+        b'{"schema_version":"1.0",' + b",".join(b'"key%d":1' % number for number in range(150_000)) + b"}"
+    ),
+    "directory.zip": lambda: repeated_directory(200_000),
+    "nested-directory.zip": lambda: zipped(("a.zip", repeated_directory(1_000_000))),
+    "twice.zip": lambda: zipped(*((f"{each}/output.xml.gz", gzip.compress(HEAD + b"a" * SIZE)) for each in range(3))),
+}
+"""By the name of the file. Each took more than 10 s or 400 MB once, or would have."""
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(BOMBS[name]())
+    outcome = run("bombs", "show", str(file))
+    assert outcome.status in (1, 2)
+    assert name in outcome.err
+
+
+def test_a_file_in_two_layers_is_counted_in_both() -> None:
+    budget = Budget(1000)
+    archive = zipfile.ZipFile(io.BytesIO(zipped(("a.gz", gzip.compress(bytes(30_000_000))))))
+    with open_member(archive, archive.infolist()[0]) as packed:
+        unpacked = Bounded(gzip.GzipFile(fileobj=Bounded(packed, budget)), budget)  # type: ignore[arg-type]
+        with pytest.raises(UnpackError, match=r"1,000 packed bytes unpack to more than [45],\d{3},\d{3}"):
+            while unpacked.read():
+                pass
+
+
+def test_decompression_that_takes_long_is_refused() -> None:
+    with pytest.raises(UnpackError, match=r"unpacking 1,000,000 bytes takes more than 26 s"):
+        Budget(1_000_000).spend(1, 26.0)
+    Budget(1_000_000).spend(1, 24.0)
+
+
+def test_files_that_share_their_bytes_are_refused() -> None:
+    made = repeated_directory(100)
+    with pytest.raises(UnpackError, match=r"files of [\d,]+ bytes in an archive of 1,000"):
+        open_archive(io.BytesIO(made), 1_000)
+
+
+def test_a_directory_of_many_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "MOST_FILES", 3)
+    made = zipped(*((str(each), b"") for each in range(4)))
+    with pytest.raises(UnpackError, match="more than 3 files"):
+        open_archive(io.BytesIO(made), len(made))
+    assert len(open_archive(io.BytesIO(zipped(("a", b""), ("b", b""), ("c", b""))), 1000).infolist()) == 3
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_modules_of_the_kernel_are_unpacked_within_bounds(pack: Callable[[bytes], bytes]) -> None:
+    opened = gzip.open if pack is gzip.compress else lzma.open
+    packed = pack(b"module" * 1000)
+    assert read_packed(opened(io.BytesIO(packed)), len(packed)) == b"module" * 1000
+    with pytest.raises(UnpackError, match="too early"):
+        read_packed(opened(io.BytesIO(packed[:-9])), len(packed))
+    bomb = pack(bytes(50_000_000))
+    with pytest.raises(UnpackError, match="unpack to more than"):
+        read_packed(opened(io.BytesIO(bomb)), len(bomb))
+
+
+def test_an_empty_stream_is_too_short() -> None:
+    with pytest.raises(UnpackError, match="ends too early"):
+        inflate(b"")
