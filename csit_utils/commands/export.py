@@ -12,6 +12,7 @@ import typer
 from csit_utils.commands.reading import INPUTS, ReadingProgress, read, tell_problems
 from csit_utils.report.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import write_whole
 
 _JOB = r"csit-[a-z0-9_]+-perf-[a-z0-9_.-]{1,150}"
 _TYPE = "{type}"
@@ -96,16 +97,6 @@ def _write_all(folder: Path, files: Iterable[InfoFile], *, compress: bool) -> No
         for number, file in enumerate(todo, 1):
             path = folder.joinpath(*file.path)
             text = json.dumps(file.content, indent=2, sort_keys=True).encode()
-            _write(path.with_name(f"{path.name}.gz") if compress else path, gzip.compress(text) if compress else text)
+            named = path.with_name(f"{path.name}.gz") if compress else path
+            write_whole(named, gzip.compress(text) if compress else text)
             progress(number, len(todo))
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    part = path.with_name(f".{path.name}"[:240] + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error

@@ -9,6 +9,7 @@ import typer
 
 from csit_utils.commands.choosing import DATA, SIDE_HELP, DatasetReader
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import write_whole
 
 if TYPE_CHECKING:
     from csit_utils.analysis.gate import Decision
@@ -51,8 +52,7 @@ def gate(
     before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
     found = decide(compare(before, after), after, allowed)
     if junit is not None:
-        junit.parent.mkdir(parents=True, exist_ok=True)
-        junit.write_bytes(junit_xml(found))
+        write_whole(junit, junit_xml(found))
     for line in _report(found, tolerance, require):
         typer.echo(line)
     if reader.tell_problems():

@@ -15,6 +15,7 @@ from csit_utils.dataset.layout import is_dataset
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import write_whole
 
 _DETAILS = ("all", "latest", "none")
 
@@ -85,8 +86,7 @@ def report(
         _check_side(name, shown.whole_history)
     if single_file or output.suffix == ".html":
         page = output.with_suffix(".html")
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(in_one(shown), encoding="utf-8")
+        write_whole(page, in_one(shown))
     else:
         # A dataset on disk is read by threads, which a forked process does not have.
         processes = 1 if any(map(is_dataset, inputs)) else os.cpu_count() or 1

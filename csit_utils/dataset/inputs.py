@@ -5,6 +5,7 @@ result file is refused while it is read, so that an archive bomb fills neither m
 """
 
 import gzip
+import os
 import re
 import tempfile
 import zipfile
@@ -54,8 +55,12 @@ def sources(path: Path) -> Iterator[Source | Problem]:
     if not path.is_dir():
         yield from _file(path)
         return
-    files = [found for found in path.rglob("*") if _is_result(found.name) and found.is_file()]
-    if not files:
+    closed: list[OSError] = []
+    every = (Path(folder, name) for folder, _, names in os.walk(path, onerror=closed.append) for name in names)
+    files = [found for found in every if _is_result(found.name) and found.is_file()]
+    for error in closed:
+        yield Problem(str(error.filename), f"{error.filename}: cannot be read: {error.strerror}")
+    if not files and not closed:
         yield Problem(str(path), f"{path}: the directory has no output.xml and no .json records")
     for file in sorted(files, key=lambda found: (found.suffix == ".json", found)):
         yield from _file(file)

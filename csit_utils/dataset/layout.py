@@ -94,7 +94,10 @@ def partition(testbed: str | None, night: str | None) -> str:
 
 def is_dataset(folder: Path) -> bool:
     """Whether a folder is a dataset."""
-    return (folder / _HEAD).is_file()
+    try:
+        return (folder / _HEAD).is_file()
+    except OSError:  # not permitted: reading it as a file says so
+        return False
 
 
 class Layout:
@@ -242,7 +245,11 @@ def _sync(path: Path, *, forget: bool = False) -> None:
 def _write(path: Path, content: bytes, *, sync: bool) -> None:
     """Write a file atomically."""
     part = path.with_suffix(".part")
-    part.write_bytes(content)
-    if sync:
-        _sync(part)
-    part.replace(path)
+    try:
+        part.write_bytes(content)
+        if sync:
+            _sync(part)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

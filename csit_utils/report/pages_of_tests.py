@@ -9,6 +9,7 @@ from pathlib import Path
 from csit_utils.report.rendered import Rendered, shell
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.tests_shown import rendered
+from resources.libraries.python.paths import write_whole
 
 TESTS = "tests"
 """Folder of the pages of single tests."""
@@ -39,7 +40,6 @@ class TestPages:
             progress: Called with the number of written pages and the total.
         """
         anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
-        (self.folder / TESTS).mkdir(exist_ok=True)
         written = self._forked(anchors, processes) if processes > 1 and len(anchors) > _FEW else map(self._one, anchors)
         for count, _ in enumerate(written, 1):
             if progress is not None:
@@ -48,7 +48,7 @@ class TestPages:
     def _one(self, anchor: str) -> None:
         page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
         html = shell(self.shown, [page], self.navigation, assets="../assets/")
-        (self.folder / TESTS / f"{anchor}.html").write_text(html, encoding="utf-8")
+        write_whole(self.folder / TESTS / f"{anchor}.html", html)
 
     def _forked(self, anchors: Sequence[str], processes: int) -> Iterator[None]:
         # The first page fills caches that the forked processes share.

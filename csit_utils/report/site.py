@@ -13,6 +13,7 @@ from csit_utils.report.pages_of_tests import TESTS, TestPages
 from csit_utils.report.rendered import Rendered, render, shell
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.tests_shown import all_rendered
+from resources.libraries.python.paths import write_whole
 
 
 def single_file(shown: ReportContents) -> str:
@@ -43,10 +44,9 @@ def write_site(
     """
     pages = list(_pages(shown))
     assets = folder / "assets"
-    assets.mkdir(parents=True, exist_ok=True)
-    (assets / "report.css").write_text(style(), encoding="utf-8")
-    (assets / "report.js").write_text(script(), encoding="utf-8")
-    (assets / "plotly.js").write_text(get_plotlyjs(), encoding="utf-8")
+    write_whole(assets / "report.css", style())
+    write_whole(assets / "report.js", script())
+    write_whole(assets / "plotly.js", get_plotlyjs())
     files = {page.name: "index.html" if page is pages[0] else f"{page.name}.html" for page in pages}
     # A failed test is also on the page of failures; prefer its own page.
     places = {anchor: files[page.name] for page in pages for anchor in page.ids}
@@ -55,7 +55,7 @@ def write_site(
     for page in pages:
         navigation = [(files[other.name], other) for other in pages]
         html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
-        (folder / files[page.name]).write_text(html, encoding="utf-8")
+        write_whole(folder / files[page.name], html)
     navigation = [(f"../{files[page.name]}", page) for page in pages]
     TestPages(shown, folder, places, missing, navigation).write(processes, progress)
     return folder / "index.html"

@@ -19,7 +19,7 @@ from resources.libraries.python.model.csit_topology import Secrets
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.paths import LOCAL_TOPOLOGY
+from resources.libraries.python.paths import LOCAL_TOPOLOGY, write_whole
 from resources.libraries.python.planning.machines import Layouts
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.numa import assumptions
@@ -94,8 +94,7 @@ def plan(
     if html is not None:
         from csit_utils.studies.density.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
 
-        html.parent.mkdir(parents=True, exist_ok=True)
-        html.write_text(render_plan(testbed, memory, rows, took), encoding="utf-8")
+        write_whole(html, render_plan(testbed, memory, rows, took))
     if as_json:
         for row in rows:
             typer.echo(json.dumps(cell_object(row)))

@@ -1,0 +1,111 @@
+"""Commands without space or permission: one sentence with the path, and no half-written file."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.integration.robot_runs import PROJECT, run_robot
+
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
+NOBODY = "65534"
+
+
+@pytest.fixture(scope="module")
+def results() -> Iterator[Path]:
+    """A small simulated run, where every user can read: pytest closes the folder above its own ones."""
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        folder.parent.chmod(0o755)
+        _simulate(folder)
+        (Path(name) / "output").mkdir()
+        yield folder
+
+
+def _simulate(folder: Path) -> None:
+    chosen = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SEARCH:quick", "-v", "CELLS:1x1,2x2")
+    done = run_robot(folder, *chosen, "--suite", "csc-mrr")
+    assert done.returncode == 0, done.stdout
+
+
+def commands(results: Path, disk: str) -> dict[str, list[str]]:
+    output = str(results / "output.xml")
+    return {
+        "site": ["report", output, "-o", f"{disk}/site"],
+        "page": ["report", output, "-o", f"{disk}/page.html"],
+        "plan": ["plan", "topologies/sim.yaml", "--cells", "1x1", "--html", f"{disk}/plan.html"],
+        "import": ["import", output, "--into", f"{disk}/history"],
+        "export": ["export", output, "--uti", "-o", f"{disk}/uti"],
+    }
+
+
+NAMES = ("site", "page", "plan", "import", "export")
+
+
+def checked(done: subprocess.CompletedProcess[str], disk: str) -> None:
+    assert done.returncode in (1, 2), done
+    assert "Traceback" not in done.stderr and "internal error" not in done.stderr, done.stderr
+    (sentence,) = [line for line in done.stderr.splitlines() if not line.startswith("planned ")]
+    assert disk in sentence and len(sentence) < 600, done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_full_disk_is_named_and_nothing_is_half_written(results: Path, tmp_path: Path, name: str) -> None:
+    disk = str(tmp_path / "disk")
+    Path(disk).mkdir()
+    script = """
+mount -t tmpfs -o size=64k,mode=755 tmpfs "$DISK"
+mkdir "$DISK/site" "$DISK/uti"; echo earlier > "$DISK/page.html"; echo earlier > "$DISK/plan.html"
+dd if=/dev/zero of="$DISK/filler" bs=1k 2> /dev/null
+"$@"; status=$?
+cat "$DISK/page.html" "$DISK/plan.html"
+find "$DISK" -type f \\( -name '*.part' -o -name '*.html' -size 0 -o -name '*.parquet' -size 0 \\) | sed s/^/left:/
+exit $status"""
+    argv = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "csit_utils"]
+    done = subprocess.run(
+        [*argv, *commands(results, disk)[name]],
+        cwd=PROJECT, env={**os.environ, "DISK": disk}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    checked(done, disk)
+    assert done.stdout.count("earlier") == 2 and "left:" not in done.stdout, done.stdout
+
+
+def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", sys.executable, "-m", "csit_utils"]
+    return subprocess.run(
+        [*argv, *arguments], cwd=PROJECT, env={**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+needs_open_python = pytest.mark.skipif(
+    subprocess.run(
+        ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
+        + [sys.executable, "-c", "import csit_utils.cli"],
+        cwd=PROJECT, capture_output=True, check=False,
+    ).returncode != 0,
+    reason="another user cannot run this Python here",
+)  # fmt: skip
+
+
+@needs_open_python
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_without_permission_to_write_is_named(results: Path, name: str) -> None:
+    disk = str(results.parent / "output")
+    checked(as_nobody(*commands(results, disk)[name]), disk)
+
+
+@needs_open_python
+def test_unreadable_files_and_folders_are_named_beside_the_good_ones(results: Path) -> None:
+    closed, folder = results.parent / "closed.json", results.parent / "folder"
+    closed.write_text("{}", encoding="utf-8")
+    folder.mkdir(mode=0o700)
+    closed.chmod(0)
+    done = as_nobody("show", str(results / "output.xml"), str(closed), str(folder))
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [f"{path}: cannot be read: Permission denied" for path in (closed, folder)]
+    assert done.stdout.count("CSC 1x1 NF-1c") == 1
