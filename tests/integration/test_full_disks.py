@@ -12,7 +12,7 @@ import pytest
 from tests.integration.robot_runs import PROJECT, run_robot
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
-NOBODY = "65534"
+AS_NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", sys.executable)
 
 
 @pytest.fixture(scope="module")
@@ -75,17 +75,16 @@ exit $status"""
 
 
 def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
-    argv = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", sys.executable, "-m", "csit_utils"]
+    environment = {**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        [*argv, *arguments], cwd=PROJECT, env={**os.environ, "HOME": "/nonexistent", "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True, text=True, timeout=300, check=False,
+        [*AS_NOBODY, "-m", "csit_utils", *arguments],
+        cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
 needs_open_python = pytest.mark.skipif(
     subprocess.run(
-        ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
-        + [sys.executable, "-c", "import csit_utils.cli"],
+        [*AS_NOBODY, "-c", "import csit_utils.cli"],
         cwd=PROJECT, capture_output=True, check=False,
     ).returncode != 0,
     reason="another user cannot run this Python here",
