@@ -86,6 +86,19 @@ def test_a_killed_one_is_named_and_its_data_thread_is_missed() -> None:
         assert lost == {"csn2x1i1", "csn2x1i2"}
 
 
+def test_one_that_stands_still_is_a_problem_until_it_goes_on() -> None:
+    """Its process has not ended; what is measured without it would be called the rate of the cell."""
+    with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (TESTPMD,))) as deployment:
+        (pid,) = [pid for pid, line in processes("testpmd").items() if "file-prefix=nf-2-1" in line]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            wait_until("its stop", lambda: "" if deployment.problems() else "no problem", 10.0)
+            assert deployment.problems() == ("testpmd of nf-2-1 is stopped (SIGSTOP)",)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        wait_until("its continuation", lambda: "; ".join(deployment.problems()), 10.0)
+
+
 def test_a_killed_run_leaves_none() -> None:
     """They are on the machine's record, and they end by themselves when nobody is at the other end any more."""
     kill_run(VICTIM, "testpmd", "file-prefix=nf-")

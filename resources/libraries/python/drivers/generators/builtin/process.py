@@ -10,10 +10,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.dialogue import JsonLines, error_of, line_of
+from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.paths import PROJECT
 
@@ -70,7 +70,7 @@ class WorkerProcess:
     @property
     def is_stopped(self) -> bool:
         """Whether it is stopped by a signal (not exited)."""
-        return Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "T"
+        return is_stopped(self.pid)
 
     @property
     def output(self) -> int:

@@ -79,6 +79,15 @@ def user() -> str:
         return f"uid {os.getuid()}"
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal (SIGSTOP) or a tracer; False where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] in {"T", "t"}
+
+
 def _command(pid: int) -> str:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")

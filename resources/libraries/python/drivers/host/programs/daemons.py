@@ -9,7 +9,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import ending
+from resources.libraries.python.drivers.host.ownership.processes import ending, is_stopped
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 
@@ -117,7 +117,7 @@ class Daemon:
             return f"{self.what} has not been started"
         status = self._process.poll()
         if status is None:
-            return ""
+            return f"{self.what} is stopped (SIGSTOP)" if is_stopped(self._process.pid) else ""
         return f"{self.what} {ending(status)}; it said last: {self.said_last()}"
 
     def said(self) -> str:
