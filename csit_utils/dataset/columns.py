@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 import pyarrow as pa
 
 from csit_utils.dataset.items import ReadError
-from csit_utils.dataset.rows import TestRow
+from csit_utils.dataset.rows import DEFAULTS, TestRow
 
 
 def _type(hint: object) -> pa.DataType:
@@ -18,9 +18,6 @@ def _type(hint: object) -> pa.DataType:
 _HINTS = get_type_hints(TestRow)
 TEST_TYPES = {field.name: _type(_HINTS[field.name]) for field in fields(TestRow)}
 TESTS = pa.schema(list(TEST_TYPES.items()))
-DEFAULTS: dict[str, Any] = {
-    field.name: None if field.default is MISSING else field.default for field in fields(TestRow)
-}
 UNREADABLE = (OSError, pa.ArrowException, UnicodeError)
 """Errors of reading a damaged file."""
 NEEDED = tuple(field.name for field in fields(TestRow) if field.default is MISSING)

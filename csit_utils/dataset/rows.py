@@ -5,7 +5,7 @@ Rates are aggregates of all instances and both directions in packets per second,
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -328,3 +328,9 @@ class ThreadRow:
     cpu: int
     running: float
     waiting: float
+
+
+DEFAULTS: dict[str, Any] = {
+    field.name: None if field.default is MISSING else field.default for field in fields(TestRow)
+}
+"""A row without values, with the columns in their order."""

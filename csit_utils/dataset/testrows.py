@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import msgspec
 from pydantic import BaseModel
 
-from csit_utils.dataset.columns import DEFAULTS
 from csit_utils.dataset.items import ReadError, Recorded, Unrecorded
-from csit_utils.dataset.rows import PLACES, TestRow
+from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.result import Asked, Finding, Verdict, VerdictKind, l1_bps, l2_bps

@@ -10,9 +10,9 @@ from resources.libraries.python.paths import PROJECT
 
 STARTS = {
     # Commands that read results, and runs of the studies: the distributions needed are those of scipy.special.
-    "csit_utils.studies.density.results_table": ["scipy.stats", "scipy.optimize", "robot"],
+    "csit_utils.studies.density.results_table": ["scipy.stats", "scipy.optimize", "robot", "pyarrow"],
     "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy.stats", "scipy.optimize"],
-    "resources.libraries.python.studies.density.DensityLibrary": ["scipy"],
+    "resources.libraries.python.studies.density.DensityLibrary": ["scipy", "pyroute2"],
     "resources.libraries.python.studies.sizing.SizingLibrary": ["scipy.stats"],
     "resources.libraries.python.studies.interference.InterferenceLibrary": ["scipy.stats"],
     "resources.libraries.python.studies.chains.ChainStudyLibrary": ["scipy.stats"],

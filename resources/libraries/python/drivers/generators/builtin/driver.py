@@ -10,6 +10,7 @@ from typing import cast
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.flow_latency import flow_latency
+from resources.libraries.python.drivers.generators.builtin.flow_timelines import flow_timeline
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
 from resources.libraries.python.drivers.generators.builtin.schedule import Schedule
@@ -17,7 +18,6 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,
     Sending,
-    TimelineReport,
     TrialReport,
     TrialSpec,
     WorkerSpec,
@@ -33,8 +33,6 @@ from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import (
     FlowCount,
-    FlowTimeline,
-    Gap,
     HighestLoads,
     Protocol,
     Trial,
@@ -105,26 +103,6 @@ def trial_result(
         aborted=any(report.aborted for report in reports),
         generator_limited=bool(limits),
         note="; ".join(notes) or None,
-    )
-
-
-def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
-    """A worker's timeline of a flow as a result."""
-    return FlowTimeline(
-        instance=flow.instance,
-        direction=flow.direction,
-        begin_ns=found.begin_ns,
-        bin_s=bin_s,
-        sent=tuple(found.sent),
-        received=tuple(found.received),
-        delay_ns=tuple(found.delay_ns),
-        worst_ns=tuple(found.worst_ns),
-        gaps=tuple(
-            Gap(first=first, packets=packets, begin_ns=begin, end_ns=end) for first, packets, begin, end in found.gaps
-        ),
-        more_gaps=found.more_gaps,
-        duplicates=found.duplicates,
-        arrivals_ns=None if found.arrivals_ns is None else (found.arrivals_ns[0], found.arrivals_ns[1]),
     )
 
 
