@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import shutil
 import zipfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.libraries.python.paths import PROJECT
 from tests.fuzz.damage import damaged, damaged_bytes
 from tests.fuzz.oracle import run
 
@@ -30,6 +32,7 @@ XML = (
     "\x1b[2J",
 )
 JSON = ("{", "}", "[", "]", ",", ":", '"', "null", "\\ud800", "1e999", "NaN", '"packed":"', '"version":')
+RECORDS = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
 CSV = (",", ";", "\n", '"', "=1+1", "rate_pps", "\r", "\x00")
 
 
@@ -77,6 +80,25 @@ def test_archives_that_unpack_to_much_more(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.write_bytes(bomb() if name == "bomb.zip" else gzip.compress(b"a" * 200_000_000, 9))
     run("archive", "show", str(file))
+
+
+@pytest.mark.parametrize("count", ["nf_nodes", "nf_chains", "offered_pps", "frames"])
+@pytest.mark.parametrize("study", ["density", "sweep", "sizing", "chains", "interference", "bursts"])
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_counts_that_no_system_has(tmp_path: Path, study: str, count: str, command: str) -> None:
+    """A count in a record is a number of turns in some loop of its reader."""
+
+    def changed(part: object) -> object:
+        match part:
+            case dict():
+                return {key: 10**12 if key == count and each else changed(each) for key, each in part.items()}
+            case list():
+                return [changed(each) for each in part]
+        return part
+
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps(changed(json.loads(gzip.decompress((RECORDS / f"{study}.json.gz").read_bytes())))))
+    run("records", command, str(file), *(("-o", str(tmp_path / "report")) if command == "report" else ()))
 
 
 @given(data=st.data())

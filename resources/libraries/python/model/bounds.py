@@ -28,6 +28,8 @@ MOST_RUNS = 1_000_000
 """Tests of a selection, measurements of a study, runs of a sizing's generator."""
 MOST_NFS = 1024
 """Network functions of one cell. The matrix of the draft ends at 10 x 10."""
+MOST_PARTS = 0xFFFF
+"""Service instances of a cell, and NFs of each, also in records: no address plan holds more."""
 MOST_NFS_OF_A_SELECTION = 100_000
 """Of all its cells together, whose plans are all made before the first one is measured."""
 DAY_S = 86_400

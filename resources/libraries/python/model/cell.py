@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import MOST_PARTS
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
@@ -112,9 +113,9 @@ class Cell(Frozen):
     """One point of the density matrix with the sizes of its vSwitch and NFs."""
 
     service_type: ServiceType
-    nf_chains: Annotated[int, Field(ge=1)]
+    nf_chains: Annotated[int, Field(ge=1, le=MOST_PARTS)]
     """Service instances (row)."""
-    nf_nodes: Annotated[int, Field(ge=0)]
+    nf_nodes: Annotated[int, Field(ge=0, le=MOST_PARTS)]
     """NFs per service instance (column). 0 is the path alone: what every packet of a service has behind it without any
     NF. In a snake (CSC) packets then cross the vSwitch once; in a pipeline (CSP) twice, as with NFs, with a cable in
     their place."""
