@@ -11,7 +11,6 @@ from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.reservation import ReservableNode
 from resources.libraries.python.testbed.roles.connection import Connection
 
@@ -53,7 +52,7 @@ class Connections:
         with self._making:
             if node not in self._made:
                 access = self._accesses[node]
-                self._made[node] = LocalConnection(node) if access is None else SshConnection(node, access)
+                self._made[node] = LocalConnection(node) if access is None else _over_ssh(node, access)
             return self._made[node]
 
     def close(self) -> None:
@@ -61,6 +60,13 @@ class Connections:
         with self._making:
             for connection in self._made.values():
                 connection.close()
+
+
+def _over_ssh(node: str, access: Access) -> Connection:
+    # The cleanup of a node runs there, where there is no SSH library.
+    from resources.libraries.python.testbed.connection.ssh import SshConnection  # noqa: PLC0415
+
+    return SshConnection(node, access)
 
 
 @dataclass(frozen=True, slots=True)
