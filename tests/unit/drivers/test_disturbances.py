@@ -50,7 +50,7 @@ def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
     assert happened.began_ns - asked_ns >= 19_000_000
     assert happened.ended_ns - happened.began_ns >= 29_000_000, "the pause"
     assert happened.what == "so and so"
-    assert part.disturbed() == (), "it is told once"
+    assert part.disturbed() == (), "an event is reported once"
 
 
 def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:

@@ -40,8 +40,8 @@ _AGAIN_S = 5.0
 def within(what: str, seconds: float) -> Iterator[None]:
     """Interrupt what takes longer.
 
-    Every driver has deadlines of its own and tells better what it waited for; this one is for the wait that somebody
-    forgot. It is kept by the real-time timer of the process, hence only in the main thread; a timer that is running
+    Every driver has deadlines of its own and says better what it waited for; this one is for a wait without a
+    deadline. It is kept by the real-time timer of the process, hence only in the main thread; a timer that is running
     already (a timeout of Robot) rings in its time, unless that comes to pass inside.
 
     Args:
