@@ -101,6 +101,14 @@ def test_counts_that_no_system_has(tmp_path: Path, study: str, count: str, comma
     run("records", command, str(file), *(("-o", str(tmp_path / "report")) if command == "report" else ()))
 
 
+@pytest.mark.parametrize("change", [{"kind": "swe`p"}, {"kind": [1]}, {"record": 1, "kind": None}])
+def test_records_of_no_study(tmp_path: Path, change: dict[str, object]) -> None:
+    file = tmp_path / "record.json"
+    record = json.loads(gzip.decompress((RECORDS / "sweep.json.gz").read_bytes()))
+    file.write_text(json.dumps(record | change))
+    assert run("records", "show", str(file)).status
+
+
 @given(data=st.data())
 def test_stored_datasets(results: Path, tmp_path: Path, data: st.DataObject) -> None:
     folder = tmp_path / "history"

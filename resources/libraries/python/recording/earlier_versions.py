@@ -31,9 +31,9 @@ _NOT_LOWERED = 2.0
 
 def is_earlier(data: Mapping[str, Any]) -> bool:
     """Whether a record is of an earlier version that can be read."""
-    version = data.get("schema_version")
+    version = str(data.get("schema_version"))
     if data.get("record") == "characterization":
-        return version in OTHER_VERSIONS and data.get("kind") in STUDY_OF_KIND
+        return version in OTHER_VERSIONS and str(data.get("kind")) in STUDY_OF_KIND
     return "study" not in data and version in DENSITY_VERSIONS
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from resources.libraries.python.model.bounds import first_error
+from resources.libraries.python.model.bounds import first_error, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
@@ -99,10 +99,13 @@ def record_of(data: dict[str, Any]) -> Record:
         ValidationError, NotARecord: It is none.
     """
     if is_earlier(data):
-        data = in_todays_form(data)
-    if data.get("study") not in RECORDS or data.get("schema_version") != SCHEMA_VERSION:
+        try:
+            data = in_todays_form(data)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise NotARecord(f"not a record of an earlier version: {quoted(repr(error))}") from error
+    if str(data.get("study")) not in RECORDS or data.get("schema_version") != SCHEMA_VERSION:
         raise NotARecord(_unknown(data))
-    return RECORDS[data["study"]].model_validate_json(json.dumps(data))
+    return RECORDS[str(data["study"])].model_validate_json(json.dumps(data))
 
 
 def is_density(text: str | bytes) -> bool:
@@ -136,8 +139,8 @@ def _unknown(data: object) -> str:
     if not isinstance(data, dict) or (version := data.get("schema_version")) is None:
         return "not a result record: schema_version is missing"
     study = data.get("study")
-    if version == SCHEMA_VERSION and study not in RECORDS:
-        return f"unknown study '{study}' of the record"
+    if version == SCHEMA_VERSION and str(study) not in RECORDS:
+        return f"unknown study '{quoted(str(study))}' of the record"
     return f"schema version {version} of the record is not supported, only up to {SCHEMA_VERSION}"
 
 
