@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.integration.disks import small_disk
 from tests.integration.local_faults import (
     OWNER,
     bridge_is_deleted,
@@ -137,15 +137,6 @@ def test_a_cell_that_breaks_twice_goes_into_quarantine_and_the_next_is_clean(tmp
     lines = [line for line in show(tmp_path) if line.startswith("CSC 1x1")]
     assert len(lines) == 2
     assert all("quarantined" in line and "ended with -9" in line for line in lines)
-
-
-@contextmanager
-def small_disk(folder: Path, megabytes: int) -> Iterator[None]:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(folder: Path) -> Path:
