@@ -19,9 +19,8 @@ from resources.libraries.python.search.bounds import (
     likely_bounds,
     proven_bounds,
 )
-from resources.libraries.python.search.eta import remaining_s
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.search.throughput import search_throughput
+from resources.libraries.python.search.throughput import remaining_s, search_throughput
 
 NDR = Goal(name="NDR", loss_ratio=0.0, duration_sum_s=10.0)
 STRICT = NDR.model_copy(update={"exceed_ratio": 0.0})

@@ -9,7 +9,7 @@ the vSwitch, and gets copies of all frames in one segment. On a testbed of two D
 service on each: TG, DUT1, DUT2, TG.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
@@ -21,8 +21,15 @@ from resources.libraries.python.model.plan import Flow, Hop, Link, NextHop, NfIn
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.edges import SHARED, Edges
 from resources.libraries.python.planning.links import Links
-from resources.libraries.python.planning.names import GENERATOR, nf_interface, tap_interface, tap_name, vswitch_name
-from resources.libraries.python.planning.segments import segment_of_tap, segments
+from resources.libraries.python.planning.names import (
+    GENERATOR,
+    nf_interface,
+    segment_name,
+    tap_interface,
+    tap_name,
+    vswitch_name,
+    vswitch_tap_interface,
+)
 from resources.libraries.python.planning.service import ServiceLayout
 
 SOURCES_PER_FLOW = 254
@@ -33,6 +40,57 @@ MOST_SOURCES = 0xFFFE
 """Bounded by the two last bytes of the instances' subnets."""
 MOST_NFS = 0xFFFF
 """Bounded by two bytes of the NFs' MAC addresses; NFs of both DUTs together."""
+_Copies = Mapping[str, tuple[str, ...]]
+
+
+def segments(service: ServiceLayout) -> Iterator[Segment]:
+    """Pairs of neighbouring vSwitch ports along the service; where instances share cables, one for each cable's end."""
+    duts = range(1, service.edges.duts + 1)
+    per_dut = service.segments_on_dut
+    copies = _copies(service)
+    if service.edges.shared:
+        for dut in duts:
+            rows = [service.crossings(instance, dut) for instance in service.instances]
+            before = (dut - 1) * per_dut
+            left, right = (service.edge(vswitch_name(dut), SHARED, 2 * dut - 1 + side)[1] for side in (0, 1))
+            if per_dut == 1:
+                yield _segment(SHARED, before + 1, (left, right), copies)
+                continue
+            yield _segment(SHARED, before + 1, (left, *(row[0] for row in rows)), copies)
+            yield _segment(SHARED, before + per_dut, (*(row[-1] for row in rows), right), copies)
+    for instance in service.instances:
+        for dut in duts:
+            ports = service.crossings(instance, dut)
+            first = (dut - 1) * per_dut + 1
+            if service.edges.shared:
+                ports, first = ports[1:-1], first + 1
+            else:
+                left, right = (service.edge(vswitch_name(dut), instance, 2 * dut - 1 + side)[1] for side in (0, 1))
+                ports = [left, *ports, right]
+            for index in range(len(ports) // 2):
+                yield _segment(instance, first + index, (ports[2 * index], ports[2 * index + 1]), copies)
+
+
+def _segment(instance: int, position: int, members: tuple[str, ...], copies: _Copies) -> Segment:
+    name = segment_name(instance, position)
+    return Segment(name=name, instance=instance, position=position, members=members, copies=copies.get(name, ()))
+
+
+def segment_of_tap(service: ServiceLayout, instance: int, number: int) -> str:
+    """Name of the segment that a passive NF gets copies of."""
+    position, per_dut = service.tap_segment(number), service.segments_on_dut
+    at_cable = (position - 1) % per_dut in {0, per_dut - 1}
+    return segment_name(SHARED if service.edges.shared and at_cable else instance, position)
+
+
+def _copies(service: ServiceLayout) -> _Copies:
+    """Ports of the vSwitches towards passive NFs, by segment."""
+    found: dict[str, tuple[str, ...]] = {}
+    for instance in service.instances:
+        for number in service.all_taps:
+            name = segment_of_tap(service, instance, number)
+            found[name] = (*found.get(name, ()), vswitch_tap_interface(instance, number))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,17 @@ What all of them share:
   then.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import inf
+from math import ceil, inf, log, log2
 from typing import Protocol
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import (
     Algorithm,
+    Goal,
     GoalResult,
     LoadEstimate,
     Prior,
@@ -28,9 +29,8 @@ from resources.libraries.python.model.goal import (
 )
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search import profiles
-from resources.libraries.python.search.bounds import best_known, gather, likely_bounds, proven_bounds
+from resources.libraries.python.search.bounds import LoadEvidence, best_known, gather, likely_bounds, proven_bounds
 from resources.libraries.python.search.conformance import deviations
-from resources.libraries.python.search.eta import remaining_s
 from resources.libraries.python.search.laddersearch import LadderSearch
 from resources.libraries.python.search.rfc2544 import binary_search
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
@@ -44,6 +44,34 @@ MIN_LOAD_PPS = 2 * 9001.0
 _LEAST_SPAN = 100.0
 """Minimum ratio of the highest to the lowest load. With a slow generator the search starts below CSIT's minimum load:
 the system under test may be slower still, such as one with emulated NICs."""
+_DECISION = 0.6
+"""Share of a duration sum that deciding one load takes: just above a half when all trials agree."""
+_UNKNOWN_LOADS = 2
+"""Decisions that the search of a missing bound is assumed to take."""
+
+
+def remaining_s(rows: Sequence[LoadEvidence], goal: Goal) -> float:
+    """Seconds until both bounds of a goal are decided and close enough.
+
+    Counts what is missing at the present bounds, and half a decision for each halving of the interval: most halvings
+    are made with less evidence, by the coarser goals that precede the goal itself.
+
+    Args:
+        rows: Loads with their trials, ascending; the highest load that can be offered is among them.
+        goal: What is searched.
+    """
+    if proven_bounds(rows, goal).narrow(goal):
+        return 0.0
+    bounds = likely_bounds(rows, goal)
+    decision_s = goal.duration_sum_s * _DECISION
+    if bounds.lower is None:
+        return _UNKNOWN_LOADS * decision_s
+    if bounds.upper is None:
+        # Even the highest load meets the goal so far: there may be nothing to search.
+        return bounds.lower.missing_s(goal)
+    width = log(bounds.upper.load_pps / bounds.lower.load_pps) / -log(1 - goal.relative_width)
+    halvings = max(0, ceil(log2(width) - 1e-6))
+    return bounds.lower.missing_s(goal) + bounds.upper.missing_s(goal) + halvings * decision_s / 2
 
 
 class SearchOutcome(Frozen):

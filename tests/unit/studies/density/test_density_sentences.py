@@ -1,7 +1,7 @@
 """Sentences of a density test on the console."""
 
+from resources.libraries.python.studies.density.DensityLibrary import result_in_words
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
-from resources.libraries.python.studies.density.sentences import result_in_words
 from tests.unit.csit_utils import builders
 from tests.unit.csit_utils.builders import result, soaked
 

@@ -9,7 +9,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load, spots
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX
-from resources.libraries.python.studies.interference.choices import asked_study
+from resources.libraries.python.studies.interference.InterferenceLibrary import asked_study
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec
 from resources.libraries.python.studies.interference.planning.schedule import schedule

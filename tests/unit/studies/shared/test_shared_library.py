@@ -13,9 +13,8 @@ from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.studies.shared import keeper
 from resources.libraries.python.studies.shared import library as measuring
 from resources.libraries.python.studies.shared.choices import Lookup, generator_chosen
-from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.library import StudyLibrary, TestbedSession
 from resources.libraries.python.studies.shared.retry import StudyTest
-from resources.libraries.python.studies.shared.testbed_session import TestbedSession
 from tests.unit.csit_utils.builders import ENVIRONMENT
 
 TOPOLOGY = Path(__file__).parents[4] / "topologies" / "local.yaml"

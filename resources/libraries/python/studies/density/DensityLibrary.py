@@ -14,13 +14,13 @@ from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.throughput import Progress
+from resources.libraries.python.search.verdict import verdict_text
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.studies.density.search_priors import PriorBook
-from resources.libraries.python.studies.density.sentences import bounds_in_words, result_in_words
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
     drop_placeholders,
@@ -33,7 +33,7 @@ from resources.libraries.python.studies.shared.boundary import REDACTION, defect
 from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import human_time
+from resources.libraries.python.studies.shared.progress import human_rate, human_time
 from resources.libraries.python.studies.shared.robot_context import variable
 
 _TRIAL_OVERHEAD_S = 0.05
@@ -246,3 +246,29 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
 
 register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  # type: ignore[no-untyped-call]
+
+
+def bounds_in_words(progress: Progress) -> str:
+    """Bounds of a search so far."""
+    bounds = ", ".join(
+        f"{name} {human_rate(low)} .. {human_rate(high)}" for name, (low, high) in progress.bounds.items()
+    )
+    return f"trial {progress.trials}, {bounds}"
+
+
+def result_in_words(result: DensityRecord) -> str:
+    """Numbers of a test with their verdict."""
+    goals = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak))
+    found = [
+        f"{name} {human_rate(goal.lower_pps)}" if goal.lower_pps is not None else f"{name} not reached"
+        for name, goal in goals
+        if goal is not None
+    ]
+    if result.plr is not None:
+        found.append(f"PLR {human_rate(result.plr.mean_pps)} ± {human_rate(result.plr.stdev_pps)}")
+    rates = (("MRR", result.mrr), ("ORR", result.orr))
+    found += [f"{name} {human_rate(rate.mean_pps)}" for name, rate in rates if rate is not None]
+    numbers = {name: result.verdict.of(name) for name, number in (*goals, *rates) if number is not None}
+    verdict = verdict_text(numbers or {"": result.verdict.kinds})
+    note = " (simulated)" if result.simulated else ""
+    return f"{', '.join(found) or result.message or 'no result'}{note} [{verdict}]"

@@ -1,21 +1,38 @@
 """Keywords of the interference suite: co-located network functions."""
 
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
 from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import ASKED, dotted
+from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.model.result import Rerun
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
-from resources.libraries.python.studies.interference.choices import asked_study, rerun_of_study
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
-from resources.libraries.python.studies.interference.model.record import InterferenceRecord
+from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.interference.model.record import InterferenceRecord, InterferenceSpec
+from resources.libraries.python.studies.interference.planning.cost import InterferenceCost
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
-from resources.libraries.python.studies.interference.sentences import loads_in_words, preview_in_words
 from resources.libraries.python.studies.shared.boundary import keyword
+from resources.libraries.python.studies.shared.choices import Lookup, rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
+from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
+
+DEFAULTS: Mapping[str, str] = {
+    "FRAME": "",
+    "INTERFERENCE_LOAD": "",
+    "GUARANTEE": "",
+    "REPETITIONS": "",
+    "TRIAL_DURATION": "",
+}
+"""Used where a variable is not given: what the specification says."""
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
@@ -118,3 +135,77 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         note = " (simulated)" if record.simulated else ""
         summary = f"{found.spec.name}: {len(found.meetings)} measurements{note}"
         return [summary, *matrix_in_words(found), *advice_in_words(found)]
+
+
+def preview_in_words(spec: InterferenceSpec, cost: InterferenceCost, *, simulated: bool) -> str:
+    """Measurements and time of a study."""
+    names = ", ".join(contender.name for contender in spec.contenders)
+    twice = ", with and without a guarantee" if spec.guarantee else ""
+    rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions > 1)}{twice}"
+    about = "" if simulated else f", about {human_time(cost.seconds)}"
+    count = f"{cost.runs} {'simulated ' if simulated else ''}measurements"
+    return f"{count} of {names}, alone and up to {spec.together} together, {rounds}{about}"
+
+
+def loads_in_words(loads_pps: Sequence[float], spec: InterferenceSpec) -> Iterator[str]:
+    """Stand-ins, and the offered load at each frame size."""
+    for contender in spec.contenders:
+        if contender.stand_in_for:
+            yield f"{contender.name} ({contender.kind}) is a stand-in for {contender.stand_in_for}"
+    points = zip(spec.points(), loads_pps, strict=True)
+    loads = [
+        human_rate(pps) if len(loads_pps) == 1 else f"{frame.name} {human_rate(pps)}" for (frame, _), pps in points
+    ]
+    yield f"{', '.join(loads)} offered to each, one way"
+
+
+def asked_study(lookup: Lookup, specification: str, frame: str, load: str, guarantee: str) -> InterferenceSpec:
+    """A study as its file says, changed by what a test and the variables say; variables count more.
+
+    Args:
+        lookup: The variables.
+        specification: The file.
+        frame: Of the test, several joined by commas; empty for as the file says, and so are the others.
+        load: Packets per second, or `auto`; several joined by commas.
+        guarantee: `yes` or `no`.
+
+    Raises:
+        ConfigError: The file or a choice makes no sense.
+    """
+    spec = load_interference(specification_file(specification))
+    chosen = {
+        "frame": _value(lookup, "FRAME") or frame,
+        "load_pps": _value(lookup, "INTERFERENCE_LOAD") or load,
+        "guarantee": _value(lookup, "GUARANTEE") or guarantee,
+        "repetitions": _value(lookup, "REPETITIONS"),
+        "duration_s": _value(lookup, "TRIAL_DURATION"),
+    }
+    changes: dict[str, object] = {name: text for name, text in chosen.items() if text}
+    if chosen["frame"]:
+        found = [frame_of(name) for name in _several("FRAME", chosen["frame"])]
+        changes |= {"frame": found if len(found) > 1 else found[0], "frames": ()}
+    if chosen["load_pps"]:
+        loads = _several("INTERFERENCE_LOAD", chosen["load_pps"])
+        changes |= {"load_pps": loads if len(loads) > 1 else loads[0], "loads_pps": ()}
+    try:
+        return InterferenceSpec.model_validate({**dict(spec), **changes}, context=ASKED)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = dotted(first["loc"])
+        raise ConfigError(f"{specification}: {where} '{first['input']}': {first['msg']}") from error
+
+
+def rerun_of_study(lookup: Lookup, topology: Topology) -> Rerun:
+    """Return how to repeat the present test, for its record."""
+    return rerun_of(lookup, topology, {name: _value(lookup, name) for name in DEFAULTS if _value(lookup, name)})
+
+
+def _several(name: str, text: str) -> list[str]:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    if not found:
+        raise ConfigError(f"{name}: '{text}' has no value")
+    return found
+
+
+def _value(lookup: Lookup, name: str) -> str:
+    return str(lookup(name) or DEFAULTS[name])

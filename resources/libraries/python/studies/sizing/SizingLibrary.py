@@ -9,11 +9,12 @@ from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.planning.cost import SizingCost
 from resources.libraries.python.studies.sizing.run import ServiceSizing
-from resources.libraries.python.studies.sizing.sentences import cost_in_words, sizes_in_words
 
 OnlyIn = Literal["sim", "local", "real", "any"]
 
@@ -105,3 +106,16 @@ class SizingLibrary(StudyLibrary[ServiceSizing]):
             found = f"best {best.name}, {best.capacity:g} {sizing.workload.unit}"
         sizes = sizes_in_words(len(sizing.sizes))
         return [f"{sizing.deployment.vnf_name}: {sizes}, {found}{note} [{sizing.stopped}]"]
+
+
+def cost_in_words(cost: SizingCost) -> str:
+    """Sizes, loads and time of a sizing."""
+    most, loads = ("at most " if cost.sizes_at_most else ""), ("at most " if cost.loads_at_most else "")
+    repeated = f", each {cost.repetitions} times" if cost.repetitions > 1 else ""
+    time_text = f"{'at most' if cost.at_most else 'about'} {human_time(cost.seconds)}"
+    return f"{most}{sizes_in_words(cost.sizes)}, {loads}{cost.loads} loads on each{repeated}: {time_text}"
+
+
+def sizes_in_words(count: int) -> str:
+    """Number of sizes."""
+    return f"{count} size{'s' if count != 1 else ''}"

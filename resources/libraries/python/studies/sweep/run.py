@@ -3,16 +3,17 @@
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
-from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import QUICK
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict, sharing
+from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
-from resources.libraries.python.studies.sweep.deployed_chain import predictions
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import (
     BEYOND,
@@ -246,3 +247,31 @@ class ServiceSweep:
         if dark:
             self.draft.warnings.append(f"no CPU accounting for {', '.join(dark)}")
         self.draft.warnings.extend(self._cell.moved())
+
+
+def predictions(
+    measured: Sweep, plan: Plan, profiles: Sequence[Profile], path: Sweep | None = None
+) -> tuple[Prediction, ...]:
+    """Predict a chain from its parts alone by both models; by one where no VNFs share CPUs.
+
+    Args:
+        measured: The chain.
+        plan: As it was deployed.
+        profiles: Of its parts, one for each node.
+        path: The sweep of the path without VNFs; None where there is none.
+    """
+    way = None if path is None else MeasuredPath.of(path.name, path.points)
+    words = sharing(measured.vnfs)
+    parts = [
+        MeasuredVnf(profiles[function.node - 1], _share(measured.cell, function.node), words[function.name])
+        for function in plan.nfs
+    ]
+    found = [predict(measured.name, parts, measured.points, "hungriest", way)]
+    if any(part.cpus is not None for part in parts):
+        found.append(predict(measured.name, parts, measured.points, "shared_cpus", way))
+    return tuple(found)
+
+
+def _share(cell: Cell, node: int) -> float:
+    """Of the chain's rate that goes through one NF of a node: branches share the flows equally."""
+    return 1.0 / cell.count_of(node)

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from math import fsum, sqrt
+from math import fsum, isfinite, sqrt
+from statistics import quantiles
 
-from resources.libraries.python.studies.chains.analysis.filtering import ordinary
 from resources.libraries.python.studies.chains.model.record import CHAIN, ChainRun
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
@@ -17,6 +17,10 @@ PERFORMANCE = (THROUGHPUT, LOSS, LATENCY)
 """Features of a chain from end to end: a value for each run, not for each second."""
 
 _Key = tuple[Chain, str, Workload, str]
+REACH = 1.5
+"""Interquartile ranges below the first and above the third quartile that still count (Tukey's fences)."""
+LEAST_VALUES = 4
+"""Fewest samples in which an outlier can be identified."""
 
 
 def statistics(runs: Sequence[ChainRun]) -> tuple[Statistic, ...]:
@@ -56,3 +60,17 @@ def _features(run: ChainRun) -> Iterator[tuple[str, str, Sequence[float | None]]
     yield CHAIN, IDLE_LATENCY, (run.idle_latency_s,)
     for series in run.series:
         yield series.owner, series.feature, series.values
+
+
+def ordinary(values: Sequence[float | None]) -> tuple[list[float], int]:
+    """The values inside the fences, in their order, and how many were outside.
+
+    Quartiles are interpolated linearly. Unknown values count neither as the one nor as the other.
+    """
+    known = [value for value in values if value is not None and isfinite(value)]
+    if len(known) < LEAST_VALUES:
+        return known, 0
+    first, _, third = quantiles(known, method="inclusive")
+    reach = REACH * (third - first)
+    kept = [value for value in known if first - reach <= value <= third + reach]
+    return kept, len(known) - len(kept)

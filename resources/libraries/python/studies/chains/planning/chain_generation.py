@@ -4,7 +4,7 @@ A VNF alone is the ground truth of what it does in a chain. So chains of one VNF
 asked for, and policies judge chains of two and more.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations, islice, product
 from math import comb, prod
@@ -13,11 +13,55 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MOST_SETS, refuse_endless
 from resources.libraries.python.studies.chains.model.record import DroppedChains
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
-from resources.libraries.python.studies.chains.planning.policies.meaning import Policy, policy
-from resources.libraries.python.studies.chains.planning.policies.orders import numbers_of_orders, orders
+from resources.libraries.python.studies.chains.planning.policies.meaning import Pair, Policy, policy
 
 EXAMPLES = 3
 """Of chains that a policy forbids."""
+
+
+def orders(vnfs: Sequence[str], pairs: Set[Pair]) -> Iterator[tuple[str, ...]]:
+    """Yield all orders of the VNFs that keep the pairs, in the order of `vnfs` where they leave it open.
+
+    Nothing where pairs contradict each other: two VNFs before each other cannot be in one chain.
+    """
+    inside = set(vnfs)
+    first = {vnf: {a for a, b in pairs if b == vnf and a in inside} for vnf in vnfs}
+    if not _has_order(first):
+        return
+    yield from _continued((), vnfs, first)
+
+
+def _continued(begun: tuple[str, ...], left: Sequence[str], first: Mapping[str, Set[str]]) -> Iterator[tuple[str, ...]]:
+    # Without a cycle every beginning has an end, so that nothing is tried in vain.
+    if not left:
+        yield begun
+    for index, vnf in enumerate(left):
+        if first[vnf].isdisjoint(left):
+            yield from _continued((*begun, vnf), (*left[:index], *left[index + 1 :]), first)
+
+
+def _has_order(first: Mapping[str, Set[str]]) -> bool:
+    left = set(first)
+    while free := {vnf for vnf in left if first[vnf].isdisjoint(left)}:
+        left -= free
+    return not left
+
+
+def numbers_of_orders(vnfs: Sequence[str], longest: int, pairs: Set[Pair]) -> dict[frozenset[str], int]:
+    """Return the number of orders of each set of at most `longest` VNFs.
+
+    The orders of a set are those in which one of it is last, summed over all that may be: linear extensions of a
+    partial order, counted over its subsets. Without pairs the number is k! for k VNFs.
+    """
+    after = {vnf: frozenset(b for a, b in pairs if a == vnf) for vnf in vnfs}
+    numbers = {frozenset[str](): 1}
+    for length in range(1, longest + 1):
+        for some in combinations(vnfs, length):
+            members = frozenset(some)
+            numbers[members] = sum(
+                numbers[members - {last}] for last in some if after[last].isdisjoint(members - {last})
+            )
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

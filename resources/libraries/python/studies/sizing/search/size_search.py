@@ -18,7 +18,14 @@ from resources.libraries.python.errors import (
     SystemBroken,
     Unsupported,
 )
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Size, Sized, Sizing
+from resources.libraries.python.studies.sizing.model.spec import (
+    DeploymentSpec,
+    Offered,
+    Size,
+    Sized,
+    Sizing,
+    WatchedResource,
+)
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import (
     Once,
@@ -33,7 +40,6 @@ from resources.libraries.python.studies.sizing.search.capacity import (
     with_few_traces,
 )
 from resources.libraries.python.studies.sizing.search.notes import notes
-from resources.libraries.python.studies.sizing.search.sentences import outcome, used
 
 MOST_FAILURES = 3
 """So many sizes in a row that could not be measured: it is not the sizes."""
@@ -263,3 +269,19 @@ def best_of(sizes: Sequence[Sized]) -> str | None:
     """Name of the size with the highest capacity, of several the one with the fewest vCPUs; None where none has one."""
     known = [(row.capacity, -row.vcpus, row.name) for row in sizes if row.capacity is not None]
     return max(known, key=lambda row: row[:2])[2] if known else None
+
+
+def outcome(sized: Sized, unit: str) -> str:
+    """Return the result of a size, without its name."""
+    if sized.failed:
+        return f"could not be measured: {sized.failed}"
+    if sized.capacity is None:
+        return "does not carry the lowest load"
+    more = " or more" if sized.at_top else ""
+    bottleneck = f", {sized.bottleneck} is busiest" if sized.bottleneck else ""
+    return f"capacity {sized.capacity:g} {unit}{more}{bottleneck}"
+
+
+def used(value: float, watch: WatchedResource) -> str:
+    """Use of the watched resource by an instance."""
+    return f"{value / 1e6:.1f} Mbit/s" if watch is WatchedResource.NETWORK else f"{100 * value:.0f} %"

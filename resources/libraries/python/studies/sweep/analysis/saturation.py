@@ -7,7 +7,6 @@ import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.break_point import FEWEST, curve_break_point, reaches
 from resources.libraries.python.studies.sweep.analysis.points import Array, Observed
-from resources.libraries.python.studies.sweep.analysis.shared_cpu_saturation import crowded_break_point, is_crowded
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint
 
 FULL = 0.98
@@ -18,6 +17,8 @@ SAME_ALWAYS = 0.05
 """A CPU that varies by less than this share over all loads does not follow the load."""
 _SLACK = 0.1
 """Of the distance between two loads: a break-point so little above a load is at that load."""
+WAITS = 0.05
+"""A VNF that waits for less than this share of the time has its CPUs for itself."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def find_break_point(
 ) -> tuple[BreakPoint | None, tuple[str, ...]]:
     """The lowest load at which a CPU is at its maximum, of the VNF that gets there first.
 
-    Of a VNF that shares its CPUs: at which it has work all the time, see `crowded`.
+    Of a VNF that shares its CPUs: at which it has work all the time, see `crowded_break_point`.
 
     At its maximum is: all of its CPUs, or a level above which it does not go although there are more. Where several get
     there within one step of the loads, it is the one that uses the greatest share of its CPUs: the others may just be
@@ -98,3 +99,44 @@ def _described(name: str, at: float, x: Array, points: Sequence[Observed], there
         busiest = f"; its busiest data thread runs {100 * max(threads):.0f} % of the time" if len(threads) > 1 else ""
         reason = f"{name} uses no more than {level:.2f} of {there} CPUs, whatever the load{busiest}"
     return BreakPoint(rate=rate, vnf=name, cpus_used=used, cpus_there=there, reason=reason)
+
+
+def is_crowded(name: str, points: Sequence[Observed], there: int) -> bool:
+    """Whether a VNF waits for CPUs that others have, at any load.
+
+    Args:
+        name: Of the VNF.
+        points: Those that know what it uses.
+        there: Its CPUs.
+    """
+    return any((each.wanted(name) or 0.0) - (each.used(name) or 0.0) > WAITS * there for each in points)
+
+
+def crowded_break_point(name: str, points: Sequence[Observed], there: int) -> BreakPoint | None:
+    """Return the lowest load from which on a VNF that shares its CPUs has work all the time.
+
+    It never runs all of the time, so its CPU usage is no indicator; the time in which it has work is, whether it runs
+    or waits for the CPU. Data threads that take more packets at once the longer they waited use the CPU more
+    efficiently at higher loads. So neither a busy CPU nor a level of its use is a sign.
+
+    Args:
+        name: Of the VNF.
+        points: By rising rate; all know what it uses.
+        there: Its CPUs.
+
+    Returns:
+        None where that is the lowest load already, or at no load.
+    """
+    known = [each for each in points if each.wanted(name) is not None]
+    rates = np.array([each.rate for each in known])
+    wanted = np.array([each.wanted(name) for each in known], dtype=float)
+    at = reaches(rates, wanted, FULL * there)
+    if at is None or at == rates[0]:
+        return None
+    here = next(each for each in known if each.rate == at)
+    used = float(sum(here.cpu[name]))
+    reason = (
+        f"{name} has work all the time ({here.wanted(name):.2f} of {there}) and gets {used:.2f} of its CPUs, which it "
+        "shares"
+    )
+    return BreakPoint(rate=at, vnf=name, cpus_used=used, cpus_there=there, reason=reason)
