@@ -11,13 +11,39 @@ from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.coremap import CoreMapView, core_map
 from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
-from csit_utils.report.search_sentence import searched
 from csit_utils.report.search_steps import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_maps import instance_maps
-from resources.libraries.python.model.goal import Deviation, GoalResult
+from resources.libraries.python.model.goal import Deviation, GoalResult, Prior, SearchRecord
 from resources.libraries.python.model.result import Verdict, l1_bps
+
+_NAMES = {
+    "mlrsearch": "MLRsearch",
+    "ladder": "the ladder search",
+    "rfc2544": "RFC 2544's binary search",
+    "soak": "the soak search",
+    "plr": "PLRsearch",
+}
+
+
+def searched(record: SearchRecord | None) -> str:
+    """Return the sentence; empty without a search, or if the record has no data on it."""
+    if record is None:
+        return ""
+    name = _NAMES[record.algorithm]
+    ended = f"{record.aborted_trials} of them ended early" if record.aborted_trials else "none ended early"
+    trials = f"{record.trials} trial{'s' if record.trials != 1 else ''}"
+    return f"Searched by {name}, {_start(record.prior, refuted=record.prior_refuted)}: {trials}, {ended}, in " + (
+        f"{seconds(record.elapsed_s)}."
+    )
+
+
+def _start(prior: Prior | None, *, refuted: bool) -> str:
+    if prior is None:
+        return "without an earlier result"
+    against = ", which its trials refuted" if refuted else ""
+    return f"from the result of {prior.test_id} of {prior.started_at}{against}"
 
 
 @dataclass(frozen=True)

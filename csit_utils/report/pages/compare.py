@@ -1,15 +1,32 @@
 """Comparison of runs, releases or testbeds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import cache
+from itertools import combinations, product
+from math import inf, log
+from typing import NamedTuple
 from urllib.parse import quote
 
-from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare
-from csit_utils.analysis.runs import ComparisonSide, History, SideKind
-from csit_utils.report.compare_data import data
+import numpy as np
+from scipy.special import log_ndtr, ndtri, stdtr, stdtrit
+
+from csit_utils.analysis.alike import likeness, resolution_pps
+from csit_utils.analysis.cells import CellFigure, CellMetric, figures
+from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, side
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.measures import Measure
+from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
+from csit_utils.report.amounts import unit
+from csit_utils.report.cell_names import CellNames
+from csit_utils.report.environments import environment_views, payload
+from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
+from csit_utils.studies.density.analysis.density import asks_for
+from csit_utils.studies.density.heatmap import shades
+from csit_utils.studies.registry import measures
+from resources.libraries.python.model.result import Environment
 
 _MOST_PAIRS = 12
 
@@ -75,3 +92,150 @@ def _pairs(history: History) -> Iterator[tuple[ComparisonSide, ComparisonSide]]:
 
 
 PAGE = Page("compare", "Compare", _build)
+
+
+class RunFigure(NamedTuple):
+    """A figure of a run."""
+
+    run: int
+    """Number of the run in the history."""
+    figure: CellFigure
+
+
+def data(history: History, environments: Mapping[str, Environment]) -> Json:
+    """Return the data of the script.
+
+    Args:
+        history: All runs.
+        environments: Environments by digest.
+    """
+    known = _known(history)
+    metrics: tuple[Metric | Measure, ...] = (*Metric, *measures())
+    names = CellNames(known)
+    kinds = list(dict.fromkeys(_kind(cell.series) for cell in known))
+    goals = list(dict.fromkeys(cell.series.goals for cell in known))
+    examples = {_kind(cell.series): cell.series for cell in known}
+    views = environment_views(environments, history.runs, {})
+    places = {view.digest: place for place, view in enumerate(views)}
+    return {
+        "runs": [_run(run, places) for run in history.runs],
+        "sides": [[side.kind, side.name, [history.runs.index(run) for run in side.runs]] for side in history.sides],
+        "metrics": metrics,
+        "of_matrix": len(Metric),
+        "cells": [
+            {"m": metrics.index(cell.metric), **_cell(cell, found, names, kinds, goals)}
+            for cell, found in known.items()
+        ],
+        "unlike": list(_unlike([examples[kind] for kind in kinds], {cell.metric for cell in known})),
+        "environments": payload(views).variants if views else None,
+        "shades": shades()["diverging"],
+        "student": student_table(),
+    }
+
+
+_STEPS = 10
+"""Entries of a row of the table for each unit of `w`."""
+_REACH = 9
+"""The largest `w`, beyond which the probability is below 1e-18."""
+_FREEDOMS = 32
+"""Rows of the table of probabilities, evenly spaced in the reciprocal of the degrees of freedom."""
+_QUANTILES = 64
+
+
+@cache
+def student_table() -> Json:
+    """Return a table of Student's t that the script interpolates.
+
+    Rows are of 1/n from 0 to 1, since differences of runs have n >= 1 degrees of freedom. In a row are logarithms of
+    two-sided probabilities over w = sqrt(n log(1 + t²/n)), of which they are nearly a parabola.
+    """
+    reaches = np.arange(_REACH * _STEPS + 1) / _STEPS
+    rows = [log_ndtr(-reaches) + log(2)]
+    for part in range(1, _FREEDOMS + 1):
+        freedom = _FREEDOMS / part
+        rows.append(np.log(stdtr(freedom, -np.sqrt(freedom * np.expm1(reaches**2 / freedom)))) + log(2))
+    freedoms = [_QUANTILES / part for part in range(1, _QUANTILES + 1)]
+    tail = (1 + CONFIDENCE) / 2
+    quantiles = [ndtri(tail), *(stdtrit(freedom, tail) for freedom in freedoms)]
+    return {
+        "steps": _STEPS,
+        "reach": _REACH,
+        "log_chance": [[_digits(value) for value in row] for row in rows],
+        "log_quantile": [_digits(log(value)) for value in quantiles],
+    }
+
+
+def _known(history: History) -> dict[CellMetric, list[RunFigure]]:
+    """Figures by cell, in the order of cells and of time."""
+    found: dict[CellMetric, list[RunFigure]] = {}
+    for number, run in enumerate(history.runs):
+        for cell, own in figures(run.rows).items():
+            found.setdefault(cell, []).extend(RunFigure(number, each) for each in own)
+    return {cell: found[cell] for cell in sorted(found)}
+
+
+def _run(run: Run, places: Mapping[str, int]) -> list[object]:
+    """Name, numbers of its environments, whether it is simulated."""
+    return [run.name, [places[digest] for digest in run.environments if digest in places], run.simulated]
+
+
+def _kind(series: Series) -> tuple[object, ...]:
+    """All that decides what a figure means."""
+    return series.system.simulated, series.system.origin, series.frame, series.goals
+
+
+def _unlike(examples: Sequence[Series], metrics: set[Metric | Measure]) -> Iterator[list[object]]:
+    """Pairs of kinds with a metric whose meanings differ, or with notes."""
+    for (one, a), (other, b) in product(enumerate(examples), repeat=2):
+        for metric in sorted(metrics):
+            found = likeness(a, b, metric)
+            if found.differences or found.remarks:
+                yield [one, other, metric, found.differences, found.remarks]
+
+
+def _cell(
+    cell: CellMetric, found: Sequence[RunFigure], names: CellNames, kinds: Sequence[object], goals: Sequence[str]
+) -> Json:
+    """Figures of a cell, without what all of them share.
+
+    `v` values, `u` upper bounds (None: unbounded), `d` lower bounds, `h` half of the width between bounds, `e` errors
+    of means, `q` rounding errors, `y` whether found by a test with another goal, `x` unit, if not packets per second.
+    """
+    series = cell.series
+    each = [known.figure for known in found]
+    ends = [side(cell, [one]) for one in each]
+    pairs = list(zip(each, ends, strict=True))
+    ups = [None if end.high_pps == inf else end.high_pps for _, end in pairs]
+    halves = [None if one.width_pps is None else one.width_pps / 2 for one in each]
+    usual = [None if up is None else (up - one.value_pps) / 2 for one, up in zip(each, ups, strict=True)]
+    made: Json = {
+        "t": series.service_type,
+        "s": cell.dimensions.instances,
+        "n": cell.dimensions.nfs,
+        "c": names.short(cell),
+        "l": names.address(cell),
+        "p": f"{series.nf_size}|{series.vs_dtc}|{series.frame.split(' ')[0].upper()}",
+        "g": goals.index(series.goals),
+        "k": kinds.index(_kind(series)),
+        "r": [known.run for known in found],
+        "v": [_digits(one.value_pps) for one in each],
+        "u": [None if up is None else _digits(up) for up in ups],
+    }
+    if (of := unit(cell.metric, series)) is not None:
+        made["x"] = of
+    optional: Json = {
+        "e": [_digits(one.error_pps) for one in each],
+        "q": [_digits(resolution_pps(one.row, cell.metric)) for one in each],
+        "y": [int(not asks_for(one.row, cell.metric)) for one in each],
+    }
+    made |= {key: values for key, values in optional.items() if any(values)}
+    if any(end.low_pps != one.value_pps for one, end in pairs):
+        made["d"] = [_digits(end.low_pps) for _, end in pairs]
+    if halves != usual:
+        made["h"] = [None if half is None else _digits(half) for half in halves]
+    return made
+
+
+def _digits(value: float) -> float:
+    """Round to seven digits: more would double the page without a visible difference."""
+    return float(f"{value:.7g}")

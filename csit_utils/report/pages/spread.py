@@ -1,20 +1,26 @@
 """Spread of repeated runs: a box plot per cell and level, with all points."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
-from csit_utils.analysis.grouping import Series, System
+from csit_utils.analysis.grouping import Metric, Series, System
 from csit_utils.analysis.repeats import Repeats, repeats
-from csit_utils.report.figures import Figure
+from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
-from csit_utils.report.spread_figures import boxes_figure, level_text
 from csit_utils.report.study import Page
+from csit_utils.report.units import common_unit
 from csit_utils.studies.density.sentences import names
 
 FEWEST = 3
 """Fewest runs for a box."""
 _LISTED = 100
+AGAINST = "against the median"
+RATES = "rates"
+_LEAST_PX = 100
+_BOX_PX = 22
+"""Width of a box with its label."""
 
 
 @dataclass(frozen=True)
@@ -65,3 +71,124 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
 
 PAGE = Page("spread", "Repeated runs", _build)
+
+
+def boxes_figure(identity: str, title: str, found: Mapping[str, Sequence[Repeats]]) -> Figure | None:
+    """Return a figure with a box and its points for every level of every cell.
+
+    Its reader selects series, metric, and rates or their distance from the median.
+
+    Args:
+        identity: Id for the page's script.
+        title: Of the figure.
+        found: Repeated cells by the name of their series, all of one system.
+    """
+    metrics = [metric for metric in Metric if any(each.cell.metric is metric for own in found.values() for each in own)]
+    variants: Json = {}
+    for name, own in found.items():
+        for metric in metrics:
+            chosen = sorted(
+                (each for each in own if each.cell.metric is metric and each.box.median > 0),
+                key=lambda each: (each.cell.dimensions, each.level),
+            )
+            factor, unit = common_unit([figure.value_pps for each in chosen for figure in each.figures])
+            for way in (AGAINST, RATES):
+                scales = [(100 / each.box.median, -100.0) if way == AGAINST else (1 / factor, 0.0) for each in chosen]
+                axis = f"{metric} off its median, %" if way == AGAINST else f"{metric}, {unit}"
+                variants[f"{way}|{name}|{metric}"] = _variant(chosen, scales, axis)
+    if not variants:
+        return None
+    simulated = next(iter(found.values()))[0].cell.series.system.simulated
+    return Figure(identity, title, simulated, ((AGAINST, RATES), tuple(found), tuple(metrics)), variants)
+
+
+def place(each: Repeats) -> str:
+    """Return the name of a cell on the axis, with nights if it has several levels: `to 11-12`, `from 11-13`."""
+    cell = str(each.cell.dimensions)
+    if each.levels == 1:
+        return cell
+    text = level_text(each)
+    if each.nights is not None and each.level in (1, each.levels):
+        first, _, last = text.partition(" to ")
+        text = f"to {last}" if each.level == 1 else f"from {first}"
+    return f"{cell}<br>{text}"
+
+
+def level_text(each: Repeats) -> str:
+    """Return the nights of a level: `11-01 to 11-12`, with years if they differ."""
+    if each.nights is None:
+        return f"level {each.level} of {each.levels}"
+    first, last = each.nights
+    return f"{first[5:]} to {last[5:]}" if first[:4] == last[:4] else f"{first} to {last}"
+
+
+def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], axis: str) -> Json:
+    """Boxes of cells, whose rates are scaled by a factor and an offset each."""
+
+    def scaled(values: Iterable[float]) -> list[float]:
+        return [_short(value * by + more) for value, (by, more) in zip(values, scales, strict=True)]
+
+    boxes = [each.box for each in chosen]
+    trace = {
+        "type": "box",
+        "name": axis,
+        "showlegend": False,
+        "x": [place(each) for each in chosen],
+        "q1": scaled(box.first for box in boxes),
+        "median": scaled(box.median for box in boxes),
+        "q3": scaled(box.third for box in boxes),
+        "lowerfence": scaled(box.low for box in boxes),
+        "upperfence": scaled(box.high for box in boxes),
+        "mean": scaled(each.mean_pps for each in chosen),
+        "y": [
+            [_short(figure.value_pps * by + more) for figure in each.figures]
+            for each, (by, more) in zip(chosen, scales, strict=True)
+        ],
+        "text": [[_said(each, index) for index in range(len(each.figures))] for each in chosen],
+        "hovertemplate": "%{x}: %{y:.4~g}, %{text}<extra></extra>",
+        "hoveron": "points",
+        "boxpoints": "all",
+        "jitter": 0.6,
+        "pointpos": 0,
+        "marker": {"size": 4, "opacity": 0.65},
+        "meta": {"colour": 0},
+    }
+    counts = {each.box.count for each in chosen}
+    runs = f", {min(counts)} runs each" if len(counts) == 1 else ""
+    # Show the number of runs above each box if it varies.
+    tops = scaled(max(figure.value_pps for figure in each.figures) for each in chosen)
+    marks = [
+        {
+            "x": place(each),
+            "y": top,
+            "text": "<br>".join([*([] if runs else [f"n {each.box.count}"]), *(["two bands"] if each.bands else [])]),
+            "showarrow": False,
+            "yanchor": "bottom",
+            "yshift": 4,
+            "font": {"size": 10, "color": 1 if each.bands else "dim"},
+        }
+        for each, top in zip(chosen, tops, strict=True)
+        if each.bands or not runs
+    ]
+    layout = {
+        "xaxis": {
+            "title": {"text": f"cell: service instances x NFs per instance{runs}"},
+            "type": "category",
+            "tickangle": "auto",
+        },
+        "yaxis": {"title": {"text": axis}},
+        "annotations": marks,
+        "meta": {"width": _LEAST_PX + _BOX_PX * len(chosen)},
+    }
+    return {"data": [trace] if chosen else [], "layout": layout}
+
+
+def _short(value: float) -> float:
+    """Round to five digits, to keep pages small."""
+    return float(f"{value:.5g}")
+
+
+def _said(each: Repeats, index: int) -> str:
+    row = each.figures[index].row
+    band = "" if each.bands is None else ", lower band" if each.bands.in_lower[index] else ", upper band"
+    return escape((row.label or row.started_at or "")[:16].replace("T", " ") + band)

@@ -1,14 +1,274 @@
-"""Declaration of chain studies in reports."""
+"""Chain studies in reports: their page, records, and explanations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 
 from csit_utils.dataset.items import Characterized
-from csit_utils.report.study import QueriedTables, RecordKind, Study
-from csit_utils.studies.chains.explanations import EXPLANATIONS
-from csit_utils.studies.chains.pages import chain_study
+from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.report import thinning
+from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.explanations import Explanation
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.published import sections
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
+from csit_utils.report.thinning import step_of, thinned_words
+from csit_utils.report.units import bandwidth
+from csit_utils.studies.chains.behaviour_figures import (
+    chains_figure,
+    classes_figure,
+    furthest,
+    name_of,
+    sizes_words,
+    workload_words,
+)
+from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, steps_figure
+from csit_utils.studies.chains.transition_figures import graphs_figure
+from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.chains.analysis import tables
-from resources.libraries.python.studies.chains.model.record import ChainsRecord
+from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.model.record import (
+    ChainRun,
+    ChainsRecord,
+    ChainStudy,
+    FeatureDeviation,
+    Suspect,
+)
+from resources.libraries.python.studies.chains.model.spec import Chain
+
+EXPLANATIONS = (
+    Explanation(
+        "cooks-distance",
+        "Cook's distance",
+        "Influence of a chain on the regression line through all chains: feature against volume.",
+        "No unit. Above 4/n (n points) a point is influential; a chain whose mean over all features is above it is a "
+        "suspect.",
+        "For each feature of each VNF a line of feature against offered volume is fitted through the means of all "
+        "chains with that VNF; the distance is that of Probius (Nam et al.). Extraordinary seconds are left out by the "
+        "interquartile range.",
+        "It finds differences, not faults: if half of the chains are slow, the fast ones are "
+        "suspects too. With few chains or volumes almost any point is influential; see the reasons and the baselines.",
+    ),
+    Explanation(
+        "outlier",
+        "Outliers among chains",
+        "One quantity of a chain is far worse than expected from baselines and other chains: throughput, "
+        "loss, latency, or a VNF's throttled time, waiting for a CPU, drops, reads from storage.",
+        "The deviation in robust standard deviations; its limit is Student's t at 1 % over all comparisons of a study.",
+        "Expected are the baseline throughput of the slowest VNF, the largest baseline loss, the sum of latencies "
+        "less the path that each of them contains. Chains that a VNF limits are compared with each other, and the "
+        "others with each other.",
+        "A mean of distances over dozens of features dilutes a fault that changes one of them: this rule finds such "
+        "faults. It needs the VNFs alone and five chains. On a machine with noise of heavy tails it flags more chains "
+        "than on the simulated one.",
+    ),
+    Explanation(
+        "ground-truth",
+        "Baseline of a VNF",
+        "The behaviour of a VNF in a chain of its own, with which longer chains are compared.",
+        "Unit of the feature; a value outside of the mean plus or minus three standard deviations has changed.",
+        "Chains of one VNF are always measured, under the same workloads.",
+        "In a longer chain less traffic may reach a VNF, which changes its features. On few cores, where "
+        "VNFs share CPUs, all features change; results are marked accordingly.",
+    ),
+    Explanation(
+        "workflow-class",
+        "Workflow classes",
+        "Activity of the threads of a VNF by pairs of kernel events: initialization, hard and soft "
+        "switches, computation, memory access, interrupts, I/O, idleness, and other.",
+        "Share of the traced time; times a second.",
+        "Of virtual machines by events of KVM (Table 2 of Probius), of network namespaces by scheduling, interrupt, "
+        "NAPI and network events, by a mapping that docs/methodology.md defines.",
+        "Shares of the two sources are not comparable. A polling thread always computes.",
+    ),
+)
+MOST_CHANGED = 12
+"""Changed features of a suspect, the furthest first."""
+MOST_TOLD = 20
+"""Suspects with reasons and changed features; others are in the table, and in the CSV files."""
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+
+
+@dataclass(frozen=True)
+class ChangedFeature:
+    """A feature of a VNF that is not as when the VNF was alone."""
+
+    row: FeatureDeviation
+    meaning: str
+    unit: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Change against the VNF alone; None from nothing."""
+        return self.row.here / self.row.alone - 1 if self.row.alone else None
+
+
+@dataclass(frozen=True)
+class Suspected:
+    """A suspect on the page."""
+
+    id: str
+    """Of its reasons and evidence, for links."""
+    rank: int
+    suspect: Suspect
+    changed: tuple[ChangedFeature, ...]
+
+    @property
+    def told(self) -> bool:
+        """Whether its reasons and evidence are on the page."""
+        return self.rank <= MOST_TOLD and bool(self.suspect.reasons or self.changed)
+
+
+@dataclass(frozen=True)
+class StudiedChains:
+    """A study on the page."""
+
+    view: View
+    chains: Figure | None
+    compared: tuple[Figure, ...]
+    """Throughput, distances and resources against the volume; samples over time."""
+    traced: tuple[Figure, ...]
+    """Of what was traced: workflow classes, events and state transitions."""
+    suspects: tuple[Suspected, ...]
+    runs: tuple[ChainRun, ...]
+    failed: tuple[ChainRun, ...]
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*([self.chains] if self.chains else []), *self.compared, *self.traced)
+
+
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "chains"]
+    if not found:
+        return None
+    words = {"workload_words": workload_words, "sizes_words": sizes_words}
+    papers = sections(shown.papers, "chains", found, _highest_throughput)
+    return {**keys_of_page("studies", found, [_studied(view) for view in found], papers), **words}
+
+
+def _studied(view: View) -> StudiedChains:
+    study = view.record.chain_study
+    if study is None:
+        return StudiedChains(view, None, (), (), (), (), ())
+    over = (throughput_figure, distances_figure, resources_figure, extra_cpu_figure, series_figure, steps_figure)
+    compared = (make(view.anchor, study, simulated=view.simulated) for make in over)
+    of_traces = (classes_figure, events_figure, graphs_figure)
+    traced = (make(view.anchor, study, simulated=view.simulated) for make in of_traces)
+    return StudiedChains(
+        view,
+        chains_figure(view.anchor, study, simulated=view.simulated),
+        tuple(figure for figure in compared if figure is not None),
+        tuple(figure for figure in traced if figure is not None),
+        tuple(
+            Suspected(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
+            for rank, suspect in enumerate(study.suspects, 1)
+        ),
+        tuple(run for run in study.runs if run.failed is None),
+        tuple(run for run in study.runs if run.failed is not None),
+    )
+
+
+def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
+    rows = sorted(suspect.deviations, key=lambda row: -abs(row.here - row.alone) / (row.alone_stdev or 1e-12))
+    known = ((row, feature(row.feature)) for row in rows[:MOST_CHANGED])
+    return tuple(ChangedFeature(row, one.meaning, one.unit) for row, one in known)
+
+
+def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float | None:
+    """Of a VNF of the same kind and mode alone, Mbit/s."""
+    study = record.chain_study
+    if study is None:
+        return None
+    names = {vnf.name for vnf in study.spec.vnfs if f"{vnf.kind} {vnf.mode}" == figure.match}
+    rates = [
+        run.throughput_bps
+        for run in study.runs
+        if len(run.chain.members) == 1 and run.chain.order[0] in names and run.throughput_bps is not None
+    ]
+    return max(rates) / 1e6 if rates else None
+
+
+PAGE = Page("chain_study", "Chain study", _build)
+"""Shown where there is a study of chains."""
+
+
+def series_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
+    """A choice for each chain and each feature, suspects first; lines are owners and workloads."""
+    runs: dict[Chain, list[ChainRun]] = {}
+    for run in study.runs:
+        if run.series and run.failed is None:
+            runs.setdefault(run.chain, []).append(run)
+    ranked = [chain for chain in reversed(furthest(study)) if chain in runs]
+    chosen = _fitting(ranked, runs)
+    if not chosen:
+        return None
+    samples = sum(_samples(runs[chain]) for chain in chosen)
+    step = step_of(samples)
+    names = list(dict.fromkeys(each.feature for chain in chosen for run in runs[chain] for each in run.series))
+    variants: Json = {}
+    for chain in chosen:
+        for name in names:
+            unit = feature(name).unit
+            variants[f"{name_of(chain, chosen)}|{name}"] = {
+                "data": list(_series_lines(runs[chain], name, step)),
+                "layout": {
+                    "xaxis": {"title": {"text": "time, s"}, "rangemode": "tozero"},
+                    "yaxis": {"title": {"text": escape(f"{name}, {unit}" if unit else name)}, "rangemode": "tozero"},
+                },
+            }
+    selectors = (tuple(name_of(chain, chosen) for chain in chosen), tuple(names))
+    left = f" ({len(chosen)} of {len(runs)} chains)" if len(chosen) < len(runs) else ""
+    title = f"Sampled features over time{left}{thinned_words(step, samples)}"
+    return Figure(f"{anchor}-series", title, simulated, selectors, variants)
+
+
+def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list[Chain]:
+    """Chains until the page has enough; the first one in any case."""
+    chosen: list[Chain] = []
+    total = 0
+    for chain in ranked:
+        total += _samples(runs[chain])
+        if chosen and total > thinning.MOST_VALUES:
+            break
+        chosen.append(chain)
+    return chosen
+
+
+def _samples(runs: Sequence[ChainRun]) -> int:
+    return sum(len(each.values) for run in runs for each in run.series)
+
+
+def _loads(runs: Sequence[ChainRun]) -> list[str]:
+    """Label that distinguishes the runs of a chain: nothing, the volume, or the whole workload."""
+    volumes = [bandwidth(run.workload.volume_bps) for run in runs]
+    if len(runs) == 1:
+        return [""]
+    return volumes if len(set(volumes)) == len(runs) else [workload_words(run.workload) for run in runs]
+
+
+def _series_lines(runs: Sequence[ChainRun], name: str, step: int) -> Iterator[Json]:
+    """A colour for each owner, a dash for each workload."""
+    owners = list(dict.fromkeys(each.owner for run in runs for each in run.series))
+    loads = _loads(runs)
+    for number, run in enumerate(runs):
+        for each in run.series:
+            if each.feature == name:
+                text = escape(", ".join(filter(None, (each.owner, loads[number]))))
+                yield {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "name": text,
+                    "x": list(range(1, len(each.values) + 1, step)),
+                    "y": [None if value is None else float(f"{value:.5g}") for value in each.values[::step]],
+                    "hovertemplate": f"{text}, second %{{x}}: %{{y:.4~g}}<extra></extra>",
+                    "line": {"width": 2, "dash": _DASHES[number % len(_DASHES)]},
+                    "marker": {"size": 4},
+                    "meta": {"colour": owners.index(each.owner)},
+                }
 
 
 def _title(record: ChainsRecord) -> str:
@@ -64,7 +324,7 @@ _QUERIED = QueriedTables(
 """Samples and transitions, the largest part, are in the record only."""
 STUDY = Study(
     order=40,
-    pages=(chain_study.PAGE,),
+    pages=(PAGE,),
     kinds=(RecordKind("chains", "Chain study", _title, headline, _identity, _lines, tables=_tables, queried=_QUERIED),),
     explanations=EXPLANATIONS,
 )

@@ -1,18 +1,272 @@
 """Interference studies in reports: what co-located network functions cost each other, and their records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from statistics import fmean
 
-from csit_utils.dataset.items import Characterized
-from csit_utils.report.study import QueriedTables, RecordKind, Study
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.papers import PublishedFigure
+from csit_utils.dataset.rows import frame_text
+from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.explanations import Explanation
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.published import sections
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
-from csit_utils.studies.interference.explanations import EXPLANATIONS
-from csit_utils.studies.interference.measures import NORMALIZED, measured
-from csit_utils.studies.interference.pages import interference
+from csit_utils.studies.density.cell_maps import CellMaps
+from csit_utils.studies.interference.maps import interference_maps, means_figure
 from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
-from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest
-from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
+from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest, pairs
+from resources.libraries.python.studies.interference.analysis.sentences import (
+    advice_in_words,
+    cell_in_words,
+    matrix_in_words,
+)
+from resources.libraries.python.studies.interference.analysis.sweeps import Spot, spots
+from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
+
+EXPLANATIONS = (
+    Explanation(
+        "normalized-throughput",
+        "Normalized throughput",
+        "Throughput of a network function with co-located ones, relative to its throughput alone.",
+        "1 is no interference; 0.6 means that 40 % are lost. With its 95 % confidence interval (Fieller).",
+        "Each has its own traffic. Alone it runs in the same place, on the same CPUs, as beside others; the order of "
+        "measurements is shuffled in each repetition.",
+        "For a monitor it is the rate that its program inspected, not the forwarded rate. On few cores network "
+        "functions, vSwitch and generator share CPUs; interference is then mostly competition for CPU time.",
+    ),
+    Explanation(
+        "sensitivity",
+        "Sensitivity",
+        "Throughput that a network function loses beside another one, mean over all competitors, including a second "
+        "instance of itself.",
+        "Percent of its throughput alone.",
+        "One minus the mean of its row of normalized throughputs (Zeng et al.).",
+        "A mean over the competitors of this study; others may cause more or less loss.",
+    ),
+    Explanation(
+        "aggressiveness",
+        "Aggressiveness",
+        "Throughput that others lose beside a network function, mean over all targets.",
+        "Percent of their throughput alone.",
+        "One minus the mean of its column of normalized throughputs.",
+        "All were offered the same load. One that cannot accept its load may cause less loss than it would otherwise.",
+    ),
+    Explanation(
+        "network-share",
+        "Share of network I/O",
+        "The part of the degradation that disappears when each has an equal share of the network I/O guaranteed.",
+        "Percent of the mean degradation.",
+        "All pairs once more with the ports of each limited to its part of the line by a token bucket, over the same "
+        "throughput alone, without a limit; (guaranteed - without) / (1 - without), of the means.",
+        "A traffic limit also limits the CPU time of competitors, so on shared CPUs this is not the share of the "
+        "network alone.",
+    ),
+    Explanation(
+        "placement-advice",
+        "Advice on placement",
+        "Network functions to put on the same server.",
+        "Total capacity: the sum of normalized throughputs, at most the number of network functions.",
+        "All placements are compared if there are few enough, otherwise a heuristic search finds a good one. Sets of "
+        "three or more that were not measured are predicted: each member adds as much time to a packet as in a pair.",
+        "It considers interference only: no memory, no cores, no traffic between network functions. Capacities within "
+        "each other's confidence intervals are marked.",
+    ),
+)
+NORMALIZED = Measure("normalized", "")
+"""Throughput of a network function beside others over its throughput alone."""
+_MEANS = "mean of each network function"
+_AXIS = {"over packet size": "packet size, bytes", "over rate": "load offered to each, one way, packets per second"}
+_SIZE, _RATE = _AXIS
+
+
+@dataclass(frozen=True)
+class MeansRow:
+    """A network function in the table of means."""
+
+    name: str
+    type: str
+    what: str
+    """Its kind, and what it is a stand-in for."""
+    loses: float | None
+    others_lose: float | None
+
+
+@dataclass(frozen=True)
+class StudiedInterference:
+    """A study on the page."""
+
+    view: View
+    maps: CellMaps | None
+    plots: tuple[Figure, ...]
+    lines: tuple[MeansRow, ...]
+    together: tuple[tuple[str, str, str], ...]
+    """Three and more co-located NFs: target, co-located NFs, normalized throughput."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All that the page's script needs."""
+        return (*([self.maps.figure] if self.maps else []), *self.plots)
+
+
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "interference"]
+    if not found:
+        return None
+    papers = sections(shown.papers, "interference", found, _normalized)
+    return keys_of_page("studies", found, [_studied(view) for view in found], papers)
+
+
+def _studied(view: View) -> StudiedInterference:
+    found = view.record.interference
+    if found is None:
+        return StudiedInterference(view, None, (), (), ())
+    means = means_figure(view.anchor, found, simulated=view.simulated)
+    swept = sweep_figure(view.anchor, found, simulated=view.simulated)
+    return StudiedInterference(
+        view,
+        interference_maps(view.anchor, found, simulated=view.simulated),
+        tuple(each for each in (means, swept) if each is not None),
+        _mean_rows(found),
+        tuple(
+            (row.target, " and ".join(row.against), cell_in_words(row)) for row in found.matrix if len(row.against) > 1
+        ),
+    )
+
+
+def _mean_rows(found: Interference) -> tuple[MeansRow, ...]:
+    def lost(means: Mapping[str, float], name: str) -> float | None:
+        return 1 - means[name] if name in means else None
+
+    return tuple(
+        MeansRow(
+            each.name,
+            f"{each.type} ({each.type.name.lower()})",
+            f"{each.kind}, a stand-in for {each.stand_in_for}" if each.stand_in_for else str(each.kind),
+            lost(found.sensitivity, each.name),
+            lost(found.aggressiveness, each.name),
+        )
+        for each in found.spec.contenders
+    )
+
+
+def _normalized(record: InterferenceRecord, figure: PublishedFigure) -> float | None:
+    """Of network functions of the same type, beside all others or beside those of a type."""
+    found = record.interference
+    if found is None:
+        return None
+    target, *competitor = figure.match.split()
+    rows = [row for row in found.matrix if len(row.against) == 1 and _type(found, row.target) == target]
+    if competitor:
+        rows = [row for row in rows if _type(found, row.against[0]) == competitor[0]]
+    return fmean(row.mean for row in rows) if rows else None
+
+
+def _type(found: Interference, name: str) -> str | None:
+    return next((one.type.value for one in found.spec.contenders if one.name == name), None)
+
+
+PAGE = Page("interference", "Interference", _build)
+"""Shown where there is a study of interference."""
+
+
+def sweep_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure | None:
+    """Normalized throughput over packet size at each load, and over the load at each packet size; None of one point."""
+    rows = dict(_rows(spots(found)))
+    if not rows:
+        return None
+    targets = [name for name in (each.name for each in found.spec.contenders) if name in found.sensitivity]
+    choices = (tuple(rows), (_MEANS, *(f"{name} beside each" for name in targets)))
+    variants: Json = {}
+    for title, (axis, row) in rows.items():
+        layout: Json = {
+            "xaxis": {"title": {"text": _AXIS[axis]}, "rangemode": "tozero"},
+            "yaxis": {"title": {"text": "normalized throughput"}, "rangemode": "tozero"},
+        }
+        variants[f"{title}|{_MEANS}"] = {
+            "data": [_mean_line(axis, row, name, number) for number, name in enumerate(targets)],
+            "layout": layout,
+        }
+        for target in targets:
+            variants[f"{title}|{target} beside each"] = {
+                "data": [_pair_line(axis, row, target, other, number) for number, other in enumerate(targets)],
+                "layout": layout,
+            }
+    return Figure(f"{anchor}-sweep", "Interference by packet size and rate", simulated, choices, variants)
+
+
+def _rows(measured: Sequence[Spot]) -> Iterator[tuple[str, tuple[str, list[Spot]]]]:
+    """Points that differ in one thing only, under a title that says what is held."""
+    for asked_pps in dict.fromkeys(spot.asked_pps for spot in measured):
+        row = [spot for spot in measured if spot.asked_pps == asked_pps]
+        held = "more than the fastest carries" if asked_pps is None else f"{rate(asked_pps)} each"
+        if len(row) > 1:
+            yield f"{_SIZE}, {held}", (_SIZE, sorted(row, key=lambda spot: spot.frame.mean_bytes))
+    for name in dict.fromkeys(spot.frame.name for spot in measured):
+        row = [spot for spot in measured if spot.frame.name == name]
+        if len(row) > 1:
+            yield f"{_RATE}, {name}", (_RATE, sorted(row, key=lambda spot: spot.load_pps))
+
+
+def _mean_line(axis: str, row: Sequence[Spot], target: str, colour: int) -> Json:
+    found = [(spot, [each for each in pairs(spot.matrix) if each.target == target]) for spot in row]
+    points = [(spot, fmean(each.mean for each in beside)) for spot, beside in found if beside]
+    return _line(axis, points, target, colour)
+
+
+def _pair_line(axis: str, row: Sequence[Spot], target: str, other: str, colour: int) -> Json:
+    """With the ends of the confidence interval of each point."""
+    found = [(spot, each) for spot in row for each in spot.matrix if (each.target, each.against) == (target, (other,))]
+    above, below = ([_width(each, up=up) for _, each in found] for up in (True, False))
+    line = _line(axis, [(spot, each.mean) for spot, each in found], f"beside {other}", colour)
+    return line | {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below}}
+
+
+def _width(row: Normalized, *, up: bool) -> float:
+    end = row.high if up else row.low
+    return 0.0 if end is None else float(f"{abs(end - row.mean):.4g}")
+
+
+def _line(axis: str, points: Sequence[tuple[Spot, float]], name: str, colour: int) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": escape(name),
+        "x": [float(f"{spot.frame.mean_bytes if axis == _SIZE else spot.load_pps:.6g}") for spot, _ in points],
+        "y": [float(f"{mean:.4g}") for _, mean in points],
+        "text": [f"{escape(spot.frame.name)}, {rate(spot.load_pps)} each" for spot, _ in points],
+        "hovertemplate": f"{escape(name)}: %{{y:.3~g}}<br>%{{text}}<extra></extra>",
+        "meta": {"colour": colour},
+    }
+
+
+def measured(item: Characterized) -> Iterator[MeasuredRow]:
+    """Return a row for each set of co-located network functions that each of them was measured in."""
+    if item.record.interference is not None:
+        yield from _of_sets(item, item.record.interference, passed=item.status is Status.PASS and item.record.passed)
+
+
+def _of_sets(item: Characterized, found: Interference, *, passed: bool) -> Iterator[MeasuredRow]:
+    """The competitors are part of the service's name: they decide what is compared with what."""
+    for end, rows in (("", found.matrix), (", network I/O guaranteed", found.guaranteed)):
+        for row in rows:
+            low, high = (row.mean if each is None else each for each in (row.low, row.high))
+            yield measured_row(
+                item,
+                (MeasuredValue(NORMALIZED, row.mean, low, high),) if passed else (),
+                test_type=NORMALIZED.value,
+                service_type=f"{row.target} beside {' and '.join(row.against)}{end}",
+                **Dimensions(1 + len(row.against), 1).columns,
+                nf_size=str(found.spec.size),
+                frame=frame_text(found.spec.frame),
+                goals="interference",
+            )
 
 
 def _title(record: InterferenceRecord) -> str:
@@ -76,7 +330,7 @@ _QUERIED = QueriedTables(
 )
 STUDY = Study(
     order=50,
-    pages=(interference.PAGE,),
+    pages=(PAGE,),
     kinds=(
         RecordKind(
             "interference",

@@ -1,16 +1,95 @@
 """Sweeps, bursts and chains in reports: profiles, predictions, and their records."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.rows import frame_text
+from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
-from csit_utils.studies.sweep.explanations import EXPLANATIONS
-from csit_utils.studies.sweep.measures import BREAK_POINT, SATURATED, WITHOUT_LOSS, measured
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
 from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
-from resources.libraries.python.studies.sweep.model.record import SweepRecord
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord
+
+EXPLANATIONS = (
+    Explanation(
+        "input-rate",
+        "Input rate",
+        "The rate actually sent into the service, one way; the x-axis of every profile.",
+        "Gbit/s, L2 bits with FCS; also packets per second. Traffic goes both ways, the same in each.",
+        "As the generator counted it, and where it can be read once more from the network interface of the sender. A "
+        "load whose input rate is off what was asked by more than the tolerance (5 % unless asked otherwise) is "
+        "flagged; where the two counts disagree the load is left out of the profile.",
+        "It is neither the requested rate nor the sum of both directions. In bits per second a service appears "
+        "faster with large packets; the cost of a packet shows in packets per second.",
+    ),
+    Explanation(
+        "sweep-delay",
+        "One-way delay of a sweep",
+        "The mean time of a packet from the sender through the service to the receiver, in a second or over a load.",
+        "Milliseconds, one way.",
+        "By probe frames on top of the load, or half of the round trip if the generator measures that.",
+        "It is a mean: a percentile of the density tests says more about the worst packets. In overload it "
+        "reflects the depth of full queues. Half of a round trip is the one-way delay only if both directions are "
+        "alike.",
+    ),
+    Explanation(
+        "vcpu-percent",
+        "CPU percent of a vCPU",
+        "Share of time in which the data threads of a VNF ran.",
+        "Percent of one vCPU: 250 % are two and a half vCPUs.",
+        "CPU time of every data thread before and after each load or second, divided by the time between. “Has work” "
+        "adds the time in which a thread was runnable and waited for its CPU.",
+        "VNFs that share CPUs never reach 100 %: look at the time they have work. A data thread that polls runs all "
+        "the time, whatever the load.",
+    ),
+    Explanation(
+        "saturation",
+        "Saturation break-point",
+        "The lowest measured input rate at which the CPUs of a VNF are at their maximum; profiles have one function "
+        "below it and another from there on.",
+        "Gbit/s, one way, L2.",
+        "From the mean CPU of each load: all vCPUs of a VNF are used, or its use no longer grows with the load, or it "
+        "always has work on shared CPUs. The first VNF to saturate counts (Troia et al.).",
+        "It is one of the measured loads, so its resolution is one step of the sweep. No break-point means that no "
+        "load "
+        "saturated the CPUs, not that the service has no limit.",
+    ),
+    Explanation(
+        "profile-error",
+        "Errors of a profile",
+        "Deviation of the fitted functions from the measured values.",
+        "Standard error in the unit of the metric; relative error in percent.",
+        "Standard error: square root of the sum of squared residuals over the degrees of freedom. Relative error: mean "
+        "of |fitted - measured| / |measured| over the points that are not zero. Among equally good functions the "
+        "simplest is taken.",
+        "A function is valid between its first and its last point; beyond them it is extrapolated. A small error of "
+        "few points does not prove the form.",
+    ),
+    Explanation(
+        "prediction-error",
+        "Error of a prediction",
+        "Deviation of a chain from the prediction from its VNFs alone.",
+        "Percent of the measured value; for loss percentage points.",
+        "Mean absolute error over all loads of the chain. By the bottleneck VNF: throughput and loss of the VNF that "
+        "saturates first. With shared CPUs: VNFs on the same CPUs count as one whose time per packet is the sum of "
+        "theirs. Delay: that of the path without VNFs, plus what each VNF alone adds to it.",
+        "A few loads near saturation may cause most of it: look at the plot. If the path was not measured, the "
+        "delay is the plain sum, which contains generator, vSwitch and links once for each VNF.",
+    ),
+)
+BREAK_POINT = Measure("break-point")
+"""The load that saturates the CPUs."""
+WITHOUT_LOSS = Measure("without-loss")
+"""The highest load up to which nothing is lost."""
+SATURATED = Measure("saturated")
+"""The rate that is forwarded at the break-point."""
+LOSS_FREE = 1e-4
+"""Loss ratio up to which a load counts as without loss: there is one trial for each load."""
 
 
 def _identity(record: SweepRecord) -> object:
@@ -38,6 +117,59 @@ def _warnings(record: SweepRecord) -> Iterator[str]:
 
 def _tables(record: SweepRecord) -> Mapping[str, str]:
     return csv_files(tables_of(record))
+
+
+def measured(item: Characterized) -> Iterator[MeasuredRow]:
+    """Return a row for a sweep or a chain; a failed one has no numbers, and bursts have no row."""
+    record = item.record
+    if record.sweep is not None and record.sweep.spec.rates is not None:
+        passed = item.status is Status.PASS and record.passed
+        yield _of_sweep(item, record.sweep, tuple(_numbers(record, record.sweep)) if passed else ())
+
+
+def _of_sweep(item: Characterized, sweep: Sweep, measures: tuple[MeasuredValue, ...]) -> MeasuredRow:
+    spec, cell = sweep.spec, sweep.cell
+    return measured_row(
+        item,
+        measures,
+        test_type=" ".join((BREAK_POINT, WITHOUT_LOSS, SATURATED)),
+        service_type=sweep.name,
+        **cell.dimensions.columns,
+        nf_size=cell.size_name,
+        vs_dtc=cell.vs_dtc,
+        frame=frame_text(spec.frame),
+        goals=f"{spec.protocol}, {spec.flows} flow{'s' if spec.flows > 1 else ''}",
+    )
+
+
+def _numbers(record: SweepRecord, sweep: Sweep) -> Iterator[MeasuredValue]:
+    points = sorted(sweep.points, key=lambda point: point.input_pps)
+    found = record.profile.break_point if record.profile else None
+    if found is not None:
+        at = min(range(len(points)), key=lambda index: abs(points[index].input_bps / GIGA - found.rate))
+        rate = points[at].input_pps
+        yield MeasuredValue(BREAK_POINT, rate, points[at - 1].input_pps if at else 0.0, rate)
+        yield _saturated(sweep, points[at])
+    yield from _without_loss(points)
+
+
+def _saturated(sweep: Sweep, point: SweepPoint) -> MeasuredValue:
+    """Throughput at the break-point; between the worst and the best of its seconds."""
+    seconds = [sample.output_pps for sample in sweep.samples if sample.rate_pps == point.rate_pps]
+    return MeasuredValue(
+        SATURATED,
+        point.output_pps,
+        min([point.output_pps, *seconds]),
+        max([point.output_pps, *seconds]),
+    )
+
+
+def _without_loss(points: Sequence[SweepPoint]) -> Iterator[MeasuredValue]:
+    """The highest load up to which nothing is lost; nothing where the lowest one loses."""
+    lossy = next((index for index, point in enumerate(points) if (point.loss_ratio or 0.0) > LOSS_FREE), len(points))
+    if lossy:
+        rate = points[lossy - 1].input_pps
+        yield MeasuredValue(WITHOUT_LOSS, rate, rate, points[lossy].input_pps if lossy < len(points) else None)
 
 
 def _kind(kind: str, name: str) -> RecordKind:

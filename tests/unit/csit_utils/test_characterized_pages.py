@@ -11,9 +11,9 @@ from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.site import single_file
 from csit_utils.report.study import Page
 from csit_utils.studies.registry import explanations
-from csit_utils.studies.sizing.pages import sizings
-from csit_utils.studies.sweep.burst_figures import on_periods
+from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
+from csit_utils.studies.sweep.pages.bursts import on_periods
 from csit_utils.studies.sweep.prediction_figures import share_of
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.model.cell import Cell, ServiceType

@@ -9,11 +9,10 @@ import pytest
 from scipy import stats
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
-from csit_utils.analysis.change import CellSide, Method
-from csit_utils.analysis.comparison import judge_sides, side
+from csit_utils.analysis.comparison import CellSide, Method, judge_sides, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.dataset.rows import TestRow
-from csit_utils.studies.sizing.measures import CAPACITY
+from csit_utils.studies.sizing.study import CAPACITY
 from resources.libraries.python.model.cell import Dimensions
 from tests.unit.csit_utils.histories import row
 

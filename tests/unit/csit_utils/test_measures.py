@@ -19,10 +19,10 @@ from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
 from csit_utils.report.rendered import render
 from csit_utils.report.report_context import ReportContents
-from csit_utils.studies.interference.measures import NORMALIZED
+from csit_utils.studies.interference.study import NORMALIZED
 from csit_utils.studies.registry import measured_rows as rows_of
-from csit_utils.studies.sizing.measures import CAPACITY
-from csit_utils.studies.sweep.measures import BREAK_POINT, SATURATED, WITHOUT_LOSS
+from csit_utils.studies.sizing.study import CAPACITY
+from csit_utils.studies.sweep.study import BREAK_POINT, SATURATED, WITHOUT_LOSS
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.record import Record

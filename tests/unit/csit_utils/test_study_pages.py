@@ -10,11 +10,11 @@ from csit_utils.report.characterizations import views
 from csit_utils.report.pages import environment, overview
 from csit_utils.report.rendered import render
 from csit_utils.report.site import single_file
+from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure
-from csit_utils.studies.chains.pages import chain_study as chain_page
 from csit_utils.studies.chains.transition_figures import graphs_figure
+from csit_utils.studies.interference import study as interference
 from csit_utils.studies.interference.maps import interference_maps
-from csit_utils.studies.interference.pages import interference
 from csit_utils.studies.interference.study import headline, interference_headline
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.model.result import Rerun

@@ -1,4 +1,4 @@
-// Student's t, interpolated in a table that `report/compare_data.py` computes, and the judgement of many cells.
+// Student's t, interpolated in a table that `report/pages/compare.py` computes, and the judgement of many cells.
 {
   // The parabola through three neighbours of a place in an evenly spaced list.
   function between(list, place) {

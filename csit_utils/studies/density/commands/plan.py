@@ -3,15 +3,16 @@
 import json
 import re
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from csit_utils.studies.density.plan_json import cell_object, summary_object
 from csit_utils.studies.density.plan_terminal import print_cell, print_plan
-from csit_utils.studies.density.plan_time import times
+from csit_utils.studies.density.plan_time import Times, times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.cpu import CpuLayout, parse_lscpu
@@ -25,6 +26,8 @@ from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.port_attachment import attached
+from resources.libraries.python.planning.queue_balance import Spread
+from resources.libraries.python.planning.rss_spread import spread_warnings
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import (
     DRAFT_GRID,
@@ -32,7 +35,7 @@ from resources.libraries.python.studies.density.model.selection import (
     parse_frames,
     parse_selection,
 )
-from resources.libraries.python.studies.density.planning.matrix import candidates
+from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
 
 VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
@@ -177,3 +180,64 @@ def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: 
         typer.echo(f"  huge pages: {pages}")
     for line in assumptions(testbed):
         typer.echo(f"  {line}")
+
+
+def cell_object(row: Candidate) -> dict[str, Any]:
+    """One cell."""
+    cell, cores, even = row.cell, row.cores, row.balance
+    sizes = [size.cores for size in cell.nf_sizes]
+    return {
+        "object": "cell",
+        "service_type": cell.service_type.value,
+        **cell.dimensions.columns,
+        "nf_dtc": sizes[0] if len(sizes) == 1 else sizes,
+        "nf_kinds": list(cell.nf_kinds),
+        "vs_dtc": cell.vs_dtc,
+        "fits": row.fits,
+        "runs": row.runs,
+        "oversubscribed": row.oversubscribed,
+        "reason": row.reason,
+        "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
+        "slide_cores": core_usage(cell),
+        "cores_needed": cores.cores_needed if cores else None,
+        "cores_there": cores.cores_there if cores else None,
+        "cores": [thread.model_dump(mode="json") for thread in cores.threads] if cores else None,
+        "queues": [
+            {"port": port.name, "owner": port.owner, "data_threads": list(port.queues), "cpus": list(port.cpus)}
+            for port in row.ports
+        ],
+        "queue_warnings": list(spread_warnings(row.ports)),
+        "balance": None
+        if even is None
+        else {
+            "even": even.even,
+            "vswitch": _spread(even.vswitch),
+            "nfs": {size: _spread(spread) for size, spread in even.nfs},
+            "cores_with_siblings_of_two_nfs": even.sibling_nfs,
+            "data_threads_per_cpu": [even.least_threads, even.most_threads],
+            "uneven": list(even.uneven()),
+            "siblings": list(even.siblings()),
+        },
+    }
+
+
+def _spread(spread: Spread) -> dict[str, int]:
+    return {"queues": spread.queues, "threads": spread.threads, "least": spread.least, "most": spread.most}
+
+
+def summary_object(topology: Topology, rows: Sequence[Candidate], times: Times) -> dict[str, Any]:
+    """The whole selection."""
+    return {
+        "object": "summary",
+        "testbed": topology.metadata.name,
+        "world": topology.world.value,
+        "cells": len(rows),
+        "cells_fit": sum(row.fits for row in rows),
+        "cells_oversubscribed": sum(row.oversubscribed for row in rows),
+        "cells_refused": sum(not row.runs for row in rows),
+        "tests": times.tests,
+        "profile": times.profile,
+        "seconds": times.seconds,
+        "seconds_are_virtual": times.simulated,
+        "suites": [asdict(suite) for suite in times.suites],
+    }

@@ -1,21 +1,32 @@
 """Whether all service instances get the same: Jain's index over the matrix, and the shares of instances in overload."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.figures import Figure
+from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
+from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
-from csit_utils.studies.density.analysis.placing import SeriesLayout, layouts
-from csit_utils.studies.density.cell_maps import CellMaps
-from csit_utils.studies.density.fairness_maps import NO_COUNTS, fairness_maps, shares_figure
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout, layouts
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.studies.density.matrix_parts import matrix_map
+from csit_utils.studies.density.sentences import names
 
 _LISTED = 100
 _GROUPS = (("Fairness at the bounds of the search and beyond", "NDRPDR"), ("Fairness in trials of MRR", "MRR"))
+NO_COUNTS = "no test of this cell has counts per instance"
+OVERLOAD = ("overload", "MRR", "ORR")
+"""Numbers that are measured beyond what the system can take."""
+_EQUAL = 0.9
+_ORDER = ("overload", "MRR", "ORR", "PDR", "NDR", "SOAK")
+
+Found = Mapping[str, Mapping[str, Fairness]]
+"""By anchor of the test and number."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +94,125 @@ def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]])
 
 
 PAGE = Page("fairness", "Fairness", _build)
+
+
+def fairness_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> CellMaps | None:
+    """Jain's index over the matrix; None where every cell has one instance only.
+
+    Args:
+        identity: For the page's script.
+        title: Of the maps.
+        layouts: Cells that may be compared, with tests that count by instance.
+        found: What is known of each test.
+    """
+    every = [each for layout in layouts for _, test in layout.found() for each in found[test.anchor].values()]
+    numbers = [number for number in _ORDER if any(each.number == number and each.index is not None for each in every)]
+    if not numbers:
+        return None
+    called = names([layout.series for layout in layouts])
+    worst = min(each.index for each in every if each.index is not None)
+    simulated = layouts[0].series.system.simulated
+    maps = tuple(_map(layout, called[layout.series], found) for layout in layouts)
+    return CellMaps(
+        identity,
+        title,
+        simulated,
+        (tuple(numbers),),
+        (numbers[0],),
+        maps,
+        # Never narrower than this: the last digit of nearly equal shares is no picture.
+        lambda _: Scale(min(worst, _EQUAL), 1.0),
+        lambda value: f"{value:.4g}",
+        ("fairness", "fairness"),
+    )
+
+
+def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
+        return _square(where, found[row.anchor].get(choice[0]), choice[0])
+
+    return matrix_map(layout, name, NO_COUNTS, "not counted", square)
+
+
+def _square(where: str, each: Fairness | None, number: str) -> MapSquare:
+    if each is None:
+        return MapSquare("not measured", f"{where}: {number} was not measured per instance", state="not-run")
+    if each.index is None:
+        return MapSquare("one instance", f"{where}: a single instance, so nothing to compare", state="not-run")
+    (lowest, least), (highest, most) = each.lowest, each.highest
+    lines = (
+        f"{where} · {number} · Jain's index {each.index:.5f}",
+        f"least: instance {lowest} with {rate(least)}",
+        f"most: instance {highest} with {rate(most)}",
+        f"least over most {percent(each.ratio)}, worst loss of one direction {percent(each.worst_loss_ratio)}",
+        f"at {rate(each.load_pps)}",
+    )
+    return MapSquare(f"{each.index:.3f}", "\n".join(lines), each.index, percent(each.ratio))
+
+
+def shares_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
+    """Share of each instance in the forwarded rate in overload; None without any cell of several instances."""
+    called = names([layout.series for layout in layouts])
+    variants: Json = {}
+    for layout in layouts:
+        bars = [
+            (f"{place[0]}x{place[1]}", each)
+            for place, test in layout.found()
+            for number in OVERLOAD
+            if (each := found[test.anchor].get(number)) is not None and each.index is not None
+        ]
+        if bars:
+            variants[called[layout.series]] = {"data": _bars(bars), "layout": _layout([cell for cell, _ in bars])}
+    simulated = layouts[0].series.system.simulated
+    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
+
+
+def _bars(bars: Sequence[tuple[str, Fairness]]) -> list[Json]:
+    """A trace for each instance: the first ones of all cells, the second ones, and so on."""
+    most = max(len(each.rates_pps) for _, each in bars)
+    traces = []
+    for index in range(most):
+        own = [(cell, each) for cell, each in bars if index < len(each.rates_pps)]
+        totals = [sum(value for _, value in each.rates_pps) for _, each in own]
+        shares = [
+            each.rates_pps[index][1] / total if total else 0.0 for (_, each), total in zip(own, totals, strict=True)
+        ]
+        traces.append(
+            {
+                "type": "bar",
+                "name": f"instance {index + 1}",
+                "x": [cell for cell, _ in own],
+                "y": [float(f"{100 * share:.5g}") for share in shares],
+                "text": [
+                    _share_text(cell, each, index, share) for (cell, each), share in zip(own, shares, strict=True)
+                ],
+                "textposition": "none",
+                "hovertemplate": "%{text}<extra></extra>",
+                "marker": {"line": {"width": 1, "color": "rgba(127,127,127,.5)"}},
+                "meta": {"colour": index},
+            }
+        )
+    return traces
+
+
+def _share_text(cell: str, each: Fairness, index: int, share: float) -> str:
+    instance, got_pps = each.rates_pps[index]
+    equal = percent(1 / len(each.rates_pps))
+    return escape(
+        f"{cell} {each.number}: instance {instance} gets {rate(got_pps)} = {percent(share)}; an equal share is {equal}"
+    )
+
+
+def _layout(cells: Sequence[str]) -> Json:
+    return {
+        "barmode": "stack",
+        "bargap": 0.25,
+        "xaxis": {
+            "title": {"text": "cell: service instances x NFs per instance"},
+            "type": "category",
+            "tickangle": "auto",
+            "categoryorder": "array",
+            "categoryarray": list(dict.fromkeys(cells)),
+        },
+        "yaxis": {"title": {"text": "share of the forwarded rate, %"}, "range": [0, 100]},
+    }

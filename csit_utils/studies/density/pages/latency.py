@@ -1,21 +1,30 @@
 """Latency over the matrix: heat maps by percentile, load and direction, and curves of cells beside each other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from csit_utils.analysis.grouping import System
+from csit_utils.analysis.latency import curve, merge
 from csit_utils.dataset.rows import LatencyRow
-from csit_utils.report.figures import Figure
+from csit_utils.report.figures import Figure, Json, latency_layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
-from csit_utils.studies.density.analysis.placing import SeriesLayout, layouts
+from csit_utils.report.units import rate
+from csit_utils.studies.density.analysis.latency_cells import loads_of
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout, layouts
 from csit_utils.studies.density.cell_maps import CellMaps
-from csit_utils.studies.density.latency_curves import cells_figure
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
+from csit_utils.studies.density.sentences import names
 
 _MOST_CURVES = 24
 """Blocks with curves. Histograms are large, and every test has its own curves on its page."""
+PER_DECADE = 8
+"""Points along the axis 1 / (1 - q). A test's own curves have twice as many."""
+_PREFERRED = ("PDR50", "SOAK50")
+_DIRECTIONS = ("forward", "reverse")
+FACETS = ("services", "NFs each", "series")
 
 
 @dataclass(frozen=True)
@@ -58,3 +67,70 @@ def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> dict
 
 
 PAGE = Page("latency", "Latency", _build)
+
+
+def cells_figure(
+    identity: str, title: str, layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]]
+) -> Figure | None:
+    """A curve per cell, all instances together; load and direction are chosen. None without histograms.
+
+    Args:
+        identity: For the page's script.
+        title: Of the figure.
+        layouts: Cells that may be compared.
+        latencies: By anchor of the test, with histograms.
+    """
+    rows = [row for layout in layouts for _, test in layout.found() for row in latencies.get(test.anchor, ())]
+    loads = loads_of(row for row in rows if row.histogram)
+    loads.sort(key=lambda load: load not in _PREFERRED)
+    variants: Json = {}
+    for load in loads:
+        for direction in _DIRECTIONS:
+            data = list(_traces(layouts, latencies, load, direction))
+            variants[f"{load}|{direction}"] = {"data": data, "layout": latency_layout(data) if data else {}}
+    if not any(variant["data"] for variant in variants.values()):
+        return None
+    simulated = layouts[0].series.system.simulated
+    return Figure(identity, title, simulated, (tuple(loads), _DIRECTIONS), variants, FACETS)
+
+
+def _traces(
+    layouts: Sequence[SeriesLayout], latencies: Mapping[str, Sequence[LatencyRow]], load: str, direction: str
+) -> Iterator[Json]:
+    called = names([layout.series for layout in layouts])
+    for layout in layouts:
+        for place, test in layout.found():
+            rows = [row for row in latencies.get(test.anchor, ()) if (row.load, row.direction) == (load, direction)]
+            yield from _trace(place, called[layout.series], rows, layout.chains.index(place[0]))
+
+
+def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> Iterator[Json]:
+    rows = list(rows)
+    merged = merge(row.histogram for row in rows if row.histogram)
+    if merged is None:
+        return
+    found = curve(merged, PER_DECADE)
+    lost = sum(max(0, (row.sent or 0) - (row.received or 0)) for row in rows)
+    said = f"{name} {place[0]}x{place[1]}, {rate(rows[0].load_pps)}" + (f", {lost:,} probes lost" if lost else "")
+    yield {
+        "type": "scatter",
+        "mode": "lines",
+        "name": escape(f"{name} {place[0]}x{place[1]}"),
+        "y": [float(f"{value / 1000:.4g}") for value in found.values_ns],
+        "hovertemplate": f"{escape(said)}<br>%{{text}}: %{{y:.4~g}} µs<extra></extra>",
+        "line": {"dash": ("solid", "dash", "dot", "dashdot")[place[1] % 4 - 1], "width": 2, "shape": "hv"},
+        "meta": {
+            "colour": colour,
+            "samples": found.count,
+            "perDecade": PER_DECADE,
+            "facets": {
+                "services": _count(place[0], "service"),
+                "NFs each": _count(place[1], "NF"),
+                "series": name,
+            },
+        },
+    }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number > 1 else ''}"

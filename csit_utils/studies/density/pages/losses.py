@@ -1,21 +1,29 @@
 """Where packets are lost beyond the limit, over the matrix, and how busy those data threads are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from csit_utils.analysis.grouping import System
 from csit_utils.dataset.rows import HopRow, TestRow, ThreadRow
-from csit_utils.report.figures import Figure
+from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
-from csit_utils.studies.density.analysis.losses import OwnerShare, shares
-from csit_utils.studies.density.analysis.placing import layouts
-from csit_utils.studies.density.cell_maps import CellMaps
-from csit_utils.studies.density.loss_maps import NOT_LOCATED, bars_figure, loss_maps
+from csit_utils.report.units import percent
+from csit_utils.studies.density.analysis.losses import LINK, OwnerShare, order, shares
+from csit_utils.studies.density.analysis.placing import Place, SeriesLayout, layouts
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.studies.density.matrix_parts import matrix_map
+from csit_utils.studies.density.sentences import names
 
 _LISTED = 300
 _GROUPS = (("Losses beyond the bounds of the search", "NDRPDR"), ("Losses in trials of MRR", "MRR"))
+NOT_LOCATED = "no test of this cell located losses"
+MOST = "loses most"
+
+Found = Mapping[str, Sequence[OwnerShare]]
+"""By anchor of the test, the owner that lost most first; empty where nothing was lost."""
 
 
 @dataclass(frozen=True)
@@ -84,3 +92,109 @@ def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
 
 
 PAGE = Page("losses", "Losses", _build)
+
+
+def owners_of(layouts: Sequence[SeriesLayout], found: Found) -> list[str]:
+    """All owners that lost anything, along the path."""
+    return order(each.owner for layout in layouts for _, test in layout.found() for each in found[test.anchor])
+
+
+def loss_maps(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> CellMaps | None:
+    """Shares of losses over the matrix, by owner; None where nothing was lost.
+
+    Args:
+        identity: For the page's script.
+        title: Of the maps.
+        layouts: Cells that may be compared, with tests that looked for losses.
+        found: What is known of each test.
+    """
+    owners = owners_of(layouts, found)
+    if not owners:
+        return None
+    called = names([layout.series for layout in layouts])
+    return CellMaps(
+        identity,
+        title,
+        layouts[0].series.system.simulated,
+        ((MOST, *owners),),
+        (MOST,),
+        tuple(_map(layout, called[layout.series], found) for layout in layouts),
+        lambda choice: Scale(0.0, 1.0, categories=choice[0] == MOST),
+        percent,
+        ("loss-by-hop", "loss by hop"),
+    )
+
+
+def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
+    def square(where: str, _place: Place, row: TestRow, choice: tuple[str, ...]) -> MapSquare:
+        return _square(where, found[row.anchor], choice[0])
+
+    return matrix_map(layout, name, NOT_LOCATED, "not located", square)
+
+
+def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> MapSquare:
+    if not owners:
+        return MapSquare("no loss", f"{where}: no loss", state="not-run")
+    tip = "\n".join([where, *map(said, owners)])
+    if choice == MOST:
+        first = owners[0]
+        return MapSquare(first.owner, tip, first.share, percent(first.share), category=_colour(first.owner))
+    share = next((each.share for each in owners if each.owner == choice), 0.0)
+    return MapSquare(percent(share), tip, share)
+
+
+def _colour(owner: str) -> int:
+    """The same for an owner in all maps and plots."""
+    if owner.startswith("NF "):
+        return 1 + (int(owner[3:]) - 1) % 5
+    return {LINK: 6, "generator": 7}.get(owner, 0)
+
+
+def said(owner: OwnerShare) -> str:
+    """Losses of an owner, as a line."""
+    busy = f", its busiest data thread ran {percent(owner.busy)} of the time" if owner.busy is not None else ""
+    return f"{owner.owner}: {percent(owner.share)}, {owner.lost:,} packets{busy}"
+
+
+def bars_figure(identity: str, title: str, layouts: Sequence[SeriesLayout], found: Found) -> Figure | None:
+    """Shares of losses by owner, a stacked bar per cell; a series is chosen."""
+    called = names([layout.series for layout in layouts])
+    owners = owners_of(layouts, found)
+    variants: Json = {}
+    for layout in layouts:
+        cells = [(f"{place[0]}x{place[1]}", found[test.anchor]) for place, test in layout.found() if found[test.anchor]]
+        if cells:
+            data = [_trace(owner, cells) for owner in owners]
+            variants[called[layout.series]] = {"data": [each for each in data if each["x"]], "layout": _layout(cells)}
+    simulated = layouts[0].series.system.simulated
+    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
+
+
+def _trace(owner: str, cells: Sequence[tuple[str, Sequence[OwnerShare]]]) -> Json:
+    own = [(cell, each) for cell, every in cells for each in every if each.owner == owner]
+    return {
+        "type": "bar",
+        "name": escape(owner),
+        "x": [cell for cell, _ in own],
+        "y": [float(f"{100 * each.share:.4g}") for _, each in own],
+        "text": [escape(f"{cell} · {said(each)}") for cell, each in own],
+        "textposition": "none",
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {"line": {"width": 1, "color": "rgba(127,127,127,.5)"}},
+        "meta": {"colour": _colour(owner)},
+    }
+
+
+def _layout(cells: Sequence[tuple[str, object]]) -> Json:
+    return {
+        "barmode": "stack",
+        "bargap": 0.25,
+        "xaxis": {
+            "title": {"text": "cell: service instances x NFs per instance"},
+            "type": "category",
+            "tickangle": "auto",
+            "categoryorder": "array",
+            "categoryarray": [cell for cell, _ in cells],
+        },
+        "yaxis": {"title": {"text": "share of the located losses, %"}, "range": [0, 100]},
+    }

@@ -3,25 +3,39 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 
-from csit_utils.dataset.papers import PublishedFigure
+import numpy as np
+
+from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.characterizations import warnings
-from csit_utils.report.figures import Figure
-from csit_utils.report.published import sections
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.published import called, sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
-from csit_utils.report.units import digits3, percent
+from csit_utils.report.units import DASH, digits3, percent
 from csit_utils.studies.sweep.comparison import comparisons
 from csit_utils.studies.sweep.figures import sweep_figures
-from csit_utils.studies.sweep.published_functions import functions_of_routers
-from csit_utils.studies.sweep.quality_form import FIRST, answered, payload
-from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
+from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, axes, shown
+from csit_utils.studies.sweep.words import kind_words
+from resources.libraries.python.studies.sweep.analysis.points import GIGA
+from resources.libraries.python.studies.sweep.analysis.profile_queries import (
+    Highest,
+    QualityBounds,
+    highest_rate,
+    measured_rates,
+    value_at,
+)
+from resources.libraries.python.studies.sweep.analysis.sentences import UNITS, highest_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
-from resources.libraries.python.studies.sweep.model.profile import Fit, ProfileMetric
+from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 
 _NOTHING = 1e-13
 """Rounding error of zero."""
+_ON_A_LINE = 120
+FIRST = QualityBounds(loss_percent=0.5, delay_ms=1.0)
+"""Initial values of the form: the loss of PDR, and a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -118,3 +132,116 @@ def _saturation(record: SweepRecord, figure: PublishedFigure) -> float | None:
 
 PAGE = Page("profiles", "Profiles", _build)
 """Shown where there is a sweep or a chain."""
+
+
+def functions_of_routers(found: Sequence[View], paper: Paper) -> tuple[Figure, ...]:
+    """Published functions, and those of VNFs of the same kind here."""
+    if not paper.profiles:
+        return ()
+    drawn = [view for view in found if _is_router(view.record)]
+    own = [(called(view, drawn), view.record.profile) for view in drawn if view.record.profile]
+    published = [(f"published: {profile.name}", profile) for profile in paper.profiles]
+    variants: Json = {}
+    for metric in ProfileMetric:
+        lines = [
+            _function(name, profile, metric, 6 + number, "dash") for number, (name, profile) in enumerate(published)
+        ] + [_function(name, profile, metric, number, "solid") for number, (name, profile) in enumerate(own)]
+        variants[metric.value] = {"data": lines, "layout": axes(metric, FIRST_SCALE[metric])}
+    simulated = any(view.simulated for view in drawn)
+    title = f"Functions of a router: published by {paper.title} and fitted here"
+    return (Figure(f"published-{paper.name}-functions", title, simulated, (tuple(variants),), variants),)
+
+
+def _is_router(record: SweepRecord) -> bool:
+    """Whether it has the functions of a router alone."""
+    kinds = [kind_words(vnf) for vnf in record.sweep.vnfs] if record.sweep else []
+    return record.profile is not None and kinds == ["router"]
+
+
+def _function(name: str, profile: Profile, metric: ProfileMetric, colour: int, dash: str) -> Json:
+    rates = measured_rates(profile)
+    hover = f"{escape(name)}<br>%{{x:.4~g}} Gbit/s: {NAMES[metric]} %{{y:.4~g}} {UNITS[metric]}<extra></extra>"
+    on_line = np.linspace(*rates, _ON_A_LINE).tolist() if rates else []
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": escape(name),
+        "x": [shown(rate, "") for rate in on_line],
+        "y": [shown(value_at(profile, metric, rate), FIRST_SCALE[metric]) for rate in on_line],
+        "hovertemplate": hover,
+        "line": {"width": 2, "dash": dash},
+        "meta": {"colour": colour},
+    }
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A profile in the table of the form."""
+
+    view: View
+    vcpus: int
+    saturates: str
+    saturates_raw: float | None
+    """bit/s."""
+    highest: str
+    highest_raw: float | None
+    """bit/s."""
+    limited_by: str
+
+
+def answered(found: Sequence[View]) -> list[Answered]:
+    """A line for every profile, answered for the first question."""
+    return [_line(view, view.record.profile) for view in found if view.record.profile is not None]
+
+
+def _line(view: View, profile: Profile) -> Answered:
+    sweep, point = view.record.sweep, profile.break_point
+    best = highest_rate(profile, FIRST)
+    return Answered(
+        view,
+        sum(vnf.vcpus for vnf in sweep.vnfs) if sweep else 0,
+        f"{point.rate:.4g} Gbit/s" if point else DASH,
+        point.rate * GIGA if point else None,
+        highest_in_words(best),
+        best.rate * GIGA if best.rate is not None else None,
+        limited(best),
+    )
+
+
+def limited(best: Highest) -> str:
+    """Metric that limits the rates within bounds."""
+    if best.limited_by is None:
+        return DASH
+    return best.limited_by.value if best.known else f"{best.limited_by.value} is unknown above"
+
+
+def payload(found: Sequence[View]) -> Mapping[str, object]:
+    """Data of all profiles for `script/profiles.js`, by anchor."""
+    return {view.anchor: plain(view.record.profile) for view in found if view.record.profile is not None}
+
+
+def plain(profile: Profile) -> Mapping[str, object]:
+    """A profile as the script has it."""
+    metrics = {
+        row.metric.value: {"nonsat": _fit(row.nonsat), "sat": _fit(row.sat)}
+        for row in profile.metrics
+        if row.metric is not ProfileMetric.THROUGHPUT
+    }
+    all_fits = [fit for row in profile.metrics for fit in (row.nonsat, row.sat) if fit is not None]
+    return {
+        "break": profile.break_point.rate if profile.break_point else None,
+        "first": min((fit.first_rate for fit in all_fits), default=None),
+        "last": max((fit.last_rate for fit in all_fits), default=None),
+        "metrics": metrics,
+    }
+
+
+def _fit(fit: Fit | None) -> Mapping[str, object] | None:
+    if fit is None:
+        return None
+    return {
+        "name": fit.function,
+        "first": fit.first_rate,
+        "last": fit.last_rate,
+        "c": fit.coefficients,
+    }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.studies.interference.sweeps import sweep_figure
+from csit_utils.studies.interference.study import sweep_figure
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load, spots
