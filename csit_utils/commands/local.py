@@ -14,6 +14,8 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
+from resources.libraries.python.recording.journal import JOURNAL_FILE
+from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
@@ -76,6 +78,7 @@ def local(
     profile(search)
     folder = output or PROJECT / "results" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     check_folder(folder, _SPACE_BYTES)
+    refuse_active(folder / JOURNAL_FILE)
     suites = _suites(testbed, choice)
     _try_to_open(testbed)
     variables = {"TOPOLOGY": topology, "CELLS": cells, "NF_SIZES": nf_sizes, "VSWITCH": vswitch}

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.recording.journal import RunBegun
+from resources.libraries.python.recording.journal import JOURNAL_FILE, RunBegun
+from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.run_journal import header_of
 from resources.libraries.python.redaction import MASK, command_text, masked_words, redacted_words
 
@@ -32,9 +33,11 @@ def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
 
     Raises:
         ConfigError: No run in the folder, or its command line is not recorded, or had secrets.
+        CsitError: The run is still active.
     """
     folder = folder.absolute()
     header = header_of(folder)
+    refuse_active(folder / JOURNAL_FILE)
     if not arguments:
         if header.command is None:
             raise ConfigError(

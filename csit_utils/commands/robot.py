@@ -8,6 +8,8 @@ from robot.run import RobotFramework
 
 from csit_utils.commands.resuming import again, remembered
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.recording.journal import JOURNAL_FILE
+from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.studies.density.suite_rows import RowsBeforeFilter
 
 RESUME = "--resume"
@@ -33,6 +35,8 @@ def robot(context: typer.Context) -> None:
         raise ConfigError(str(error)) from error
     if folder is not None:
         options["outputdir"] = str(folder)
+    # Before Robot overwrites the output.xml of that run.
+    refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
     options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
     modifiers = [
         *options.pop("prerunmodifier", ()),

@@ -1,5 +1,6 @@
 """Runs that are cut short and resumed end with what an uninterrupted run gives; other choices are refused."""
 
+import fcntl
 import json
 import random
 import re
@@ -199,13 +200,23 @@ def test_plain_robot_resumes_a_run_in_its_own_folder(torn: Path, small: Path) ->
     assert dataset(torn) == dataset(small)
 
 
-def test_a_run_that_is_going_on_is_not_resumed(torn: Path) -> None:
-    with subprocess.Popen(["flock", str(torn / "journal.jsonl"), "sleep", "60"]) as other:
-        while subprocess.run(["flock", "-n", str(torn / "journal.jsonl"), "true"], check=False).returncode == 0:
-            time.sleep(0.01)
-        done = csit("robot", "--resume", str(torn))
-        other.kill()
-    assert "the run of this journal is still active" in done.stdout
+def test_a_folder_of_an_active_run_is_refused_and_the_run_resumes(torn: Path, small: Path) -> None:
+    """Its files stay as they are; Robot's own command overwrites its output.xml, which the resumed run restores."""
+    before = {file: file.read_bytes() for file in torn.rglob("*") if file.is_file()}
+    options = (*SIM, "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr")
+    with (torn / "journal.jsonl").open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        for words in (("--resume", str(torn)), ("-d", str(torn), *options, str(DENSITY))):
+            refused = csit("robot", *words)
+            assert refused.returncode == 1
+            assert re.fullmatch(r".*/journal\.jsonl: the run of this journal is still active: .*\n", refused.stderr)
+        assert {file: file.read_bytes() for file in torn.rglob("*") if file.is_file()} == before
+        plain = run_robot(torn, *options)
+        assert "choose another folder (-d), or resume it when it has ended" in " ".join(plain.stdout.split())
+        assert plain.returncode != 0
+        assert {file for file in torn.rglob("*") if file.is_file()} == before.keys()
+    assert csit("robot", "--resume", str(torn)).returncode == 0
+    assert dataset(torn) == dataset(small)
 
 
 def test_a_new_run_in_a_used_folder_keeps_the_earlier_journal(tmp_path: Path) -> None:

@@ -16,6 +16,32 @@ class JournalFull(RunStopped):
     """No further line can be written: no space, or the disk fails. All earlier lines are intact."""
 
 
+def active(path: Path) -> str:
+    """The sentence about a file that another process writes."""
+    return (
+        f"{path}: the run of this journal is still active: choose another folder (-d), or resume it when it has ended, "
+        "which also restores its output.xml"
+    )
+
+
+def refuse_active(path: Path) -> None:
+    """Check that no process writes a file, which may be missing. Nothing is changed.
+
+    Raises:
+        CsitError: One does.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # reported where it is read
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CsitError(active(path)) from error
+    finally:
+        os.close(descriptor)
+
+
 class Lines:
     """A file open for writing.
 
@@ -42,7 +68,7 @@ class Lines:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(descriptor)
-            raise CsitError(f"{self._path}: the run of this journal is still active") from error
+            raise CsitError(active(self._path)) from error
         self._descriptor = descriptor
         if not self._ends_a_line():
             self._write(b"\n")  # a torn line stays where it is, alone

@@ -17,7 +17,8 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.file_names import FileNames
-from resources.libraries.python.recording.journal import CellQuarantined, Status, TestFinished
+from resources.libraries.python.recording.journal import JOURNAL_FILE, CellQuarantined, Status, TestFinished
+from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.records import NotARecord, read_record, record_of
@@ -88,12 +89,15 @@ class StudyKeeper:
             elsewhere: Whether a run may be resumed in another folder, with the steps of its tests.
 
         Raises:
-            CsitError: It cannot be written, has no space, or is not that of the run to resume.
+            CsitError: It cannot be written, has no space, is not that of the run to resume, or another process writes
+                its results there.
         """
         self._resumed = resumed_folder(lookup)
         if self._resumed is not None and self._resumed.resolve() != folder.resolve() and not elsewhere:
             raise CsitError(f"a run is resumed in its own folder; use {command_text('-d', self._resumed)}")
         check_folder(folder, RESULT_SPACE_BYTES)
+        if folder.resolve() not in _BEGUN:
+            refuse_active(folder / JOURNAL_FILE)
         self._folder = folder
 
     def open(self, lookup: Lookup, topology: Topology, environment: Environment) -> None:
