@@ -27,6 +27,11 @@ Firewalls
     [Tags]    FIREWALLS
     outage/firewalls.yaml
 
+Chains
+    [Documentation]    One network function of a chain, and the whole chain at once.
+    [Tags]    CHAINS
+    outage/chains.yaml
+
 
 *** Keywords ***
 Outage Should Be Measured

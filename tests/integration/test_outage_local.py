@@ -90,7 +90,7 @@ def struck(
     flows = deployment.plan.flows
     trial = Trial(load_pps=2000.0 * len(flows), duration_s=1.5, frame=frame("64B"), timeline_s=0.001, purpose="outage")
     with captured([flow.rx_interface for flow in flows], folder) as seen:
-        part.disturb(Disturbance(target=target, event=event, after_s=0.6, hold_s=0.2))
+        part.disturb(Disturbance(targets=(target,), event=event, after_s=0.6, hold_s=0.2))
         result = deployment.parts.generator.run(trial)
         (happened,) = part.disturbed()
     return result.timelines, happened, seen
@@ -152,7 +152,7 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
     assert found is not None
     assert found.coverage == (14, 14)
-    assert found.refused == {"pause vswitch": "pause is not possible for a Linux bridge with its driver"}
+    assert found.refused == {"pause vswitch": "pause is not possible for vswitch: linux_bridge supports kill, restart"}
     effects = {(each.event, each.instance): each for each in found.effects}
     kill, restart, add = (effects[f"{name} nf-1-1", 1] for name in ("kill", "restart", "add"))
     assert kill.recovered == 0 and kill.outage_s.mean > 0.8

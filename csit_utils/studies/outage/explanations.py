@@ -11,8 +11,11 @@ EXPLANATIONS = (
         "All instances have the same steady load. Every packet has a number and the time at which it was sent, and "
         "the receiver keeps the time at which each arrives: losses are exact, per instance and direction. Each trial "
         "has a deployment of its own, and the order of events is shuffled in each repetition.",
-        "Compare with the trials without an event: on a machine with few cores those lose packets too. An instance is "
-        "marked where it loses more than without an event beyond the 95 % interval of the difference (Welch).",
+        "Compare with the trials without an event, which stand beside each event: what these lose is the host's noise, "
+        "and on a machine with few cores that can be much. An instance is marked where it loses more than without an "
+        "event beyond the 95 % interval of the difference (Welch). Trials in which the host loses more than the "
+        "specification allows (quarantine_loss), before the event or in the repetition's trial without one, are "
+        "quarantined.",
     ),
     Explanation(
         "outage-duration",

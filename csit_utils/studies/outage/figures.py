@@ -6,8 +6,9 @@ from html import escape
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import DASH, digits3
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from resources.libraries.python.studies.outage.model.record import Effect, EventTrial, MeanInterval, Outage
+from resources.libraries.python.studies.outage.model.spec import CONTROL
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,10 @@ class _Quantity:
 
 
 _LOST = "lost packets"
+_WHOLE_FROM = 100
+"""Smaller means have decimals."""
+_SCALE = 10_000.0
+"""Highest of a map's colours over the lowest."""
 _QUANTITIES: Mapping[str, _Quantity] = {
     _LOST: _Quantity(lambda effect: effect.lost, 1.0, "packets"),
     "beyond no event": _Quantity(lambda effect: effect.excess, 1.0, "packets"),
@@ -30,9 +35,12 @@ _QUANTITIES: Mapping[str, _Quantity] = {
 }
 
 
-def in_ids(event: str) -> str:
-    """Name of an event in the map, where it is a part of ids."""
-    return event.replace(" ", ":")
+def amounts(found: MeanInterval, scale: float) -> tuple[str, str]:
+    """Return a mean and half of its interval with the same number of decimals; an empty half where there is none."""
+    mean = scale * found.mean
+    places = 0 if abs(mean) >= _WHOLE_FROM or mean == 0 == (found.high or 0) else 1 if abs(mean) >= 1 else 2
+    half = "" if found.high is None else f"{scale * (found.high - found.mean):,.{places}f}"
+    return f"{mean:,.{places}f}", half
 
 
 def outage_maps(anchor: str, found: Outage, *, simulated: bool) -> CellMaps:
@@ -49,7 +57,9 @@ def outage_maps(anchor: str, found: Outage, *, simulated: bool) -> CellMaps:
         values = [
             quantity.scale * value.mean for effect in found.effects if (value := quantity.value(effect)) is not None
         ]
-        return scale_of([0.0, *values])
+        # The one hit may lose 10,000 times what the others lose, and these are what the map is for.
+        highest = max(values, default=0.0)
+        return Scale(highest / _SCALE, highest, logarithmic=True) if highest > 0 else Scale(0.0, 1.0)
 
     return CellMaps(
         identity=f"{anchor}-map",
@@ -61,7 +71,7 @@ def outage_maps(anchor: str, found: Outage, *, simulated: bool) -> CellMaps:
             CellMap(
                 title=f"{found.spec.frame.name}, {found.spec.repetitions} repetitions; instances hit are in brackets",
                 corner=("event", "service instance"),
-                columns=tuple(map(in_ids, events)),
+                columns=events,
                 lines=tuple(str(instance) for instance in instances),
                 hrefs=tuple((None,) * len(events) for _ in instances),
                 square=square,
@@ -83,16 +93,18 @@ def _square(effect: Effect | None, choice: str) -> MapSquare:
     if found is None:
         return MapSquare(DASH, f"{where}: no {choice}", state="not-run")
     value = quantity.scale * found.mean
-    half = "" if found.high is None else f"± {digits3(quantity.scale * (found.high - found.mean))}"
-    text = f"[{digits3(value)}]" if effect.is_target else digits3(value)
+    shown, half = amounts(found, quantity.scale)
+    half = half and f"± {half}"
+    text = f"[{shown}]" if effect.is_target else shown
     more = ", more than without an event" if effect.is_significant else ""
-    tip = f"{where}: {choice} {digits3(value)} {half} {quantity.unit}, {found.samples} repetitions{more}"
+    tip = f"{where}: {choice} {shown} {half} {quantity.unit}, {found.samples} repetitions{more}"
     return MapSquare(text, tip, value, half)
 
 
 def timeline(anchor: str, found: Outage, *, simulated: bool) -> Figure | None:
     """Lost packets and delay over time at each instance, in the first repetition of each event."""
-    shown = [trial for trial in found.trials if trial.traces]
+    order = (*(strike.name for strike in found.spec.events), CONTROL)
+    shown = sorted((trial for trial in found.trials if trial.traces), key=lambda trial: order.index(trial.event))
     if not shown:
         return None
     what = ("loss", "delay")

@@ -13,12 +13,12 @@ from csit_utils.report.study import Page, RecordKind, Study, View
 from csit_utils.report.units import rate
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.outage.explanations import EXPLANATIONS
-from csit_utils.studies.outage.figures import outage_maps, timeline
+from csit_utils.studies.outage.figures import amounts, outage_maps, timeline
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
-from resources.libraries.python.studies.outage.model.record import Outage, OutageRecord
+from resources.libraries.python.studies.outage.model.record import MeanInterval, Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL
 
 SURVIVED = Measure("kept-in-event", "")
@@ -32,6 +32,11 @@ class OutageView:
     view: View
     maps: CellMaps | None
     plots: tuple[Figure, ...]
+
+    @staticmethod
+    def amounts(found: MeanInterval, scale: float) -> tuple[str, str]:
+        """Return a mean and half of its interval, for the table."""
+        return amounts(found, scale)
 
     @property
     def figures(self) -> tuple[Figure, ...]:

@@ -9,12 +9,21 @@ import pytest
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.rendered import render
+from csit_utils.studies.outage.figures import amounts
 from csit_utils.studies.outage.study import STUDY, SURVIVED, headline
 from csit_utils.studies.registry import explanations, measures, record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.outage.analysis.effects import effects
-from resources.libraries.python.studies.outage.model.record import Delays, EventTrial, Impact, InstanceTrace, Outage
+from resources.libraries.python.studies.outage.model.record import (
+    Delays,
+    EventTrial,
+    Impact,
+    InstanceTrace,
+    MeanInterval,
+    Outage,
+    Quarantined,
+)
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from tests.unit.csit_utils.characterized import record
 from tests.unit.csit_utils.characterized_pages import made, shown, words
@@ -79,6 +88,32 @@ def test_a_page_has_a_map_a_course_and_a_table() -> None:
     assert "[1,000]" in text or "[1001]" in text or "[1,001]" in text or "[1000]" in text
 
 
+def test_events_stand_beside_the_trials_without_one_and_quarantined_trials_are_counted() -> None:
+    found = outage(50)
+    left_out = tuple(Quarantined(trial=number, reason="repetition 1: instance 2 lost 3.0 %") for number in (0, 1))
+    noisy = record("outage", "Routers", outage=found.model_copy(update={"quarantined": left_out}))
+    text = words(made(PAGE, noisy))
+    assert "2 of 6 trials are quarantined, because the host lost packets without the event" in text
+    assert "without the event: repetition 1: instance 2 lost 3.0 % (2)" in text
+    assert "no event kill" not in text and "restart nf-1-1" in text, "events have their names in the map"
+    (row,) = [each for each in found.effects if (each.event, each.instance) == ("restart nf-1-1", 2)]
+    assert row.control == next(each.lost for each in found.effects if (each.event, each.instance) == (CONTROL, 2))
+    assert row.excess is not None and row.excess.mean == row.lost.mean - row.control.mean
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "shown"),
+    [
+        (0, 0, ("0", "0")),
+        (0.25, 0.1, ("0.25", "0.10")),
+        (3.25, 1, ("3.2", "1.0")),
+        (47_191, 4117.2, ("47,191", "4,117")),
+    ],
+)
+def test_a_mean_and_its_interval_have_the_same_decimals(mean: float, half: float, shown: tuple[str, str]) -> None:
+    assert amounts(MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=3), 1.0) == shown
+
+
 def test_there_is_no_page_without_such_a_record() -> None:
     assert render(PAGE, shown()) is None
     assert "Nothing was measured: no." in words(made(PAGE, record("outage", "Routers", message="no", passed=False)))
@@ -125,6 +160,21 @@ def test_the_preview_counts_trials_and_lists_them(capsys: pytest.CaptureFixture[
     app(["outage", str(SPEC), "--json"], standalone_mode=False)
     summary = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (summary["trials"], summary["study"]) == (35, "routers")
+
+
+def test_the_preview_says_what_a_driver_does_not_support(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "spec.yaml"
+    text = SPEC.read_text(encoding="utf-8").replace("{event: move, target: nf-1-1}", "{event: reload, target: nf-1-1}")
+    path.write_text(text.replace("event: restart, target: vswitch", "event: pause, target: vswitch"), encoding="utf-8")
+    app = make_app(["outage"])
+    app(["outage", str(path)], standalone_mode=False)
+    said = capsys.readouterr().out
+    assert "reload is not possible for nf-1-1: linux_router supports kill, restart, pause, add, move." in said
+    assert "30 trials" in said, "whether a vSwitch can be paused depends on the testbed"
+    app(["outage", str(path), "--topology", str(PROJECT / "topologies" / "local.yaml")], standalone_mode=False)
+    said = capsys.readouterr().out
+    assert "pause is not possible for vswitch: linux_bridge supports kill, restart." in said
+    assert "25 trials" in said
 
 
 def test_a_bad_specification_is_one_sentence(tmp_path: Path) -> None:

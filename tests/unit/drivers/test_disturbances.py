@@ -5,13 +5,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import get_type_hints
 
 import pytest
 
+from resources.libraries.python import driver_registry
+from resources.libraries.python.driver_registry import functions, vswitches
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.disturbance import Disturbance, PartEvent
+from resources.libraries.python.model.driver import FunctionDriver, VSwitchDriver
 
 
 class Part(Disturbed):
@@ -38,7 +42,7 @@ class Part(Disturbed):
 
 
 def coming(event: PartEvent = PartEvent.PAUSE, target: str = "nf-1-1", after_s: float = 0.02) -> Disturbance:
-    return Disturbance(target=target, event=event, after_s=after_s, hold_s=0.03)
+    return Disturbance(targets=(target,), event=event, after_s=after_s, hold_s=0.03)
 
 
 def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
@@ -57,6 +61,30 @@ def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:
     part = Part()
     part.disturb(coming(target="nf-2-1"))
     assert part.disturbed() == ()
+
+
+def test_several_targets_are_all_hit_before_any_is_brought_back() -> None:
+    class Two(Part):
+        def steps(self, target: str, event: PartEvent) -> Steps | None:
+            if event is not PartEvent.RESTART or target not in ("nf-1-1", "nf-1-2"):
+                return None
+            return Steps(f"hit {target}", self._note(f"begin {target}"), self._note(f"end {target}"))
+
+    part = Two()
+    part.disturb(Disturbance(targets=("nf-1-1", "nf-1-2", "nf-9-9"), event=PartEvent.RESTART, after_s=0.01))
+    (happened,) = part.disturbed()
+    assert part.said == ["begin nf-1-1", "begin nf-1-2", "end nf-1-1", "end nf-1-2"]
+    assert happened.what == "hit nf-1-1; hit nf-1-2"
+
+
+DRIVERS = [each for each in (*functions().values(), *vswitches().values()) if each.factory is not None]
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+def test_a_driver_declares_events_where_it_has_steps_for_them(driver: FunctionDriver | VSwitchDriver) -> None:
+    assert driver.factory is not None
+    made = get_type_hints(driver_registry.load(driver.factory))["return"]
+    assert issubclass(made, Disturbed) == bool(driver.events)
 
 
 def test_what_cannot_happen_is_refused_at_once() -> None:
@@ -78,6 +106,18 @@ def test_of_several_drivers_the_one_that_has_the_target_is_asked() -> None:
     assert len(several.disturbed()) == 1
     with pytest.raises(Unsupported, match="kill is not possible for nf-2-1"):
         several.disturb(coming(PartEvent.KILL, "nf-2-1"))
+
+
+def test_a_process_is_started_again_after_it_was_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
+        said: list[int | None] = []
+        restart = process_steps(PartEvent.RESTART, "it", lambda: [program.pid], lambda: said.append(program.wait(10)))
+        restart.begin()
+        assert restart.end is not None
+        restart.end()
+    assert said == [-signal.SIGKILL]
+    with pytest.raises(Unsupported, match="restart is not possible for it with its driver"):
+        process_steps(PartEvent.RESTART, "it", list)
 
 
 def test_processes_are_stopped_continued_and_killed_and_nothing_else() -> None:

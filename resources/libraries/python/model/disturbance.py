@@ -28,8 +28,8 @@ class PartEvent(StrEnum):
 class Disturbance(Frozen):
     """An event to come."""
 
-    target: str
-    """Name of the part in the plan: `nf-1-1`, `vswitch`."""
+    targets: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of the parts in the plan that are hit together: `nf-1-1`, `vswitch`."""
     event: PartEvent
     after_s: Annotated[float, Field(ge=0)]
     """From the request to the event."""

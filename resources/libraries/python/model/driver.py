@@ -12,6 +12,7 @@ from typing import Any
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import Need
@@ -196,6 +197,8 @@ class VSwitchDriver(Driver):
 
     memory: Callable[[DutNode], Need]
     """Memory that it takes, an upper estimate."""
+    events: frozenset[PartEvent] = frozenset()
+    """Events under load that it can be hit by."""
     variant: Callable[[DutNode], str] | None = None
     """Its variant on a node that determines media, one of `media` or its name; None where that is its name."""
     media: Mapping[str, Mapping[NfKind | Form, Medium]] = field(default_factory=dict)
@@ -284,6 +287,8 @@ class FunctionDriver(Driver):
     """Memory that limits must leave to a guest: with less, what is in it does not start; 0 if not known."""
     medium_between: Medium = Medium.VETH
     """Medium of links between two of the kind in a pipeline."""
+    events: frozenset[PartEvent] = frozenset()
+    """Events under load that an NF can be hit by."""
     on_request: bool = False
     """A topology can list the kind on machines that lack something for it: other kinds run all the same."""
     simple: bool = False

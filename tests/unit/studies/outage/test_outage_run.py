@@ -168,6 +168,54 @@ def test_a_study_resumes_with_the_next_trial_and_ends_as_one_that_was_not_cut_sh
     assert again.result() == whole
 
 
+def test_an_instance_is_hit_as_a_whole_chain(tmp_path: Path) -> None:
+    text = SPEC.replace("[linux_router]", "[linux_router, linux_firewall]")
+    text = text[: text.index("events:")] + "events: [{event: kill, target: instance-2}, {event: reload, target: nf-2-2}"
+    found = measured(tmp_path, text + ", {event: reload, target: instance-2}]\n", topology(reload_s=0.05, queue=0))
+    assert found.refused == {
+        "reload instance-2": "reload is not possible for instance-2: "
+        "linux_router supports kill, restart, pause, add, move"
+    }
+    kill = effect(found, "kill instance-2", 2)
+    assert kill.is_target and kill.outage_s.mean == pytest.approx(0.6, abs=0.002)
+    assert effect(found, "kill instance-2", 1).lost.mean == 0
+    assert effect(found, "reload nf-2-2", 2).outage_s.mean == pytest.approx(0.05, rel=0.12)
+
+
+def test_repetitions_in_which_the_host_loses_packets_without_an_event_are_quarantined(tmp_path: Path) -> None:
+    """In a third of the trials the simulated host stalls for 30 ms, 3 % of a trial."""
+    truth = topology(restart_s=0.1, queue=0, noisy_share=0.35, noise_s=0.03)
+    text = SPEC.replace("repetitions: 3", "repetitions: 8")
+    found = measured(tmp_path, text, truth)
+    trials = {trial.number: trial for trial in found.trials}
+    noisy_controls = {
+        trial.repetition
+        for trial in found.trials
+        if trial.event == CONTROL and any(impact.lost or impact.lost_before for impact in trial.impacts)
+    }
+    assert 0 < len(noisy_controls) < 7
+    left_out = {each.trial: each.reason for each in found.quarantined}
+    for number, trial in trials.items():
+        others_before = [impact.lost_before for impact in trial.impacts if impact.instance != 2]
+        assert (number in left_out) == (trial.repetition in noisy_controls or any(others_before)), trial.event
+    assert any("without an event" in reason for reason in left_out.values())
+    assert any("before the event" in reason for reason in left_out.values())
+    assert effect(found, CONTROL, 1).lost.mean == 0, "the controls that remain are clean"
+    raw = measured(tmp_path, text + "quarantine_loss: 1\n", truth)
+    assert not raw.quarantined
+    assert effect(raw, CONTROL, 1).lost.mean > 0
+    restart, noisy = effect(found, "restart nf-2-1", 2), effect(raw, "restart nf-2-1", 2)
+    assert noisy.lost.samples == 8 > restart.lost.samples >= 2
+    assert restart.control is not None and restart.control.mean == 0
+    assert effect(raw, "restart nf-2-1", 1).control == effect(raw, CONTROL, 1).lost
+
+
+def test_where_all_repetitions_are_noisy_all_are_used(tmp_path: Path) -> None:
+    found = measured(tmp_path, testbed=topology(noisy_share=1.0, noise_s=0.1))
+    assert len(found.quarantined) == len(found.trials) == 21
+    assert all(each.lost.samples == 3 for each in found.effects)
+
+
 def test_a_load_is_a_share_of_ndr_and_no_more_than_the_receiver_keeps(tmp_path: Path) -> None:
     text = SPEC.replace("rate_pps: 20000", "share: 0.5\nsearch: 'quick,width=0.2,sum=0.6'")
     small = topology().model_copy(update={"simulation": {**(SIM.simulation or {}), "capacity_scale": 0.05}})
@@ -182,13 +230,17 @@ def test_a_load_is_a_share_of_ndr_and_no_more_than_the_receiver_keeps(tmp_path: 
 
 
 def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp_path: Path) -> None:
-    found = measured(tmp_path, SPEC.replace("{event: kill, target: nf-2-1}", "{event: pause, target: vswitch}"))
-    assert found.refused == {"pause vswitch": "pause is not possible for the simulated vSwitch"}
+    text = SPEC.replace("{event: kill, target: nf-2-1}", "{event: pause, target: vswitch}")
+    study = study_of(tmp_path, text)
+    study.plan()
+    assert (study.cost.runs, study.draft.outage) == (18, None), "refused before anything is deployed"
+    found = measured(tmp_path, text)
+    assert found.refused == {"pause vswitch": "pause is not possible for vswitch: sim supports kill, restart"}
     assert found.coverage == (18, 18)
     assert "pause vswitch" not in {each.event for each in found.effects}
     only = SPEC[: SPEC.index("events:")] + "events: [{event: move, target: vswitch}]\n"
-    with pytest.raises(Unsupported, match="move is not possible for the simulated vSwitch"):
-        measured(tmp_path, only)
+    with pytest.raises(Unsupported, match=r"^move is not possible for vswitch: sim supports kill, restart$"):
+        study_of(tmp_path, only).plan()
 
 
 def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -214,6 +266,8 @@ def test_nothing_measured_is_an_error(tmp_path: Path) -> None:
     ("change", "reason"),
     [
         (("nf-2-1}", "nf-4-1}"), "nf-4-1 is not among 3 instances"),
+        (("nf-2-1}", "instance-4}"), "instance-4 is not among 3 instances"),
+        (("repetitions: 3", "quarantine_loss: 2"), "quarantine_loss"),
         (("nf-2-1}", "nf-2-2}"), "nf-2-2 is not among 3 instances of 1 network functions"),
         (("event: restart, target: nf", "event: kill, target: nf"), "kill nf-2-1 more than once"),
         (("hold_s: 0.1", "hold_s: 0.6"), "pause nf-2-1 takes 0.6 s"),

@@ -58,7 +58,7 @@ class SimulatedEvents:
         Raises:
             Unsupported: It cannot happen to the target.
         """
-        if coming.target == VSWITCH and coming.event not in (PartEvent.KILL, PartEvent.RESTART):
+        if VSWITCH in coming.targets and coming.event not in (PartEvent.KILL, PartEvent.RESTART):
             raise Unsupported(f"{coming.event} is not possible for the simulated vSwitch")
         self._coming, self._happened = coming, ()
 
@@ -79,7 +79,8 @@ class SimulatedEvents:
         begin_ns = _epoch_ns(self._clock.timestamp())
         coming, self._coming = self._coming, None
         self._trials += 1
-        rng = Random(f"{self._key}/{self._trials}/{coming}")  # noqa: S311 (reproducible, not secret)
+        key = f"{self._key}/{self._trials}/{coming}"
+        rng, noise = Random(key), self._noise(trial, begin_ns, Random(f"{key}/noise"))  # noqa: S311 (reproducible)
         began_ns = 0 if coming is None else begin_ns + round((coming.after_s - _LEAD_S) * _NS)
         own = None if coming is None else self._interruption(coming, began_ns, rng)
         if coming is not None and own is not None:
@@ -87,11 +88,20 @@ class SimulatedEvents:
             self._happened = (Happened(began_ns=began_ns, ended_ns=ended_ns, what=f"simulated {coming.event}"),)
         return tuple(
             flow_timeline(
-                flow, self._report(trial, bin_s, (begin_ns, delays_ns[flow.instance, flow.direction]), hit), bin_s
+                flow,
+                self._report(trial, bin_s, (begin_ns, delays_ns[flow.instance, flow.direction]), (hit, noise)),
+                bin_s,
             )
             for flow in self._plan.flows
             for hit in [self._at(flow, coming, own, began_ns, rng)]
         )
+
+    def _noise(self, trial: Trial, begin_ns: int, rng: Random) -> Interruption | None:
+        """Return a stall of the whole host; None in most trials."""
+        if rng.random() >= self._truth.noisy_share:
+            return None
+        first_ns = begin_ns + round(rng.random() * max(0.0, trial.duration_s - self._truth.noise_s) * _NS)
+        return Interruption(first_ns, first_ns + round(self._truth.noise_s * _NS), 0)
 
     def _interruption(self, coming: Disturbance, began_ns: int, rng: Random) -> Interruption:
         truth, jitter = self._truth, 1 + _JITTER * (2 * rng.random() - 1)
@@ -113,7 +123,7 @@ class SimulatedEvents:
         """What hits a flow: the event itself, or the stall of what all instances share."""
         if coming is None or own is None:
             return None
-        if coming.target in (VSWITCH, *(hop for hop in self._owners(flow))):
+        if not {VSWITCH, *self._owners(flow)}.isdisjoint(coming.targets):
             return own
         stall_ns = round(self._truth.stall_s.get(coming.event, 0.0) * (1 + _JITTER * (2 * rng.random() - 1)) * _NS)
         return Interruption(began_ns, began_ns + stall_ns, self._truth.queue) if stall_ns else None
@@ -124,13 +134,20 @@ class SimulatedEvents:
                 yield from (hop.owner for hop in path.hops if hop.owner != VSWITCH)
 
     def _report(
-        self, trial: Trial, bin_s: float, begin_and_delay_ns: tuple[int, float], hit: Interruption | None
+        self,
+        trial: Trial,
+        bin_s: float,
+        begin_and_delay_ns: tuple[int, float],
+        hit_and_noise: tuple[Interruption | None, Interruption | None],
     ) -> TimelineReport:
         begin_ns, delay_ns = begin_and_delay_ns
+        hit, noise = hit_and_noise
         rate_pps = trial.load_pps / len(self._plan.flows)
         packets = round(rate_pps * trial.duration_s)
         due_ns = begin_ns + np.rint(np.arange(packets) * (_NS / rate_pps)).astype(np.int64)
         arrived_ns = served(due_ns, round(delay_ns), hit)
+        if noise is not None:
+            arrived_ns[(due_ns >= noise.begin_ns) & (due_ns < noise.end_ns)] = 0
         came = int((arrived_ns > 0).sum())
         spacing_ns = _NS / rate_pps
         return timeline(arrived_ns, due_ns, (begin_ns, spacing_ns), round(bin_s * _NS), sent=packets, frames=came)

@@ -45,6 +45,10 @@ class Interruptions(Frozen):
     """Packets of each flow that wait for the end of a pause."""
     stall_s: dict[PartEvent, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """Stall of the vSwitch, by the event of an NF: of all instances that are not hit."""
+    noisy_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the trials in which the host stalls, at a random time and for all instances."""
+    noise_s: Annotated[float, Field(ge=0)] = 0.05
+    """Length of such a stall; its packets are lost."""
 
 
 class Simulation(Frozen):

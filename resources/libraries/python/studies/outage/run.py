@@ -23,11 +23,11 @@ from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.studies.outage.analysis.effects import effects
+from resources.libraries.python.studies.outage.analysis.effects import effects, quarantined
 from resources.libraries.python.studies.outage.analysis.impact import impacts, traces
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, Strike
-from resources.libraries.python.studies.outage.planning.schedule import OutageTurn, cost, schedule
+from resources.libraries.python.studies.outage.planning.schedule import OutageTurn, cost, parts_hit, refusals, schedule
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -128,7 +128,7 @@ class OutageTest:
 
         Raises:
             PlanError: The service does not fit.
-            Unsupported: The generator numbers no packets.
+            Unsupported: The generator numbers no packets, or no event is possible.
         """
         generator = generators()[self._topology.tg.generator.driver]
         if not generator.numbers_packets:
@@ -137,6 +137,10 @@ class OutageTest:
             )
         self.draft.plan = plan = self._cell(0).plan()
         self.draft.warnings = list(plan.warnings)
+        self._refused = refusals(self.spec, self._topology.dut.vswitch)
+        if len(self._refused) == len(self.spec.events):
+            raise Unsupported("; ".join(self._refused.values()))
+        self.cost = cost(self.spec, self._refused)
         return plan
 
     def digest(self) -> str:
@@ -182,7 +186,7 @@ class OutageTest:
             SystemBroken: Several in a row failed.
             RunStopped: Something cannot be removed, or the journal cannot be written.
         """
-        turns, failed = schedule(self.spec), 0
+        turns, failed = schedule(self.spec, self._refused), 0
         rate = self.rate()
         try:
             for turn in turns:
@@ -209,8 +213,9 @@ class OutageTest:
             ndr_pps=rate.ndr_pps,
             trials=tuple(self._trials),
             effects=effects(self.spec, self._trials),
+            quarantined=tuple(quarantined(self.spec, self._trials)),
             refused=self._refused,
-            asked=self.cost.runs - self.spec.repetitions * len(self._refused),
+            asked=cost(self.spec, self._refused).runs,
             notes=tuple(self._notes),
         )
 
@@ -284,7 +289,8 @@ class OutageTest:
         part = None if strike is None else self._part(cell, strike)
         if part is not None and strike is not None:
             after_s = _LEAD_S + spec.before_s
-            coming = Disturbance(target=strike.target, event=strike.event, after_s=after_s, hold_s=strike.hold_s)
+            targets = parts_hit(spec, strike)
+            coming = Disturbance(targets=targets, event=strike.event, after_s=after_s, hold_s=strike.hold_s)
             try:
                 part.disturb(coming)
             except Unsupported as error:
@@ -338,7 +344,11 @@ class OutageTest:
         found: Sequence[Happened] = part.disturbed()
         if not found:
             raise CsitError(f"{strike.name}: no part of the testbed has this target")
-        return found[0]
+        return Happened(  # NFs of an instance may be on several nodes
+            began_ns=min(each.began_ns for each in found),
+            ended_ns=max(each.ended_ns for each in found),
+            what="; ".join(dict.fromkeys(each.what for each in found)),
+        )
 
     def _deploy(self, repetition: int) -> CellUnderTest:
         plan = self.draft.plan or self.plan()

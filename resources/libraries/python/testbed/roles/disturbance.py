@@ -7,10 +7,10 @@ from resources.libraries.python.model.disturbance import Disturbance, Happened
 
 @runtime_checkable
 class Disturbable(Protocol):
-    """A part of which one member at a time can be hit by an event."""
+    """A part of which one or more members can be hit by an event."""
 
     def disturb(self, coming: Disturbance) -> None:
-        """Let an event take place later, and return at once. A part that does not have the target does nothing.
+        """Let an event take place later, and return at once. Targets that the part does not have are left out.
 
         What the event needs is done before the return: a member that is to be added is taken away.
 

@@ -1,5 +1,6 @@
 """Declaration of Linux routers as NFs."""
 
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import VETH, FunctionDriver
 from resources.libraries.python.model.kinds import Form
 
@@ -12,6 +13,7 @@ DRIVERS = (
         simple=True,
         shareable=True,
         kernel=(VETH,),
+        events=frozenset(PartEvent) - {PartEvent.RELOAD},
         factory="resources.libraries.python.drivers.functions.linux_router.driver:make",
     ),
 )

@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.functions.vm_application.counters import
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -26,6 +27,7 @@ from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -127,7 +129,7 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
     }  # fmt: skip
 
 
-class Monitors:
+class Monitors(Disturbed):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that look at packets, inline or passive.
 
     An inline one looks at its left interface, which packets of both directions pass once.
@@ -190,6 +192,11 @@ class Monitors:
         self._stack.callback(found.close)
         self._sockets[function.name] = found
         return ""
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target not in self._owners:
+            return None
+        return process_steps(event, target, lambda: self._companions.processes_of(target))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity(self._owners)

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 from resources.libraries.python.model.nodes import DutNode
@@ -58,6 +59,7 @@ def _monitor(name: str, program: RequiredProgram, guest: GuestKind, **options: t
         programs=(program,),
         on_request=True,
         passive=True,
+        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         guest=guest,
         options=options,
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import VETH, FunctionDriver, GuestKind, KernelFeature, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
@@ -34,6 +35,7 @@ _router = partial(
     missing=f"{_PACKAGE}.program:missing_on",
     programs=(PROGRAM,),
     words=("nft", "nftables"),
+    events=frozenset(PartEvent),
     kernel=(VETH, KernelFeature("nftables", "NF_TABLES", "nf_tables")),
     on_request=True,
     shareable=True,

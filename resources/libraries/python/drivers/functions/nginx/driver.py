@@ -13,12 +13,14 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.functions.vm_application.counters import Datagrams
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.model.traffic import traffic_profile
@@ -30,7 +32,7 @@ _TAKEN_IN = 0.9
 """Share of the packets received that must have gone to nginx."""
 
 
-class NginxProxies:
+class NginxProxies(Disturbed):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that take datagrams in and send them on."""
 
     def __init__(self, functions: Sequence[NfPlan], cores: CoreMap, fabric: Fabric, companions: Companions) -> None:
@@ -89,6 +91,11 @@ class NginxProxies:
         started = self._companions.adopt_children(function.name)
         workers = len(self._cores.cpus(function.name))
         return "" if started >= workers else f"{started} of {workers} workers are there"
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target not in self._owners:
+            return None
+        return process_steps(event, target, lambda: self._companions.processes_of(target))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity(self._owners)

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
@@ -18,6 +19,7 @@ _nginx = partial(
     programs=(PROGRAM,),
     on_request=True,
     udp_only=True,
+    events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
 )
 _guest = partial(
     GuestKind,

@@ -1,5 +1,6 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import TUN, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
@@ -13,6 +14,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.openvpn.driver:missing_on",
         programs=(RequiredProgram("openvpn", "openvpn"), RequiredProgram("openssl", "openssl")),
         kernel=(TUN,),
+        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         on_request=True,
     ),
 )

@@ -7,10 +7,12 @@ from functools import partial
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -56,7 +58,7 @@ def processed(said: str, what: str) -> Processed:
         raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error
 
 
-class UserPrograms:
+class UserPrograms(Disturbed):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: a program of the user's in the NF's namespace.
 
     The kernel routes between the interfaces of an inline one; the program looks, changes how the kernel does it, or
@@ -93,6 +95,11 @@ class UserPrograms:
     def _argv(self, name: str, argv: Sequence[str]) -> list[str]:
         row = filled(argv, names(self._functions[name]))
         return [path_of(row[0]) or row[0], *row[1:]]
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target not in self._programs:
+            return None
+        return process_steps(event, target, lambda: self._companions.processes_of(target))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         return self._fabric.affinity(self._functions)

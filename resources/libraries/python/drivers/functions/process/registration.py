@@ -1,5 +1,6 @@
 """Declaration of programs of the user's own as NFs."""
 
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.kinds import Form
 
@@ -11,6 +12,7 @@ DRIVERS = (
         form=Form.PROGRAM_BESIDE,
         passive=True,
         takes_program=True,
+        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         factory="resources.libraries.python.drivers.functions.process.driver:make",
     ),
 )

@@ -2,6 +2,7 @@
 
 from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB, HUGE_PAGES_MB
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
@@ -30,5 +31,6 @@ DRIVERS = (
         simple=True,
         passive=True,
         shareable=True,
+        events=frozenset(PartEvent),
     ),
 )

@@ -18,9 +18,11 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import set
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port
@@ -67,8 +69,8 @@ def version(said: str) -> str:
     return match[0].strip("'") if match else "unknown version"
 
 
-class Testpmds:
-    """Fulfils `roles.part.NetworkFunctions`: NFs that forward between their two ports in user space."""
+class Testpmds(Disturbed):
+    """Fulfils `NetworkFunctions` and `Disturbable` of the roles: NFs that forward in user space."""
 
     def __init__(
         self,
@@ -127,13 +129,46 @@ class Testpmds:
             self._start(function, self._folder)
         within_s = _READY_S + _READY_MORE_S * len(self._functions)
         for function in self._functions:
-            daemon = self._daemons[function.name]
-            daemon.wait_for("forwarding", lambda daemon=daemon: not_ready(daemon.said()), within_s)  # type: ignore[misc]
-            self._find_threads(function)
+            self._wait_forwarding(function, within_s)
             self._fabric.change(function.name, self._foreign_macs(function))
         for thread in set(self._lcores.values()):
             favour(thread)
         _log.info("%d testpmd forward", len(self._functions))
+
+    def _wait_forwarding(self, function: NfPlan, within_s: float) -> None:
+        daemon = self._daemons[function.name]
+        daemon.wait_for("forwarding", lambda: not_ready(daemon.said()), within_s)
+        self._find_threads(function)
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        function = next((each for each in self._functions if each.name == target), None)
+        if function is None:
+            return None
+        return process_steps(event, target, lambda: [self._daemons[target].pid], partial(self._restart, function))
+
+    def _restart(self, function: NfPlan) -> None:
+        """Start an NF again that was killed.
+
+        Raises:
+            CsitError: It ended, or its ports cannot be set up.
+            NotReady: It does not forward in time.
+        """
+        self._daemons[function.name].wait_end(_END_S)
+        sides = (function.left, function.right)
+        planned = [side for side in sides if side.name not in self._vhost]
+        index = self._fabric.index
+        # It reads the MAC addresses of its ports when it starts.
+        self._fabric.change(function.name, [set_mac(side.name, index(side.name), side.mac) for side in planned])
+        for name, socket in self._sockets().items():
+            if name in {side.name for side in sides}:
+                socket.unlink(missing_ok=True)
+        assert self._folder is not None  # noqa: S101 - started
+        self._start(function, self._folder)
+        self._wait_forwarding(function, _READY_S)
+        self._fabric.change(function.name, self._foreign_macs(function))
+        self._groups.take_in({function.name: (self._daemons[function.name].pid,)})
+        for thread in {self._lcores[name] for port in self._ports(function) for name in port.queue_names}:
+            favour(thread)
 
     def _start(self, function: NfPlan, folder: Path) -> None:
         sides = {function.left.name, function.right.name}

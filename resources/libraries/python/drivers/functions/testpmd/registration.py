@@ -1,6 +1,7 @@
 """Declaration of DPDK's testpmd as an NF."""
 
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import PACKET, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
@@ -34,6 +35,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
         programs=(RequiredProgram("dpdk-testpmd", "dpdk-dev"),),
         kernel=(PACKET,),
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
         memory=_memory,
     ),
 )

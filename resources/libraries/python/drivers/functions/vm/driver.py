@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
@@ -20,11 +21,13 @@ from resources.libraries.python.drivers.functions.vm.taps import close_taps, joi
 from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps, refused
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, TapPlan
 
 FOLDER = DIRECTORY / "vm"
@@ -71,8 +74,8 @@ def place_workers(pid: int | None, cpus: tuple[int, ...], root: Path = Path("/pr
     return found
 
 
-class VirtualMachines:
-    """Fulfils `NetworkFunctions` and `Processing` of the roles: a guest per NF, behind the ports of the NF's namespace.
+class VirtualMachines(Disturbed):
+    """Fulfils `NetworkFunctions`, `Processing` and `Disturbable` of the roles: a guest per NF, behind its ports.
 
     The fabric's ports stay as they are, with their data threads and counters: what a port receives goes to the guest's
     tap, what the guest sends leaves through the port. So a packet that enters a guest counts as received at one port,
@@ -117,6 +120,7 @@ class VirtualMachines:
         }
         self._guests: dict[str, Guest] = {}
         self._facts: dict[str, str] = {}
+        self._emulator = False
 
     def start(self) -> None:
         """Boot all guests side by side, wait until every one is up, and configure what is in them.
@@ -146,11 +150,11 @@ class VirtualMachines:
         begin = time.monotonic()
         vhost = choice.accelerator == "kvm" and VHOST.exists() and not self._sockets
         # Without vhost-net QEMU's main thread copies between tap and guest.
-        emulator = not vhost and (self._inside.waits or not self._sockets)
+        self._emulator = emulator = not vhost and (self._inside.waits or not self._sockets)
         for function in self._functions:
             files = (boot.kernel, self._inside.initramfs(function.name, boot, cache))
             self._start(function, files, choice, vhost=vhost, emulator=emulator)
-        self._wait_ready()
+        self._wait_ready(list(self._guests.values()))
         self._inside.configure(self._guests, emulator=emulator)
         if vhost:
             for function in self._functions:
@@ -233,9 +237,8 @@ class VirtualMachines:
             for helper in helpers:
                 os.close(helper)
 
-    def _wait_ready(self) -> None:
-        """Wait for all guests. The deadline counts from the last one that came up: on few cores they boot in turns."""
-        left = list(self._guests.values())
+    def _wait_ready(self, left: list[Guest]) -> None:
+        """Wait for guests. The deadline counts from the last one that came up: on few cores they boot in turns."""
         begin = time.monotonic()
         while left:
             still = [guest for guest in left if not guest.console.ready]
@@ -249,6 +252,23 @@ class VirtualMachines:
                 what = f"virtual machine of {left[0].name}"
                 raise NotReady(what, self._settings.boot_within_s, f"\n{left[0].console.tail()}")
             time.sleep(0.02)
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        kind = next((function.kind for function in self._functions if function.name == target), None)
+        if kind is None:
+            return None
+        if event not in kind.driver.events:
+            raise refused(event, f"{target} ({kind})")
+        guest = self._guests[target]
+        if event is PartEvent.RESTART:
+            return Steps("reset, then booted again", guest.reset, partial(self._boot_again, guest))
+        return process_steps(event, target, lambda: [] if guest.pid is None else [guest.pid])
+
+    def _boot_again(self, guest: Guest) -> None:
+        """Wait until a guest that was reset is up, and make it an NF again."""
+        self._wait_ready([guest])
+        guest.end_on_reboot()
+        self._inside.configure({guest.name: guest}, emulator=self._emulator)
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which packets of each receive queue may be handled: by its port's data thread and by its vCPU."""

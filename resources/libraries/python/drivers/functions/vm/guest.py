@@ -30,6 +30,7 @@ class Console:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._earlier = 0
 
     def text(self) -> str:
         """All of it, without what only moves a cursor."""
@@ -40,8 +41,12 @@ class Console:
 
     @property
     def ready(self) -> bool:
-        """Whether the guest has said that it routes."""
-        return READY in self.text()
+        """Whether the guest routes, as it reports at the end of each boot."""
+        return self.text().count(READY) > self._earlier
+
+    def expect_boot(self) -> None:
+        """Disregard earlier boots: the guest is about to boot again."""
+        self._earlier = self.text().count(READY)
 
     def tail(self) -> str:
         """Its last lines, for an error."""
@@ -125,6 +130,24 @@ class Guest:
         for thread, cpu in zip(self._vcpus, vcpu_cpus, strict=True):
             data_threads.pin(thread, cpu)
         self._monitor.ask("cont")
+
+    def reset(self) -> None:
+        """Reset the guest: its kernel boots again. Its threads are ordinary ones until it gets priorities anew.
+
+        Raises:
+            CsitError: QEMU refused, or has ended.
+        """
+        if self._process is None or self._monitor is None:
+            raise CsitError(self.ended())
+        data_threads.make_ordinary(self._process.pid)
+        self.console.expect_boot()
+        self._monitor.ask("set-action", reboot="reset")
+        self._monitor.ask("system_reset")
+
+    def end_on_reboot(self) -> None:
+        """Let QEMU end when the guest's kernel reboots by itself, as after a panic."""
+        if self._monitor is not None:
+            self._monitor.ask("set-action", reboot="shutdown")
 
     def make_realtime(self, *, emulator: bool, rests: bool = True) -> None:
         """Let the guest's data threads go before every ordinary one, as those of ports do.

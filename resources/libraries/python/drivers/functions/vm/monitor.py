@@ -34,14 +34,14 @@ class Monitor:
         self.version = f"{numbers['major']}.{numbers['minor']}.{numbers['micro']} {greeting['package']}".strip()
         self.ask("qmp_capabilities")
 
-    def ask(self, command: str) -> Any:  # noqa: ANN401 - JSON
-        """Give a command and wait for what it returns.
+    def ask(self, command: str, **arguments: str) -> Any:  # noqa: ANN401 - JSON
+        """Send a command and wait for its result.
 
         Raises:
             NotReady: No answer.
             CommandFailed: QEMU refused.
         """
-        self._send(command)
+        self._send({"execute": command, **({"arguments": arguments} if arguments else {})})
         while True:
             message = self._next()
             if "return" in message:
@@ -53,9 +53,9 @@ class Monitor:
         """Close this end."""
         self._socket.close()
 
-    def _send(self, command: str) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         try:
-            self._socket.sendall(json.dumps({"execute": command}).encode() + b"\n")
+            self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
             raise NotReady(f"the monitor of {self._name}", self._within_s, str(error)) from error
 

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
@@ -106,6 +107,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.vm_application.guest_software:missing_on",
         programs=(PROGRAM,),
         kernel=KERNEL,
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
         words=("qemu-system-x86_64",),
         memory=_memory,
         least_memory_mb=_least_mb,

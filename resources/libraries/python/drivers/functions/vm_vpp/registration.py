@@ -4,6 +4,7 @@ from resources.libraries.python.drivers.functions.vm.registration import KERNEL,
 from resources.libraries.python.drivers.vpp.registration import PROGRAM as VPP
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_mb
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
@@ -29,6 +30,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.vm_vpp.guest_software:missing_on",
         programs=(PROGRAM, VPP),
         kernel=KERNEL,
+        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         memory=_memory,
     ),
 )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
@@ -10,6 +11,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
@@ -19,6 +21,7 @@ from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.drivers.vpp.startup import HugePageChoice
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan
@@ -28,8 +31,8 @@ _READY_MORE_S = 3.0
 _log = logging.getLogger(__name__)
 
 
-class VppRouters:
-    """Fulfils `roles.part.NetworkFunctions`."""
+class VppRouters(Disturbed):
+    """Fulfils `NetworkFunctions` and `Disturbable` of the roles."""
 
     def __init__(  # noqa: PLR0917 - what it stands on
         self,
@@ -71,6 +74,17 @@ class VppRouters:
             self._begin(name)
         self._configure(list(self._functions))
         _log.info("%d VPPs route", len(self._members))
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target not in self._functions:
+            return None
+        restart = partial(self._restart_with_threads, target)
+        return process_steps(event, target, lambda: [self._members[target].instance.pid], restart)
+
+    def _restart_with_threads(self, name: str) -> None:
+        self.restart(name)
+        self._members[name].place_queues()
+        self._groups.take_in({name: (self._members[name].instance.pid,)})
 
     def restart(self, name: str) -> None:
         """Start an NF again that has ended, with the same configuration: its neighbours take it back by themselves.

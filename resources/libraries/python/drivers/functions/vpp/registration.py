@@ -2,6 +2,7 @@
 
 from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import PACKET, FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
@@ -29,6 +30,7 @@ DRIVERS = (
         programs=(PROGRAM,),
         words=("vppctl",),
         kernel=(PACKET,),
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
         memory=_memory,
         medium_between=Medium.MEMIF,
     ),

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -46,12 +46,12 @@ class Disturbed(ABC):
     def disturb(self, coming: Disturbance) -> None:
         """See `Disturbable`."""
         self.disturbed()
-        steps = self.steps(coming.target, coming.event)
-        if steps is None:
-            return
-        if steps.before:
-            steps.before()
-        self._event = _Timer(coming, steps)
+        found = (self.steps(target, coming.event) for target in coming.targets)
+        if steps := [each for each in found if each is not None]:
+            for each in steps:
+                if each.before:
+                    each.before()
+            self._event = _Timer(coming, steps)
 
     def disturbed(self) -> tuple[Happened, ...]:
         """See `Disturbable`."""
@@ -60,25 +60,30 @@ class Disturbed(ABC):
 
 
 class _Timer:
-    """One event in a thread of its own."""
+    """One event in a thread of its own: it begins at all targets before it ends at any."""
 
-    def __init__(self, coming: Disturbance, steps: Steps) -> None:
+    def __init__(self, coming: Disturbance, steps: Sequence[Steps]) -> None:
         self._coming, self._steps = coming, steps
+        self._target = ", ".join(coming.targets)
+        self._what = "; ".join(dict.fromkeys(each.what for each in steps))
         self._due = time.monotonic() + coming.after_s
         self._happened: Happened | None = None
         self._error: Exception | None = None
-        self._thread = Thread(target=self._run, name=f"{coming.event} {coming.target}", daemon=True)
+        self._thread = Thread(target=self._run, name=f"{coming.event} {self._target}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             time.sleep(max(0.0, self._due - time.monotonic()))
             began_ns = time.time_ns()
-            self._steps.begin()
-            if self._steps.end:
-                time.sleep(self._coming.hold_s if self._coming.event is PartEvent.PAUSE else 0.0)
-                self._steps.end()
-            self._happened = Happened(began_ns=began_ns, ended_ns=time.time_ns(), what=self._steps.what)
+            for each in self._steps:
+                each.begin()
+            if self._coming.event is PartEvent.PAUSE:
+                time.sleep(self._coming.hold_s)
+            for each in self._steps:
+                if each.end:
+                    each.end()
+            self._happened = Happened(began_ns=began_ns, ended_ns=time.time_ns(), what=self._what)
         except Exception as error:  # a boundary: the thread that asks for the result raises it
             self._error = error
 
@@ -89,35 +94,40 @@ class _Timer:
             CsitError: It failed, or does not end.
         """
         within_s = max(0.0, self._due - time.monotonic()) + self._coming.hold_s + _WITHIN_S
-        what = f"{self._coming.event} of {self._coming.target}"
+        what = f"{self._coming.event} of {self._target}"
         self._thread.join(within_s)
         if self._error is not None:
             raise CsitError(f"{what} failed: {self._error}") from self._error
         if self._happened is None:
-            raise NotReady(what, within_s, self._steps.what)
+            raise NotReady(what, within_s, self._what)
         return self._happened
 
 
-def process_steps(event: PartEvent, name: str, pids: Callable[[], Collection[int]]) -> Steps:
-    """Events of a part that consists of processes: it is killed, or stopped and continued.
+def process_steps(
+    event: PartEvent, name: str, pids: Callable[[], Collection[int]], restart: Callable[[], object] | None = None
+) -> Steps:
+    """Events of a part that consists of processes: it is killed, killed and started again, or stopped and continued.
 
     Args:
         event: What happens.
         name: Of the part, for the refusal.
         pids: Its processes, when it happens.
+        restart: Starts it again after it was killed; None where that is not possible.
 
     Raises:
-        Unsupported: Signals cannot bring the event about.
+        Unsupported: The event is not possible for processes.
     """
     if event is PartEvent.KILL:
         return Steps("SIGKILL", partial(_signal, pids, signal.SIGKILL))
+    if event is PartEvent.RESTART and restart is not None:
+        return Steps("SIGKILL, then started again", partial(_signal, pids, signal.SIGKILL), restart)
     if event is PartEvent.PAUSE:
         return Steps("SIGSTOP, SIGCONT", partial(_signal, pids, signal.SIGSTOP), partial(_signal, pids, signal.SIGCONT))
     raise refused(event, name)
 
 
 def refused(event: PartEvent, name: str) -> Unsupported:
-    """The error of an event that a driver cannot bring about."""
+    """Return the error of an event that is not possible with a driver."""
     return Unsupported(f"{event} is not possible for {name} with its driver")
 
 

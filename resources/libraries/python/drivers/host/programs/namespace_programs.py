@@ -120,6 +120,11 @@ class Companions:
         """Process ids by name of the NF."""
         return {name: daemon.pid for name, daemon in self._daemons.items() if daemon.started}
 
+    def processes_of(self, name: str) -> tuple[int, ...]:
+        """Ids of an NF's program and of the processes that it has started."""
+        pid = self._daemons[name].pid
+        return (pid, *children_of(pid))
+
     def problems(self) -> Iterator[str]:
         """Those that have ended, or left the CPUs of their NF."""
         for name, daemon in self._daemons.items():

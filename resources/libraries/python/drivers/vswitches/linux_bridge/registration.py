@@ -1,5 +1,6 @@
 """Declaration of Linux bridges as the vSwitch."""
 
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import BRIDGE, VETH, VSwitchDriver
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 
@@ -12,6 +13,7 @@ DRIVERS = (
         interface_words={"linux_bridge": "veth"},
         kernel=(VETH, BRIDGE),
         learns_macs=False,
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART}),
         in_kernel=True,
     ),
 )

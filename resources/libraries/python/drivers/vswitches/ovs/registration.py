@@ -8,6 +8,7 @@ from pydantic import Field
 
 from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import AF_XDP, KernelFeature, PortOption, RequiredProgram, VSwitchDriver
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
@@ -73,6 +74,7 @@ DRIVERS = (
             KernelFeature("the module openvswitch", "OPENVSWITCH", "openvswitch", when=_takes("kernel")),
         ),
         memory=_memory,
+        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         variant=variant,
         media={WITH_DPDK: {NfKind("testpmd"): Medium.VHOST_USER}},
         interface_words={"ovs": "ovs"},

@@ -1,5 +1,6 @@
 """Declaration of the simulated vSwitch, which is as large as VPP in FD.io CSIT's tests."""
 
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import VSwitchDriver
 from resources.libraries.python.model.memory import Need
 
@@ -15,6 +16,7 @@ DRIVERS = (
         label="simulated vSwitch",
         memory=lambda _: Need.huge(HUGE_PAGES_MB, HEAP_MB),
         interface_words={"sim": "mif"},
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART}),
         vlan_problem=lambda _: "the vSwitch sim knows no VLANs here; use link or mac",
     ),
 )

@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.vpp.configuration import commands
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugins
@@ -25,6 +26,7 @@ from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Nic, Plan, Segment
 from resources.libraries.python.planning.names import VSWITCH
@@ -126,8 +128,8 @@ def kind_of(
     )
 
 
-class VppSwitch:
-    """Fulfils `roles.part.VSwitch`."""
+class VppSwitch(Disturbed):
+    """Fulfils `VSwitch` and `Disturbable` of the roles."""
 
     def __init__(
         self,
@@ -177,6 +179,23 @@ class VppSwitch:
         member.instance.do(bridging(segments, interfaces))
         _log.info("VPP %s: %d interfaces in %d bridge domains", member.instance.version, len(interfaces), len(segments))
 
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target != self._owner:
+            return None
+        return process_steps(event, target, lambda: [self._running.instance.pid], self._restart)
+
+    def _restart(self) -> None:
+        """Start VPP again after it was killed, with the same configuration.
+
+        Raises:
+            CsitError: VPP ended, or refused something.
+            NotReady: It does not answer, or shared memory is not connected.
+        """
+        self._end(self._running)
+        self.start()
+        self._running.wait_connected()
+        self._running.place_queues()
+
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each port is received from; a port of the kernel by two threads, the kernel's and a worker.
 
@@ -205,9 +224,12 @@ class VppSwitch:
     def stop(self) -> None:
         member, self._member = self._member, None
         if member is not None:
-            member.instance.tell_to_end()
-            member.instance.wait_end()
-            remove_folder(self._site.folder, self._owner)
+            self._end(member)
+
+    def _end(self, member: VppMember) -> None:
+        member.instance.tell_to_end()
+        member.instance.wait_end()
+        remove_folder(self._site.folder, self._owner)
 
     def _kind_of(self, nic: Nic) -> InterfaceKind:
         """VPP's driver for a physical port, by what it is and what this installation has."""

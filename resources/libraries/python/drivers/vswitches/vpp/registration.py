@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, Vpp, need, pool_mb, read_earlier
 from resources.libraries.python.model.attachment import attachment_of
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import AF_XDP, PortOption, VSwitchDriver
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.memory import NAMESPACE_MB, Need
@@ -30,6 +31,7 @@ DRIVERS = (
         words=("vppctl",),
         kernel=(replace(AF_XDP, when=lambda node: node.settings(Vpp).ports == "af_xdp"),),
         memory=_memory,
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
         media={"vpp": {NfKind("vpp"): Medium.MEMIF, Form.VM: Medium.VHOST_USER}},
         ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,

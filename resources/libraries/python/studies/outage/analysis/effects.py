@@ -7,18 +7,66 @@ from statistics import fmean, stdev
 
 from scipy.special import stdtrit
 
-from resources.libraries.python.studies.outage.model.record import Effect, EventTrial, Impact, MeanInterval
+from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.studies.outage.model.record import (
+    Effect,
+    EventTrial,
+    Impact,
+    MeanInterval,
+    Quarantined,
+)
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec
 
 _TWO_SIDED = 0.975
+_LEAST_KEPT = 2
+"""Trials of an event that an interval needs."""
+
+
+def quarantined(spec: OutageSpec, trials: Sequence[EventTrial]) -> Iterator[Quarantined]:
+    """Find trials in which the host lost packets without the event, by `quarantine_loss` of the specification.
+
+    These are the trials that lost them before their event, and all of a repetition whose control lost them.
+    """
+    hit = {strike.name: strike.instance for strike in spec.events}
+    noisy: dict[int, str] = {}
+    for trial in trials:
+        if trial.event == CONTROL:
+            shares = ((impact.lost + impact.lost_before) / max(1, impact.sent) for impact in trial.impacts)
+            if found := _worst(spec, trial, shares):
+                noisy[trial.repetition] = f"{found} without an event"
+    before = spec.before_s / spec.duration_s
+    for trial in trials:
+        # One that is to be added passes nothing before its event.
+        own = hit.get(trial.event) if trial.event.startswith(PartEvent.ADD) else None
+        shares = (
+            0.0 if impact.instance == own else impact.lost_before / max(1.0, before * impact.sent)
+            for impact in trial.impacts
+        )
+        found = _worst(spec, trial, shares)
+        if reason := noisy.get(trial.repetition) or (found and f"{found} before the event"):
+            yield Quarantined(trial=trial.number, reason=reason)
+
+
+def _worst(spec: OutageSpec, trial: EventTrial, shares: Iterable[float]) -> str:
+    """Return the largest share of lost packets in words; empty where it is no larger than it may be."""
+    share, instance = max(zip(shares, (impact.instance for impact in trial.impacts), strict=True), default=(0.0, 0))
+    return f"instance {instance} lost {share:.1%} of its packets" if share > spec.quarantine_loss else ""
 
 
 def effects(spec: OutageSpec, trials: Iterable[EventTrial]) -> tuple[Effect, ...]:
-    """An effect for each event and instance that were measured, in the order of the specification."""
+    """Return an effect for each event and instance that were measured, in the order of the specification.
+
+    Quarantined trials are left out, unless fewer than two of an event would remain.
+    """
+    every = tuple(trials)
+    left_out = {each.trial for each in quarantined(spec, every)}
     found: dict[tuple[str, int], list[Impact]] = defaultdict(list)
-    for trial in trials:
-        for impact in trial.impacts:
-            found[trial.event, impact.instance].append(impact)
+    for event in spec.columns:
+        row = [trial for trial in every if trial.event == event]
+        kept = [trial for trial in row if trial.number not in left_out]
+        for trial in kept if len(kept) >= min(_LEAST_KEPT, len(row)) else row:
+            for impact in trial.impacts:
+                found[event, impact.instance].append(impact)
     hit = {strike.name: strike.instance for strike in spec.events}
     return tuple(
         _effect(
@@ -36,6 +84,7 @@ def effects(spec: OutageSpec, trials: Iterable[EventTrial]) -> tuple[Effect, ...
 
 def _effect(event: str, instance: int, row: Sequence[Impact], control: Sequence[Impact], *, is_target: bool) -> Effect:
     lost = [float(impact.lost) for impact in row]
+    losses = [float(impact.lost) for impact in control]
     recovered = [impact.recovery_s for impact in row if impact.recovery_s is not None]
     worst = [delay for impact in row for delay in (impact.during.worst_ns, impact.after.worst_ns) if delay is not None]
     return Effect(
@@ -45,7 +94,8 @@ def _effect(event: str, instance: int, row: Sequence[Impact], control: Sequence[
         lost=interval(lost),
         outage_s=interval([impact.outage_s for impact in row]),
         gap_s=interval([impact.gap_s for impact in row]),
-        excess=difference(lost, [float(impact.lost) for impact in control]) if control else None,
+        excess=difference(lost, losses) if losses else None,
+        control=interval(losses) if losses else None,
         recovery_s=_of_known(recovered),
         recovered=len(recovered),
         first_packet_s=_of_known([impact.first_packet_s for impact in row]),
@@ -100,6 +150,8 @@ def in_words(found: Iterable[Effect]) -> Iterator[str]:
         if others:
             worst = max(others, key=lambda effect: effect.lost.mean)
             sure = ", more than without an event" if worst.is_significant else ""
+            if worst.control is not None:
+                sure += f", {worst.control.mean:.0f} without an event"
             what = "any instance" if not targets else "the other instances"
             parts.append(f"{what}: {_lost(worst)} at most (instance {worst.instance}){sure}")
         yield f"{event}: {'; '.join(parts)}"

@@ -6,14 +6,14 @@ Row = tuple[object, ...]
 EFFECTS = (
     "event", "instance", "is_target", "repetitions", "lost_packets", "lost_packets_low", "lost_packets_high",
     "outage_ms", "outage_ms_low", "outage_ms_high", "gap_ms", "excess_packets", "excess_packets_low",
-    "excess_packets_high", "recovered", "recovery_ms", "first_packet_ms", "delay_before_us", "delay_during_us",
-    "delay_after_us", "worst_delay_us",
+    "excess_packets_high", "no_event_packets", "recovered", "recovery_ms", "first_packet_ms", "delay_before_us",
+    "delay_during_us", "delay_after_us", "worst_delay_us",
 )  # fmt: skip
 """One line for each event and instance; `low` and `high` are the ends of the 95 % confidence interval."""
 TRIALS = (
     "trial", "repetition", "event", "event_ms", "instance", "sent", "lost", "lost_before", "outage_ms", "gap_ms",
     "recovery_ms", "first_packet_ms", "delay_before_us", "worst_before_us", "delay_during_us", "worst_during_us",
-    "delay_after_us", "worst_after_us", "duplicates",
+    "delay_after_us", "worst_after_us", "duplicates", "quarantined",
 )  # fmt: skip
 """One line for each trial and instance."""
 
@@ -33,6 +33,7 @@ def outage_tables(record: OutageRecord) -> tuple[tuple[str, list[Row]], ...]:
             *_ends(each.outage_s, 1e3),
             1e3 * each.gap_s.mean,
             *_ends(each.excess),
+            _mean(each.control, 1.0),
             each.recovered,
             _mean(each.recovery_s, 1e3),
             _mean(each.first_packet_s, 1e3),
@@ -41,8 +42,16 @@ def outage_tables(record: OutageRecord) -> tuple[tuple[str, list[Row]], ...]:
         )
         for each in found.effects
     ]
+    reasons = {each.trial: each.reason for each in found.quarantined}
     trials: list[Row] = [
-        (trial.number, trial.repetition, trial.event, _scaled(trial.event_s, 1e3), *_impact(impact))
+        (
+            trial.number,
+            trial.repetition,
+            trial.event,
+            _scaled(trial.event_s, 1e3),
+            *_impact(impact),
+            reasons.get(trial.number),
+        )
         for trial in sorted(found.trials, key=lambda trial: trial.number)
         for impact in trial.impacts
     ]

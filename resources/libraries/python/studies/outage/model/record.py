@@ -96,6 +96,8 @@ class Effect(Frozen):
     gap_s: MeanInterval
     excess: MeanInterval | None
     """Packets lost beyond trials without an event; None without such trials."""
+    control: MeanInterval | None = None
+    """Packets lost in trials without an event; None without such trials, and for the effect of these."""
     recovery_s: MeanInterval | None
     """Of the repetitions in which it recovered."""
     recovered: int
@@ -114,6 +116,14 @@ class Effect(Frozen):
         return self.excess is not None and self.excess.low is not None and self.excess.low > 0
 
 
+class Quarantined(Frozen):
+    """A trial that the effects leave out, because the host lost packets without the event."""
+
+    trial: int
+    """Its number."""
+    reason: str
+
+
 class Outage(Frozen):
     """Part of a record: events, and what they did."""
 
@@ -124,6 +134,7 @@ class Outage(Frozen):
     """Of the deployment, aggregate; None where the rate was given."""
     trials: tuple[EventTrial, ...]
     effects: tuple[Effect, ...]
+    quarantined: tuple[Quarantined, ...] = ()
     refused: dict[str, str] = Field(default_factory=dict)
     """Events that are not possible with a driver, and why."""
     asked: int

@@ -19,6 +19,8 @@ from resources.libraries.python.model.nf_size import NfSize
 MOST_EVENTS = 100
 MOST_INSTANCES = 64
 LONGEST_WINDOW_S = 60.0
+VSWITCH = "vswitch"
+"""Target that all instances share."""
 CONTROL = "no event"
 """Name of trials without an event: what is lost in these is lost in any trial."""
 
@@ -27,8 +29,8 @@ class Strike(Frozen):
     """An event, and the part that it happens to."""
 
     event: PartEvent
-    target: Annotated[str, Field(pattern=r"^(nf-[1-9]\d{0,2}-[1-9]\d{0,2}|vswitch)$")] = "nf-1-1"
-    """An NF as `nf-<instance>-<node>`, or `vswitch`."""
+    target: Annotated[str, Field(pattern=r"^(nf-[1-9]\d{0,2}-[1-9]\d{0,2}|instance-[1-9]\d{0,2}|vswitch)$")] = "nf-1-1"
+    """An NF as `nf-<instance>-<node>`, all NFs of a service instance as `instance-<instance>`, or `vswitch`."""
     hold_s: Annotated[float, Field(ge=0), at_most(LONGEST_WINDOW_S)] = 0.2
     """Of a pause."""
 
@@ -40,7 +42,12 @@ class Strike(Frozen):
     @property
     def instance(self) -> int | None:
         """The service instance that is hit; None for the vSwitch, which all of them have."""
-        return int(self.target.split("-")[1]) if self.target.startswith("nf-") else None
+        return None if self.target == VSWITCH else int(self.target.split("-")[1])
+
+    @property
+    def node(self) -> int | None:
+        """Place of the NF that is hit in its chain; None for all NFs of an instance, and for the vSwitch."""
+        return int(self.target.split("-")[2]) if self.target.startswith("nf-") else None
 
 
 class OutageSpec(Frozen):
@@ -61,6 +68,9 @@ class OutageSpec(Frozen):
     events: Annotated[tuple[Strike, ...], Field(min_length=1), at_most_items(MOST_EVENTS)]
     control: bool = True
     """Whether each repetition has a trial without an event."""
+    quarantine_loss: Annotated[float, Field(ge=0, le=1)] = 0.005
+    """Share of the packets of an instance; a trial that loses more before its event, and a repetition whose trial
+    without an event loses more, is left out of the effects. 1 keeps all."""
     repetitions: Annotated[int, Field(ge=1), at_most(MOST_REPETITIONS)] = 5
     before_s: Annotated[float, Field(ge=0.2), at_most(LONGEST_WINDOW_S)] = 1.0
     """Traffic before the event."""
@@ -82,8 +92,7 @@ class OutageSpec(Frozen):
     @model_validator(mode="after")
     def _targets_exist(self) -> Self:
         for strike in self.events:
-            instance, node = strike.instance, strike.target.rpartition("-")[2]
-            if instance is not None and (instance > self.instances or int(node) > len(self.nf_kinds)):
+            if (strike.instance or 1) > self.instances or (strike.node or 1) > len(self.nf_kinds):
                 raise ValueError(
                     f"{strike.target} is not among {self.instances} instances of {len(self.nf_kinds)} network functions"
                 )

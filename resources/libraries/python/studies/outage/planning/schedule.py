@@ -1,10 +1,14 @@
-"""Cost of a study of outages, and the order of its trials."""
+"""Cost of a study of outages, the order of its trials, and events that drivers do not support."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 
+from resources.libraries.python.driver_registry import vswitches
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.studies.outage.model.spec import OutageSpec, Strike
+from resources.libraries.python.planning.names import nf_name
+from resources.libraries.python.studies.outage.model.spec import VSWITCH, OutageSpec, Strike
 
 AROUND_S = 1.0
 """Assumed around the traffic of a trial: deploying, preparing, removing."""
@@ -32,22 +36,64 @@ class OutageCost(StudyCost):
         return {"trials": self.runs, "deployments": self.steps, "seconds": self.seconds}
 
 
-def cost(spec: OutageSpec) -> OutageCost:
+def parts_hit(spec: OutageSpec, strike: Strike) -> tuple[str, ...]:
+    """Names of the parts of the plan that an event happens to."""
+    if strike.instance is None or strike.node is not None:
+        return (strike.target,)
+    return tuple(nf_name(strike.instance, node) for node in range(1, len(spec.nf_kinds) + 1))
+
+
+def refusals(spec: OutageSpec, vswitch: str | None) -> dict[str, str]:
+    """Events that a driver does not support, a sentence each.
+
+    Args:
+        spec: Has events and kinds of NFs.
+        vswitch: Name of the vSwitch's driver; None if not known.
+    """
+    found: dict[str, str] = {}
+    for strike in spec.events:
+        if strike.target == VSWITCH:
+            drivers = {vswitch: vswitches()[vswitch].events} if vswitch is not None else {}
+        else:
+            kinds = spec.nf_kinds if strike.node is None else (spec.nf_kinds[strike.node - 1],)
+            drivers = {str(kind): kind.driver.events for kind in kinds}
+        for name, events in drivers.items():
+            if strike.event not in events:
+                found[strike.name] = f"{strike.event} is not possible for {strike.target}: {_supported(name, events)}"
+    return found
+
+
+def _supported(name: str, events: Collection[PartEvent]) -> str:
+    names = [event for event in PartEvent if event in events]
+    return f"{name} supports {', '.join(names)}" if names else f"{name} supports no event"
+
+
+def cost(spec: OutageSpec, refused: Collection[str] = ()) -> OutageCost:
     """Count trials and seconds.
+
+    Args:
+        spec: The study.
+        refused: Names of events that are not measured.
 
     Raises:
         ConfigError: More trials, or more time, than `model.bounds` allows.
     """
-    trials = spec.repetitions * len(spec.columns)
+    trials = spec.repetitions * sum(name not in refused for name in spec.columns)
     search_s = SEARCH_S if spec.rate_pps is None else 0.0
     return OutageCost(spec.name, trials, trials, "trials", search_s + trials * (spec.duration_s + AROUND_S))
 
 
-def schedule(spec: OutageSpec) -> tuple[OutageTurn, ...]:
-    """All trials. Each repetition has every event once, in an order of its own that depends on the seed only."""
+def schedule(spec: OutageSpec, refused: Collection[str] = ()) -> tuple[OutageTurn, ...]:
+    """Order all trials. Each repetition has every event once, in an order of its own that depends on the seed only.
+
+    Args:
+        spec: The study.
+        refused: Names of events that are not measured.
+    """
+    events = [strike for strike in spec.events if strike.name not in refused]
     turns: list[OutageTurn] = []
     for repetition in range(spec.repetitions):
-        row: list[Strike | None] = [*([None] if spec.control else []), *spec.events]
+        row: list[Strike | None] = [*([None] if spec.control else []), *events]
         Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
         turns += [OutageTurn(number, repetition, strike) for number, strike in enumerate(row, len(turns))]
     return tuple(turns)
