@@ -1,11 +1,14 @@
 """Rate, pacing error and inter-frame gaps of the built-in generator, against trafgen where it is installed."""
 
+import array
+import fcntl
 import mmap
 import os
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from csit_utils.bench.veth import veth_pair
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
+from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowSpec,
@@ -29,6 +32,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     WorkerSpec,
     trial_report,
 )
+from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CommandFailed, Unsupported
 
@@ -50,6 +54,8 @@ _AHEAD = ("nice", "-n", "-20")
 _TRAFGEN_SAYS = re.compile(r"(\d+) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
 _UNPACED = TrialSpec(None, _ROUND_S, (_FRAME_BYTES,), 0.0)
 _FLOW = FlowSpec(*PORTS, "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 254, "20.0.0.1")
+_SIOCETHTOOL = 0x8946
+_ETHTOOL_STSO, _ETHTOOL_SGRO = 0x1F, 0x2C
 
 
 def measure_pps(rounds: int = _ROUNDS) -> dict[str, Any]:
@@ -333,3 +339,78 @@ def _open() -> socket.socket:
     kernel.make_ring(sock, kernel.PACKET_RX_RING, _PAGE, _SLOT, _SLOTS)
     sock.bind((PORTS[1], kernel.ETH_P_IP))
     return sock
+
+
+def run(*argv: str) -> None:
+    """Run a command.
+
+    Raises:
+        Unsupported: It is not installed.
+        CommandFailed: It failed.
+    """
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise Unsupported(f"{argv[0]} is not installed") from error
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stderr)
+
+
+def set_feature(namespace: str, interface: str, request: int, value: int) -> None:
+    """Turn an offload of an interface on or off, as `ethtool -K` does."""
+
+    def work() -> None:
+        enter_namespace(namespace)
+        wanted = array.array("I", (request, value))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            address, _ = wanted.buffer_info()
+            fcntl.ioctl(sock, _SIOCETHTOOL, struct.pack("=16sQ16x", interface.encode(), address))
+
+    aside(work)
+
+
+def receive_by_napi(namespace: str, interface: str) -> None:
+    """Make a veth interface receive by NAPI: that takes GRO on and TSO off."""
+    set_feature(namespace, interface, _ETHTOOL_STSO, 0)
+    set_feature(namespace, interface, _ETHTOOL_SGRO, 1)
+
+
+@contextmanager
+def veth_pair(
+    namespace: str, names: tuple[str, str], *, mtu: int = 9000, receive_cpu: int | None = None, napi: bool = False
+) -> Iterator[None]:
+    """Make a veth pair in a new namespace, and remove both at the end.
+
+    Args:
+        namespace: Its name.
+        names: Of the interfaces.
+        mtu: In bytes.
+        receive_cpu: CPU of the data threads of both ends; None: frames are received on the sender's CPU.
+        napi: Receive by NAPI without threads too, as XDP frames require.
+
+    Raises:
+        Unsupported: Not root, or `ip` is not installed.
+        CommandFailed: The kernel rejected a request.
+    """
+    if os.geteuid() != 0:
+        raise Unsupported("network namespaces need root")
+    run("ip", "netns", "add", namespace)
+    try:
+        inside = ("ip", "-n", namespace)
+        quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+        run("ip", "netns", "exec", namespace, "sysctl", "-qw", *quiet)
+        left, right = names
+        run(*inside, "link", "add", left, "mtu", str(mtu), "type", "veth", "peer", "name", right, "mtu", str(mtu))
+        for name in names:
+            run(*inside, "link", "set", name, "up")
+            if receive_cpu is not None or napi:
+                receive_by_napi(namespace, name)
+            if receive_cpu is not None:
+                switch = f"/sys/class/net/{name}/threaded"
+                run("ip", "netns", "exec", namespace, "sh", "-c", f"echo 1 >{switch}")
+        if receive_cpu is not None:
+            for thread in data_threads.find(names).values():
+                data_threads.pin(thread, receive_cpu)
+        yield
+    finally:
+        run("ip", "netns", "del", namespace)

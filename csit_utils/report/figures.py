@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from math import ceil
 from typing import Any
 
 from csit_utils.analysis.grouping import Metric, Series
@@ -24,6 +25,14 @@ _AXES = ("by service instances", "by NFs per instance", "by all NFs")
 
 
 FACETS = ("service type", "NF size", "vSwitch")
+MOST_VALUES = 60_000
+"""Upper bound of the values in the figures of a page, about 400 kB. CSV files have all samples."""
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+_TEENS = (11, 12, 13)
+_PANEL_PX = 210
+"""Height of a panel."""
+_GAP = 0.06
+"""Gap between two panels, as a share of the figure's height."""
 
 
 def facets(series: Series) -> dict[str, str]:
@@ -210,3 +219,59 @@ def _log_ticks(low: float, high: float) -> Json:
     marks = [factor * 10.0**power for power in range(-3, 9) for factor in (1, 2, 5)]
     inside = [mark for mark in marks if low / 2 <= mark <= high * 2]
     return {"type": "log", "tickvals": inside, "ticktext": [f"{mark:,g}" for mark in inside]}
+
+
+def step_of(samples: int, figures: int = 1) -> int:
+    """Return k, if every k-th sample is drawn: 1 for all.
+
+    Args:
+        samples: Number of samples of the figure.
+        figures: Number of figures on the page.
+    """
+    return max(1, ceil(samples * figures / MOST_VALUES))
+
+
+def thinned_words(step: int, samples: int) -> str:
+    """Return a note for the title of a figure; empty if all samples are drawn."""
+    ending = "th" if step % 100 in _TEENS else _ENDINGS.get(step % 10, "th")
+    return f" (every {step}{ending} of {samples:,} samples)" if step > 1 else ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity over the common axis."""
+
+    axis: Json
+    """Its vertical axis, as Plotly takes it."""
+    traces: Sequence[Json]
+    """Traces, named by their line in all panels; those without a value are omitted."""
+
+
+def stacked(panels: Sequence[Panel], across: Json) -> Json:
+    """Return a variant of a figure, the first panel on top; empty panels are omitted.
+
+    Args:
+        panels: Each with its traces.
+        across: The common horizontal axis.
+    """
+    found = [(panel, drawn) for panel in panels if (drawn := [trace for trace in panel.traces if has_values(trace)])]
+    layout: Json = {"height": 100 + _PANEL_PX * max(1, len(found))}
+    data: list[Json] = []
+    listed: set[str] = set()
+    share = (1 + _GAP) / max(1, len(found))
+    for number, (panel, traces) in enumerate(found):
+        suffix = str(number + 1) if number else ""
+        top = 1 - number * share
+        layout[f"yaxis{suffix}"] = {**panel.axis, "domain": [round(max(0.0, top - share + _GAP), 4), round(top, 4)]}
+        for trace in traces:
+            # One entry in the legend stands for the line in all panels.
+            legend = {"legendgroup": trace["name"], "showlegend": trace["name"] not in listed}
+            listed.add(trace["name"])
+            data.append({**trace, **({"yaxis": f"y{suffix}"} if suffix else {}), **legend})
+    bottom = str(len(found)) if len(found) > 1 else ""
+    return {"data": data, "layout": {**layout, "xaxis": {**across, "anchor": f"y{bottom}"}}}
+
+
+def has_values(trace: Json) -> bool:
+    """Whether a trace has a value."""
+    return any(value is not None for value in trace["y"])

@@ -2,16 +2,42 @@
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from csit_utils.analysis.grouping import Metric, per_core
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.report import units
 from csit_utils.report.links import cell_anchor, cell_href, test_href
-from csit_utils.report.templating import html_templates, own_file, study_files
 from csit_utils.report.testview import bounds_pair, bounds_text
+from csit_utils.studies import template_folders
+
+TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
+
+
+def html_templates() -> Environment:
+    """Return the environment of HTML templates: values are escaped, missing ones are errors."""
+    return Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def own_file(name: str) -> Markup:
+    """Return a style sheet or script of this project without escaping."""
+    path = next(found for folder in TEMPLATES if (found := folder / name).is_file())
+    return Markup(path.read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def study_files(folder: str, suffix: str) -> tuple[str, ...]:
+    """Return the names of scripts or styles in the folders of studies, without suffix."""
+    return tuple(path.stem for each in TEMPLATES[1:] for path in sorted((each / folder).glob(f"*{suffix}")))
+
 
 SCRIPTS = (
     "base",

@@ -1,12 +1,15 @@
 """Rendered pages, and the HTML shell around them."""
 
+import base64
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from markupsafe import Markup, escape
+from plotly.offline import get_plotlyjs
 
-from csit_utils.report.deferred import plotly
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
@@ -105,3 +108,14 @@ def _title(shown: ReportContents) -> str:
     if not types and shown.characterizations:
         return "NF characterization"
     return f"NF service density: {', '.join(types)}" if types else "NF service density"
+
+
+def deflated(text: str) -> str:
+    """Return a text as a zlib stream (RFC 1950) in base64, which `script/later.js` reads."""
+    return base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+@cache
+def plotly() -> str:
+    """Return the plot library, compressed."""
+    return deflated(get_plotlyjs())

@@ -11,7 +11,7 @@ from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.rendered import Rendered, render, shell
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.tests_shown import rendered
+from csit_utils.report.site import rendered
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located

@@ -6,14 +6,13 @@ from html import escape
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
-from csit_utils.report import thinning
+from csit_utils.report import figures
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.explanations import Explanation
-from csit_utils.report.figures import Figure, Json
+from csit_utils.report.figures import Figure, Json, step_of, thinned_words
 from csit_utils.report.published import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
-from csit_utils.report.thinning import step_of, thinned_words
 from csit_utils.report.units import bandwidth
 from csit_utils.studies.chains.behaviour_figures import (
     chains_figure,
@@ -232,7 +231,7 @@ def _fitting(ranked: Sequence[Chain], runs: dict[Chain, list[ChainRun]]) -> list
     total = 0
     for chain in ranked:
         total += _samples(runs[chain])
-        if chosen and total > thinning.MOST_VALUES:
+        if chosen and total > figures.MOST_VALUES:
             break
         chosen.append(chain)
     return chosen

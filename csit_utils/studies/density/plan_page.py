@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from csit_utils.report import units
-from csit_utils.report.templating import html_templates, own_file
+from csit_utils.report.html import html_templates, own_file
 from csit_utils.studies.density.plan_terminal import (
     LETTERS,
     MEANINGS,

@@ -15,9 +15,9 @@ from csit_utils.report.figures import Figure, Json
 from csit_utils.report.published import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, RecordKind, Study, View
+from csit_utils.report.units import DASH
 from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
-from csit_utils.studies.sizing.words import best_of, capacity_words, headline
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.sizing.analysis.tables import sizing_table
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
@@ -54,6 +54,34 @@ _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _SIZE = "size"
 
 _Ways = dict[str, tuple[str, Callable[[Offered], float | None]]]
+_ENDS = {"failed": "a size could not be measured"}
+
+
+def headline(item: Characterized) -> str:
+    """Return the result in one sentence."""
+    sizing = item.record.sizing
+    if sizing is None:
+        return f"nothing was measured: {item.message}"
+    end = _ENDS.get(sizing.stopped, sizing.stopped)
+    best = best_of(sizing)
+    if best is None:
+        return f"no size carries the lowest load; {end}"
+    among = f", the highest of {len(sizing.sizes)} sizes measured" if len(sizing.sizes) > 1 else ""
+    carries = f"{best.name} carries {capacity_words(best, sizing.workload.unit)} with {best.vcpus:g} vCPUs"
+    return f"{carries}{among}; {end}"
+
+
+def best_of(sizing: Sizing) -> Sized | None:
+    """Return the size with the highest capacity; None if no size carries the lowest load."""
+    best = sizing.named().get(sizing.best or "")
+    return None if best is None or best.capacity is None else best
+
+
+def capacity_words(size: Sized, unit: str) -> str:
+    """`600 calls/s`, `at least 1000 replies/s`."""
+    if size.capacity is None:
+        return f"less than {size.offered[0].load:g} {unit}" if size.offered else DASH
+    return f"{'at least ' if size.at_top else ''}{size.capacity:g} {unit}"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ from functools import partial
 from html import escape
 from itertools import islice
 
-from csit_utils.report.figures import Figure, Json
-from csit_utils.report.panels import Panel, stacked
-from csit_utils.report.thinning import step_of, thinned_words
+from csit_utils.report.figures import Figure, Json, Panel, stacked, step_of, thinned_words
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Sized, Sizing, Trace
 

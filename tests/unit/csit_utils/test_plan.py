@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.report.templating import own_file
+from csit_utils.report.html import own_file
 from csit_utils.studies.density.commands.plan import parse_cell
 from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
 from csit_utils.studies.density.plan_time import times

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from csit_utils.report.rendered import Rendered
-from csit_utils.studies.sweep.chain_parts import Alone, delays_figure, parts_figure
 from csit_utils.studies.sweep.functions import below
 from csit_utils.studies.sweep.pages import predictions, profiles
+from csit_utils.studies.sweep.pages.predictions import Alone, delays_figure, parts_figure
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from csit_utils.report import thinning
+from csit_utils.report import figures as report_figures
 from csit_utils.report.characterizations import views
-from csit_utils.report.figures import Figure
-from csit_utils.report.panels import Panel, stacked
+from csit_utils.report.figures import Figure, Panel, stacked
 from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sizing.reported_values import option_figures
 from csit_utils.studies.sizing.study import sizing_comparisons
@@ -99,7 +98,7 @@ def test_figures_of_the_script_are_drawn_over_the_share_of_malicious_traffic() -
 
 def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     # 3 loads of 4 s: indicator, CPUs of two instances.
-    monkeypatch.setattr(thinning, "MOST_VALUES", 35)
+    monkeypatch.setattr(report_figures, "MOST_VALUES", 35)
     figure = over_time(traced(sized()))
     assert figure is not None
     assert figure.title.endswith("by offered load (every 2nd of 36 samples)")
@@ -111,7 +110,7 @@ def test_samples_beyond_the_bound_are_thinned_out_and_the_title_says_so(monkeypa
 
 
 def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinning, "MOST_VALUES", 36)
+    monkeypatch.setattr(report_figures, "MOST_VALUES", 36)
     alone, *_ = (one for one in made(sizings.PAGE, traced(sized())).figures if one.identity.endswith("-traces"))
     assert "samples" not in alone.title
     page = made(sizings.PAGE, traced(sized()), changed(traced(sized()), "Another"))
@@ -125,7 +124,7 @@ def test_sizings_share_the_bound_of_their_page(monkeypatch: pytest.MonkeyPatch) 
     ("step", "words"), [(1, ""), (3, " (every 3rd of 9,000 samples)"), (12, " (every 12th of 9,000 samples)")]
 )
 def test_the_thinning_is_put_in_words(step: int, words: str) -> None:
-    assert thinning.thinned_words(step, 9000) == words
+    assert report_figures.thinned_words(step, 9000) == words
 
 
 def test_a_script_that_reports_no_seconds_leaves_the_cpus_alone_in_the_picture() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.recording.file_names import FileNames, safe_name
+from resources.libraries.python.recording.writer import FileNames, safe_name
 
 
 def test_tests_of_one_name_in_two_suites_have_files_of_their_own() -> None:

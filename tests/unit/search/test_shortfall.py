@@ -12,7 +12,7 @@ from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfil
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.session import charged, judged
-from resources.libraries.python.search.shortfall import shortfall
+from resources.libraries.python.search.throughput import shortfall
 
 SOAK = profile("soak,loss=1e-4,sum=60,time=7200")
 ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544, SOAK], ids=lambda each: each.name)

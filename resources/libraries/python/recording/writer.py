@@ -1,15 +1,16 @@
 """Result files: one JSON file per test, written whole or not at all, read back and validated."""
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.file_names import safe_name
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"
@@ -97,3 +98,29 @@ def _validated(path: Path, written: Record) -> Path:
     if read != written:
         raise CsitError(f"{path}: the result read back differs from the written one")
     return path
+
+
+def safe_name(name: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "_", name)
+
+
+class FileNames:
+    """A name for each test of a run, also where two suites have tests of the same name.
+
+    The same tests in the same order have the same names, so a run that is resumed finds its own again.
+    """
+
+    def __init__(self) -> None:
+        self._test_of: dict[str, str] = {}
+
+    def of(self, test_id: str, test_name: str) -> str:
+        """The test's own name where that is free, else its long one.
+
+        Args:
+            test_id: Its long name: no other test of the run has it.
+            test_name: Its own.
+        """
+        long = safe_name(test_id)
+        names = chain((safe_name(test_name), long), (f"{long}-{number}" for number in count(2)))
+        return next(name for name in names if self._test_of.setdefault(name, test_id) == test_id)

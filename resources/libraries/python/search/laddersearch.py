@@ -5,14 +5,35 @@ read from the trials alone, by `bounds`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.bounds import best_known, gather, proven_bounds
-from resources.libraries.python.search.controller import Controller
+from resources.libraries.python.search.bounds import (
+    GoalReading,
+    best_known,
+    effective_s,
+    gather,
+    informs,
+    proven_bounds,
+)
 from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.session import Session
+from resources.libraries.python.search.standing import GoalEvidence, Guess, ThresholdRange
+
+PRIOR_WEIGHT, PRIOR_PER_RUNG = 2.0, 0.5
+"""Two contradicted trials more than another threshold would have refute a prior."""
+HINT_WEIGHT, HINT_PER_RUNG = 1.0, 0.25
+"""Hints from overload are less certain: systems forward less in overload, or a little more."""
+ORIENTATION_TRIALS = 5
+"""So many that hardly ever all of them meet the low band of a system that runs in two bands."""
+NEAR = 3
+"""Rungs around a goal's likely threshold that the goal may come to need."""
+_WIDE = 4
+"""Rungs; a range that is wider is halved, a narrower one is climbed."""
+_APART = 1.005
+"""Two loads of which a slope is taken differ by at least this factor."""
 
 
 class LadderSearch:
@@ -58,3 +79,177 @@ def _goal_result(goal: Goal, trials: Sequence[TrialResult], max_load_pps: float)
     rows = [row for row in gather(trials, goal) if row.load_pps <= max_load_pps]
     found = proven_bounds(rows, goal)
     return found.answer(goal, complete=True, lowest_tried_pps=found.pair[1])
+
+
+@dataclass(frozen=True, slots=True)
+class NextTrial:
+    """Load and duration of the next trial."""
+
+    load_pps: float
+    duration_s: float
+    abort_loss_ratio: float
+
+
+class Controller:
+    """Chooses loads and takes in results.
+
+    Args:
+        goals: What is searched; their order does not matter.
+        ladder: The loads.
+        prior_pps: Goal name to a lower bound found earlier; goals without one are searched as if there were no prior.
+    """
+
+    def __init__(self, goals: Sequence[Goal], ladder: Ladder, prior_pps: dict[str, float] | None = None) -> None:
+        self._ladder = ladder
+        self._standings = [GoalEvidence(goal, ladder) for goal in goals]
+        self._points: list[LoadPoint] = []
+        self._orienting = not prior_pps
+        self._with_prior = bool(prior_pps)
+        self._guesses: dict[str, Guess] = {
+            name: Guess(ladder.below(load_pps), PRIOR_WEIGHT, PRIOR_PER_RUNG)
+            for name, load_pps in (prior_pps or {}).items()
+        }
+        self.prior_refuted = False
+
+    def add(self, result: TrialResult) -> None:
+        """Take in a trial that is evidence. Loads that are not on the ladder are left out."""
+        trial, loss_ratio = result.trial, result.charged_loss_ratio
+        rung = self._ladder.below(trial.load_pps)
+        if loss_ratio is None or self._ladder.load_pps(rung) != trial.load_pps:
+            return
+        self._points.append(LoadPoint(trial.load_pps, result.forwarded_pps, lossy=loss_ratio > 0))
+        for standing in self._standings:
+            if informs(trial, standing.goal) and trial.duration_s >= standing.goal.final_trial_duration_s:
+                standing.add(rung, loss_ratio, effective_s(result))
+
+    def next(self) -> NextTrial | None:
+        """The next trial; None when all goals are complete."""
+        open_goals = [standing for standing in self._standings if not standing.complete]
+        if not open_goals:
+            return None
+        if self._with_prior and any(self._refutes(standing) for standing in open_goals):
+            self._with_prior, self._orienting, self.prior_refuted, self._guesses = False, True, True, {}
+        if self._orienting:
+            if self._needs_orientation():
+                return NextTrial(
+                    self._ladder.load_pps(self._ladder.top),
+                    max(standing.goal.initial_trial_duration_s for standing in self._standings),
+                    max(standing.goal.loss_ratio for standing in self._standings),
+                )
+            self._orient()
+        return self._choose(open_goals)
+
+    def _refutes(self, standing: GoalEvidence) -> bool:
+        """Whether the trials speak for thresholds far from the prior."""
+        guess = self._guesses.get(standing.goal.name)
+        return guess is not None and all(each.guessed is None for each in standing.likely(guess))
+
+    def _needs_orientation(self) -> bool:
+        at_top = [point for point in self._points if point.load_pps == self._ladder.load_pps(self._ladder.top)]
+        return len(at_top) < ORIENTATION_TRIALS and all(point.lossy for point in at_top)
+
+    def _orient(self) -> None:
+        self._orienting = False
+        top_pps = self._ladder.load_pps(self._ladder.top)
+        for standing in self._standings:
+            hint_pps = at_overload(self._points, top_pps, standing.goal.loss_ratio)
+            if hint_pps is not None:
+                rung = self._ladder.below(hint_pps)
+                self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG)
+
+    def _choose(self, open_goals: Sequence[GoalEvidence]) -> NextTrial:
+        thresholds = {standing.goal.name: self._threshold(standing) for standing in open_goals}
+        wanted: dict[int, list[GoalEvidence]] = {}
+        for standing in open_goals:
+            threshold = thresholds[standing.goal.name]
+            for rung in (threshold, threshold + 1):
+                if standing.reading(rung) is GoalReading.OPEN:
+                    wanted.setdefault(rung, []).append(standing)
+        rung = min(wanted, key=lambda each: _urgency(each, wanted[each]))
+        needing = [
+            standing.goal
+            for standing in open_goals
+            if standing in wanted[rung] or -NEAR <= rung - thresholds[standing.goal.name] <= NEAR + 1
+        ]
+        return NextTrial(
+            self._ladder.load_pps(rung),
+            max(standing.goal.final_trial_duration_s for standing in wanted[rung]),
+            max(goal.loss_ratio for goal in needing),
+        )
+
+    def _threshold(self, standing: GoalEvidence) -> int:
+        """The likely threshold, one of those that contradict fewest trials."""
+        ranges = standing.likely(self._guesses.get(standing.goal.name))
+        guessed = [each.guessed for each in ranges if each.guessed is not None]
+        if guessed:
+            return guessed[0]
+        hint_pps = crossing_pps(self._points, standing.goal.loss_ratio)
+        hint = None if hint_pps is None else self._ladder.below(hint_pps)
+        target = self._ladder.top if hint is None else hint
+        return min((self._inside(each, hint) for each in ranges), key=lambda rung: abs(rung - target))
+
+    def _inside(self, each: ThresholdRange, hint: int | None) -> int:
+        """A threshold in a range: the hint where it is in it, else one that halves a wide range."""
+        if hint is None:
+            return (each.lowest + each.highest + 1) // 2
+        if hint >= each.lowest:
+            return min(hint, each.highest)
+        return (each.lowest + each.highest) // 2 if each.highest - each.lowest > _WIDE else each.lowest
+
+
+def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[bool, float, int, int]:
+    """Priority of a rung among those that goals need; the smallest is most urgent.
+
+    1. Rungs without any trial: one there may move the threshold.
+    2. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,
+       which are there for other goals, end at the first lost packet and cannot shake it.
+    3. Rungs on the brink, where good and bad trials differ least.
+    4. Higher rungs: their trials end earlier, and from above fewer of them distinguish an accident from a bound.
+    """
+    margins = [standing.margin(rung) for standing in standings]
+    tried = [margin for margin in margins if margin is not None]
+    loss_ratio = max(standing.goal.loss_ratio for standing in standings)
+    return len(tried) == len(margins), -loss_ratio, min(tried, default=0), -rung
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """Outcome of one trial at a load, complete or aborted."""
+
+    load_pps: float
+    forwarded_pps: float
+    lossy: bool
+
+    def excess_pps(self, loss_ratio: float) -> float:
+        """Loss beyond the loss ratio."""
+        return self.load_pps * (1 - loss_ratio) - self.forwarded_pps
+
+
+def at_overload(points: Sequence[LoadPoint], load_pps: float, loss_ratio: float) -> float | None:
+    """The load that fits the best of the trials at one (the highest) load, were all that is too much lost.
+
+    The best and not the mean: a system that runs in two bands is expected in the better one, and a load that is too
+    high costs less time than one that is too low, as its trials end early.
+    """
+    rates = [point.forwarded_pps for point in points if point.load_pps == load_pps]
+    return max(rates) / (1 - loss_ratio) if rates else None
+
+
+def crossing_pps(points: Sequence[LoadPoint], loss_ratio: float) -> float | None:
+    """The load at which losses reach the loss ratio, extrapolated from the lowest loads that exceeded it.
+
+    The secant through two such trials; with one, or where the secant does not fall towards lower loads, the line on
+    which every packet too many is lost. None when no trial has exceeded the ratio.
+    """
+    beyond = [(point.load_pps, point.excess_pps(loss_ratio)) for point in points if point.lossy]
+    beyond = [each for each in beyond if each[1] > 0]
+    if not beyond:
+        return None
+    load_pps, excess_pps = min(beyond)
+    slope = 1 - loss_ratio
+    further = [each for each in beyond if each[0] > load_pps * _APART]
+    if further:
+        other_pps, other_excess_pps = min(further)
+        secant = (other_excess_pps - excess_pps) / (other_pps - load_pps)
+        slope = secant if secant > 0 else slope
+    return max(0.0, load_pps - excess_pps / slope)

@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Share, Size, Sized, Use
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sizing.search.notes import notes
+from resources.libraries.python.studies.sizing.search.size_search import notes
 from tests.unit.studies.sizing.sizing_specs import service
 
 LOAD = WorkloadSpec.model_validate({"range": {"min": 50, "max": 2000}, "increase": 50, "generator": "g"})

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
-from resources.libraries.python.studies.sweep.choices import SweepRow, asked_sweep, earlier_profiles
+from resources.libraries.python.studies.sweep.CharacterizationLibrary import SweepRow, asked_sweep, earlier_profiles
 from resources.libraries.python.studies.sweep.run import AskedSweep
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"

@@ -16,7 +16,6 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
-from resources.libraries.python.recording.file_names import FileNames
 from resources.libraries.python.recording.journal import JOURNAL_FILE, CellQuarantined, Status, TestFinished
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
@@ -27,6 +26,7 @@ from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
     RESULTS_FOLDER,
+    FileNames,
     check_folder,
     write_record,
     write_tables,
