@@ -18,8 +18,8 @@ from typing import Any
 
 from robot.api import ExecutionResult
 
-from csit_utils.dataset.batch import FileImport, import_all
-from csit_utils.dataset.layout import Layout
+from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.paths import PROJECT
 
 _NIGHTS = 25

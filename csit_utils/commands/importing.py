@@ -11,7 +11,7 @@ import typer
 from csit_utils.commands.reading import INPUTS, ReadingProgress
 
 if TYPE_CHECKING:
-    from csit_utils.dataset.batch import FileImport
+    from csit_utils.dataset.store.batch import FileImport
 
 
 def import_(
@@ -35,8 +35,8 @@ def import_(
 
     ./csit import /archive/2026-11.zip --into history && ./csit report history -o site
     """
-    from csit_utils.dataset.batch import FileImport, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
-    from csit_utils.dataset.layout import Layout  # noqa: PLC0415 - as above
+    from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
+    from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
     layout = Layout.make(into)
     done: list[FileImport] = []

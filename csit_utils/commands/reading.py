@@ -11,8 +11,8 @@ import typer
 
 from csit_utils.dataset.contents import Contents, InMemory, Joined
 from csit_utils.dataset.items import Dataset, Problem
-from csit_utils.dataset.layout import Layout, is_dataset
 from csit_utils.dataset.load import load
+from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 
@@ -58,7 +58,7 @@ def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Conte
 
 
 def _stored(path: Path) -> Contents:
-    from csit_utils.dataset.stored import Stored  # noqa: PLC0415 - pyarrow costs time, and files do not need it
+    from csit_utils.dataset.store.stored import Stored  # noqa: PLC0415 - pyarrow costs time, and files do not need it
 
     return Stored(Layout(path))
 
@@ -72,7 +72,7 @@ def read(inputs: list[Path]) -> Dataset:
     dataset = load([path for path in inputs if not is_dataset(path)])
     for path in inputs:
         if is_dataset(path):
-            from csit_utils.dataset.stored import Stored  # noqa: PLC0415 - as above
+            from csit_utils.dataset.store.stored import Stored  # noqa: PLC0415 - as above
 
             for item in Stored(Layout(path)).items():
                 dataset.add(item)

@@ -11,9 +11,9 @@ from csit_utils.analysis.runs import History
 from csit_utils.commands.reading import INPUTS, ReadingProgress, contents_of, read, tell_problems
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.layout import is_dataset
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
+from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
 

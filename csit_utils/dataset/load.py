@@ -7,8 +7,8 @@ from typing import BinaryIO
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from csit_utils.dataset.foreign_csit import read_csit
-from csit_utils.dataset.foreign_nfvbench import read_nfvbench
+from csit_utils.dataset.foreign.csit import read_csit
+from csit_utils.dataset.foreign.nfvbench import read_nfvbench
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import (
     Characterized,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from csit_utils.dataset.contents import Contents, InMemory
-from csit_utils.dataset.foreign_parts import frame_of, goal_columns
+from csit_utils.dataset.foreign.parts import frame_of, goal_columns
 from csit_utils.dataset.goal_words import GoalWords
 from csit_utils.dataset.items import Dataset, Foreign, Status
 from csit_utils.dataset.rows import TestRow, frame_text

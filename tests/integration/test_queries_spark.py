@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from csit_utils.dataset import queries
+from csit_utils.dataset.store import queries
 from tests.unit.csit_utils.datasets import history
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed (requirements-spark.txt)")

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.batch import import_all
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset, Recorded, Status, Unrecorded
-from csit_utils.dataset.layout import Layout
+from csit_utils.dataset.store.batch import import_all
+from csit_utils.dataset.store.layout import Layout
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
 from resources.libraries.python.model.cell import ServiceType

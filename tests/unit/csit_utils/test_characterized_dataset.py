@@ -11,11 +11,11 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.commands.reading import contents_of
-from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.contents import InMemory, Joined
-from csit_utils.dataset.layout import Layout
 from csit_utils.dataset.load import load
-from csit_utils.dataset.stored import Stored
+from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.stored import Stored
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.record import Record

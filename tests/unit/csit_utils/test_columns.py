@@ -17,11 +17,11 @@ AT = 'At("settle_s", label="Settling")'
 SHOWN = """
 import csv, sys
 from pathlib import Path
-from csit_utils.dataset.batch import import_all
+from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.frames import write_csv
-from csit_utils.dataset.layout import Layout
+from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.load import load
-from csit_utils.dataset.stored import Stored
+from csit_utils.dataset.store.stored import Stored
 from csit_utils.report.testview import view_of
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.records import records_schema

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from csit_utils.analysis.grouping import Metric, bounds, series_of
 from csit_utils.analysis.latency import merge
 from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.foreign_csit import place_of
-from csit_utils.dataset.foreign_parts import latency_row
+from csit_utils.dataset.foreign.csit import place_of
+from csit_utils.dataset.foreign.parts import latency_row
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import Dataset, Foreign, Problem
 from csit_utils.dataset.load import read_foreign

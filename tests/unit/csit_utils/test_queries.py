@@ -5,10 +5,10 @@ from statistics import mean, stdev
 
 import pytest
 
-from csit_utils.dataset import queries
-from csit_utils.dataset.batch import import_all
-from csit_utils.dataset.layout import Layout
-from csit_utils.dataset.stored import Stored
+from csit_utils.dataset.store import queries
+from csit_utils.dataset.store.batch import import_all
+from csit_utils.dataset.store.layout import Layout
+from csit_utils.dataset.store.stored import Stored
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.characterized import burst
 from tests.unit.csit_utils.datasets import history

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from csit_utils.dataset.batch import shared
+from csit_utils.dataset.store.batch import shared
 from resources.libraries.python.errors import ConfigError, CsitError
 
 

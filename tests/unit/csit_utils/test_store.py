@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
-from csit_utils.dataset.batch import FileImport, import_all
 from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.layout import Import, Layout
 from csit_utils.dataset.load import load
-from csit_utils.dataset.stored import Stored
+from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.layout import Import, Layout
+from csit_utils.dataset.store.stored import Stored
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
@@ -123,7 +123,7 @@ def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
     Layout.make(tmp_path / "d")
     with monkeypatch.context() as patch:
         # The last step of all: files are in their places, and nothing names them yet.
-        patch.setattr("csit_utils.dataset.layout._write", killed)
+        patch.setattr("csit_utils.dataset.store.layout._write", killed)
         with pytest.raises(KeyboardInterrupt):
             _import(tmp_path / "d", output)
     assert Stored(Layout(tmp_path / "d")).tests == []
@@ -135,7 +135,7 @@ def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
 
 
 def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csit_utils.dataset.batch.PARALLEL_BYTES", 0)
+    monkeypatch.setattr("csit_utils.dataset.store.batch.PARALLEL_BYTES", 0)
     other = tmp_path / "output-b.xml"
     other.write_bytes(output.read_bytes().replace(b"2026-11-20", b"2026-11-21"))
     _import(tmp_path / "one", output, other)
@@ -147,7 +147,7 @@ def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkey
 def test_files_with_the_same_content_at_once_are_taken_once_and_tell_the_same(
     output: Path, tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("csit_utils.dataset.batch.PARALLEL_BYTES", 0)
+    monkeypatch.setattr("csit_utils.dataset.store.batch.PARALLEL_BYTES", 0)
     cut = [tmp_path / f"output-{number}.xml" for number in range(4)]
     for path in cut:
         path.write_bytes(output.read_bytes()[:-3000])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.dataset.staging import GROUP_BYTES, GROUP_ROWS, WaitingDetails
+from csit_utils.dataset.store.staging import GROUP_BYTES, GROUP_ROWS, WaitingDetails
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 

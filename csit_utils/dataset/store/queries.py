@@ -11,8 +11,8 @@ import ibis
 from ibis import Deferred, _
 from ibis.expr.types import Table
 
-from csit_utils.dataset.columns import TESTS as TEST_COLUMNS
-from csit_utils.dataset.layout import TESTS, Layout
+from csit_utils.dataset.store.columns import TESTS as TEST_COLUMNS
+from csit_utils.dataset.store.layout import TESTS, Layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

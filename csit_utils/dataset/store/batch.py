@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from csit_utils.dataset import columns
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import (
     Characterized,
@@ -34,10 +33,11 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.load import NO_RECORD, content_of, read_json, recorded_test, unrecorded
 from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
-from csit_utils.dataset.staging import Detail, Entry, Row, stage
+from csit_utils.dataset.store import columns
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
+from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import Struct, packed_head, row_values, unrecorded_row
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.packed import pack

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset import characterized, columns
 from csit_utils.dataset.items import Characterized, Problem, Refusal
-from csit_utils.dataset.layout import (
+from csit_utils.dataset.refused import to_dataset
+from csit_utils.dataset.store import characterized, columns
+from csit_utils.dataset.store.layout import (
     CHARACTERIZATIONS,
     DETAILS,
     TESTS,
@@ -22,7 +23,6 @@ from csit_utils.dataset.layout import (
     partition,
     run_of,
 )
-from csit_utils.dataset.refused import to_dataset
 from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
 
 GROUP_ROWS = 64

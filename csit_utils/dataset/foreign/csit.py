@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field
 
-from csit_utils.dataset.foreign_parts import (
+from csit_utils.dataset.foreign.parts import (
     Amount,
     Read,
     anchor_of,

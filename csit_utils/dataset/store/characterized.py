@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from csit_utils.dataset.columns import UNREADABLE, check_columns
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
+from csit_utils.dataset.store.columns import UNREADABLE, check_columns
 from csit_utils.studies.registry import kind_of, record_kinds
 
 _COLUMNS: dict[str, pa.DataType] = {

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from csit_utils.dataset.foreign_parts import (
+from csit_utils.dataset.foreign.parts import (
     Amount,
     Count,
     Read,

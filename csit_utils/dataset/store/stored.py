@@ -11,7 +11,6 @@ import msgspec
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from csit_utils.dataset import characterized, columns
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.dataset.items import (
     Characterized,
@@ -25,10 +24,11 @@ from csit_utils.dataset.items import (
     Status,
     Unrecorded,
 )
-from csit_utils.dataset.layout import DETAILS, TESTS, Import, Layout, Part, environment
 from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.refused import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
+from csit_utils.dataset.store import characterized, columns
+from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult

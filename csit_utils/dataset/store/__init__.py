@@ -1,0 +1,1 @@
+"""A dataset on disk: Parquet files, imports, and queries."""
