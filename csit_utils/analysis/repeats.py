@@ -9,8 +9,8 @@ from itertools import pairwise
 from statistics import fmean, quantiles, stdev
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution
-from csit_utils.analysis.steps import Step
-from csit_utils.analysis.twobands import TwoBands, find_two_bands
+from csit_utils.analysis.trends.steps import Step
+from csit_utils.analysis.trends.twobands import TwoBands, find_two_bands
 from csit_utils.dataset.rows import InstanceRow, TestRow
 
 _WHISKER = 1.5

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from csit_utils.analysis.history import Findings, look
-from csit_utils.analysis.trend import ALPHA
+from csit_utils.analysis.trends.history import Findings, look
+from csit_utils.analysis.trends.trend import ALPHA
 from csit_utils.bench.studies import BoundedQuantity
 
 NIGHTS = 30

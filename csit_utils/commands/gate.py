@@ -45,7 +45,7 @@ def gate(
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
     from csit_utils.analysis.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.gate import decide, runs_before  # noqa: PLC0415 - as above
-    from csit_utils.report.junit import junit_xml  # noqa: PLC0415 - as above
+    from csit_utils.report.exports.junit import junit_xml  # noqa: PLC0415 - as above
 
     reader = DatasetReader(data)
     after = reader.rows(candidate)

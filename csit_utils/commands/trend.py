@@ -12,7 +12,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 
 if TYPE_CHECKING:
-    from csit_utils.analysis.trend import Trend
+    from csit_utils.analysis.trends.trend import Trend
 
 _HEADS = ("cell", "state", "change", "since", "version", "notes", "runs", "trend")
 _LEFT = ("cell", "state", "since", "version", "notes", "trend")
@@ -43,7 +43,7 @@ def trend(
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     contents = contents_of(inputs, characterizations=True)
-    from csit_utils.analysis.trend import FEWEST, TrendState, trends  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.trends.trend import FEWEST, TrendState, trends  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - as above
 
     found = trends([*contents.tests, *measured_rows(contents.characterizations)], false_alarms)
@@ -62,7 +62,7 @@ def trend(
 
 
 def _line(found: "Trend") -> TableLine:
-    from csit_utils.report.terminal_trend import history  # noqa: PLC0415 - as above
+    from csit_utils.report.trends.terminal_trend import history  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.steps[-1] if found.steps else None

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from csit_utils.analysis.grouping import Metric, per_core
 from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.report import units
+from csit_utils.report.details.testview import bounds_pair, bounds_text
 from csit_utils.report.links import cell_anchor, cell_href, test_href
-from csit_utils.report.testview import bounds_pair, bounds_text
 from csit_utils.studies import template_folders
 
 TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())

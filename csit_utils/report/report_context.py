@@ -5,14 +5,14 @@ from enum import StrEnum
 from functools import cached_property, partial
 
 from csit_utils.analysis.runs import History, Run, history, latest_runs, rows_of
-from csit_utils.analysis.trend import Trend, trends
+from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.characterizations import views
-from csit_utils.report.recent_changes import Changed, changed
 from csit_utils.report.study import View
+from csit_utils.report.trends.recent_changes import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.speedup_figures import SpeedupLimits, generator_limit

@@ -14,13 +14,13 @@ from plotly.offline import get_plotlyjs
 from csit_utils.dataset.flatten import latency_rows, trial_rows
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import OWN
+from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.rendered import Rendered, deflated, render, shell
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
-from csit_utils.report.testview import TestView, view_of
 from resources.libraries.python.paths import write_whole
 
 TESTS = "tests"

@@ -22,7 +22,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.search.locate import by_owner
+from resources.libraries.python.search.findings.locate import by_owner
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.run import DensityTest

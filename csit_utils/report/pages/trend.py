@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.events import CellEvent, events
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
-from csit_utils.analysis.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
+from csit_utils.analysis.trends.events import CellEvent, events
+from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
 from csit_utils.report.amounts import amount, unit
-from csit_utils.report.cell_names import CellNames
-from csit_utils.report.event_view import event_groups
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
-from csit_utils.report.trend_view import Timeline, levels_of, timelines, trend_groups
+from csit_utils.report.trends.cell_names import CellNames
+from csit_utils.report.trends.event_view import event_groups
+from csit_utils.report.trends.trend_view import Timeline, levels_of, timelines, trend_groups
 from csit_utils.report.units import percent
 
 

@@ -27,7 +27,7 @@ from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thr
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.memory import node_of, spare_mb
-from resources.libraries.python.planning.rss_spread import spread_warnings
+from resources.libraries.python.planning.placement.rss_spread import spread_warnings
 from resources.libraries.python.studies.density.planning.matrix import Candidate, core_usage
 
 _ROLES = {ThreadRole.SYSTEM: "s", ThreadRole.MAIN: "m", ThreadRole.DATA: "d"}

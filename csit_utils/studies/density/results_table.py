@@ -7,9 +7,9 @@ from csit_utils.analysis.verdicts import verdict_of
 from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import LatencyRow, TestRow
-from csit_utils.report.testview import bounds_text, p99_at_half_pdr
+from csit_utils.report.details.testview import bounds_text, p99_at_half_pdr
 from csit_utils.report.units import DASH, latency
-from resources.libraries.python.search.verdict import verdict_text
+from resources.libraries.python.search.findings.verdict import verdict_text
 
 _LEFT = ("cell", "test", "frame", "verdict")
 """Heads of columns that hold words."""

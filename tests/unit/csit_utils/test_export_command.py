@@ -16,7 +16,7 @@ from csit_utils.analysis.latency import merge, rescaled
 from csit_utils.commands.export import export
 from csit_utils.dataset.items import Foreign
 from csit_utils.dataset.load import read_foreign
-from csit_utils.report.uti import info_file
+from csit_utils.report.exports.uti import info_file
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from scipy.stats import t
 
-from csit_utils.analysis.history import FEWEST, SUSPICION, Findings, look
-from csit_utils.analysis.steps import FREEDOM, LEAST
+from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Findings, look
+from csit_utils.analysis.trends.steps import FREEDOM, LEAST
 
 LEVEL = 10_000.0
 SCALE = LEVEL * 1e-4

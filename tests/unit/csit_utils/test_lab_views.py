@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.flatten import rows_of_tests
-from csit_utils.report.coremap import core_map
+from csit_utils.report.details.coremap import core_map
 from csit_utils.studies.density.plan_page import page_data, render_plan
 from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.errors import ConfigError

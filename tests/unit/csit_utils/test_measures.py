@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from csit_utils.analysis.cells import figures
 from csit_utils.analysis.comparison import compare
 from csit_utils.analysis.measures import MeasuredRow
-from csit_utils.analysis.trend import TrendState, trends
+from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app
 from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.items import Characterized, Status

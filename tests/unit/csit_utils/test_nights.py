@@ -10,7 +10,7 @@ import pytest
 from robot.api import ExecutionResult
 
 from csit_utils.analysis.cells import CellFigure
-from csit_utils.analysis.trend import Trend, TrendState, trends
+from csit_utils.analysis.trends.trend import Trend, TrendState, trends
 from csit_utils.bench.nights import FIRST_NIGHT, EventKind, PlantedEvent, Story, story, write_story
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset

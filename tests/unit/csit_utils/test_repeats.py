@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.analysis.repeats import box, repeats
-from csit_utils.analysis.trend import trends
+from csit_utils.analysis.trends.trend import trends
 from csit_utils.dataset.rows import InstanceRow
 from tests.unit.csit_utils.histories import nights
 

@@ -13,7 +13,7 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
-from csit_utils.report.testview import searched
+from csit_utils.report.details.testview import searched
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csit_utils.analysis.steps import LEAST, find_steps, noise, tail
+from csit_utils.analysis.trends.steps import LEAST, find_steps, noise, tail
 
 ALPHA = 1e-5
 """As one of a thousand cells has it where the whole is to be right with 99 %."""

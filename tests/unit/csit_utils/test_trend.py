@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.analysis.trend import FEWEST, Trend, TrendState, trends
+from csit_utils.analysis.trends.trend import FEWEST, Trend, TrendState, trends
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.histories import FIRST, nights, row
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from csit_utils.analysis.twobands import chance_of_runs, find_two_bands
+from csit_utils.analysis.trends.twobands import chance_of_runs, find_two_bands
 
 
 def flipping(count: int, share: float, seed: int, gap: float = 0.1) -> list[float]:

@@ -11,8 +11,8 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.planning.queue_balance import Balance, Spread, balance, vswitch_ports
 from tests.unit.nf_sizes import nf_sizes
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

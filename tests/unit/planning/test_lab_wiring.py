@@ -11,8 +11,8 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.plan import Medium, Plan, Port
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.placement.queue_balance import Spread
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.planning.queue_balance import Spread
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.unit.planning.labs import Word, lab

@@ -12,8 +12,8 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.planning.queue_balance import balance
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.unit.planning.labs import lab

@@ -20,10 +20,10 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction
-from resources.libraries.python.planning.cores import demand
 from resources.libraries.python.planning.memory import need
+from resources.libraries.python.planning.placement.cores import demand
+from resources.libraries.python.planning.placement.queue_balance import Spread, balance
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
-from resources.libraries.python.planning.queue_balance import Spread, balance
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.matrix import candidates, core_usage
 from tests.unit.nf_sizes import nf_sizes

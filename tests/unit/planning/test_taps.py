@@ -16,10 +16,10 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.planning.cores import demand
 from resources.libraries.python.planning.memory import PROGRAM_MB, need
+from resources.libraries.python.planning.placement.cores import demand
+from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import digest, drivers_of, make_plan
-from resources.libraries.python.planning.queue_balance import balance
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 from tests.unit.nf_sizes import nf_sizes
 from tests.unit.planning.labs import lab

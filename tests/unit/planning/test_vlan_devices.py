@@ -10,7 +10,7 @@ from resources.libraries.python.model.counters import Sample, ThreadTime
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.usage import usage
+from resources.libraries.python.search.findings.usage import usage
 from tests.unit.planning.labs import Word, lab
 
 BY_THEMSELVES = ("vpp", "trex")

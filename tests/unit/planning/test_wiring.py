@@ -13,8 +13,8 @@ from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction
-from resources.libraries.python.planning.cores import allocate
 from resources.libraries.python.planning.edges import Edges
+from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import Wiring, wire
 

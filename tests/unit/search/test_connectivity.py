@@ -11,7 +11,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.settings import Sizes
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
-from resources.libraries.python.planning.cores import allocate
+from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.wiring import wire
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 

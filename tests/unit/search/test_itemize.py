@@ -7,7 +7,7 @@ from search_fakes import FRAME
 
 from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.search.itemize import itemize, itemize_goal, jain_index
+from resources.libraries.python.search.findings.itemize import itemize, itemize_goal, jain_index
 
 Counts = list[list[tuple[int, int]]]
 """By trial and flow: packets sent and lost."""

@@ -10,7 +10,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.limits import DATA_THREADS, POLL, limits
+from resources.libraries.python.search.findings.limits import DATA_THREADS, POLL, limits
 from tests.unit.planning.labs import lab
 
 PLAN = planned("CSC", 2, 1)

@@ -15,9 +15,9 @@ from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.locate import by_owner, locate, locating_trial
+from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
+from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.search.usage import usage
 from tests.unit.planning.labs import lab
 
 PLANS = {name: planned(*name) for name in [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 2, 3), ("CSC", 1, 4)]}

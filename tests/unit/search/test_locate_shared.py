@@ -12,8 +12,8 @@ from resources.libraries.python.model.plan import Hop, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
-from resources.libraries.python.search.limits import limits
-from resources.libraries.python.search.locate import by_owner, locate
+from resources.libraries.python.search.findings.limits import limits
+from resources.libraries.python.search.findings.locate import by_owner, locate
 from tests.unit.planning.labs import lab
 
 SENT = 1000

@@ -13,8 +13,8 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import LoadEstimate
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search import plr
-from resources.libraries.python.search.plr_inference import FUNCTIONS, Observation, bell, stretch
+from resources.libraries.python.search.plrsearch import plr
+from resources.libraries.python.search.plrsearch.inference import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 
 CAPACITY_PPS = 0.4 * LINE_PPS

@@ -10,9 +10,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.findings.verdict import judge, verdict_text
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
-from resources.libraries.python.search.verdict import judge, verdict_text
 from tests.unit.planning.labs import lab
 
 PLAN = planned("CSC", 1, 1)

@@ -4,7 +4,7 @@ import pytest
 from test_connectivity import planned
 
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.search.verdict import judge
+from resources.libraries.python.search.findings.verdict import judge
 
 WHY = "no guest boots with KVM here: it hangs for 20 s"
 

@@ -20,7 +20,7 @@ from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
-from resources.libraries.python.planning.polling import polled_queues
+from resources.libraries.python.planning.placement.polling import polled_queues
 
 FIRST_VLAN = 101
 """VLAN of instance 1. Low ones are often in use in labs, 0 and 4095 are reserved."""

@@ -17,7 +17,7 @@ from resources.libraries.python.planning.names import (
     vswitch_name,
     vswitch_tap_interface,
 )
-from resources.libraries.python.planning.queues import Queues, RxQueues
+from resources.libraries.python.planning.placement.queues import Queues, RxQueues
 from resources.libraries.python.planning.service import ServiceLayout
 
 

@@ -13,13 +13,13 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import check, edges_of
-from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shortages
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
-from resources.libraries.python.planning.queue_balance import unequal
-from resources.libraries.python.planning.queues import RxQueues
+from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shortages
+from resources.libraries.python.planning.placement.queue_balance import unequal
+from resources.libraries.python.planning.placement.queues import RxQueues
+from resources.libraries.python.planning.placement.rss_spread import edge_ports, spread_warnings
 from resources.libraries.python.planning.reasons import sentence
-from resources.libraries.python.planning.rss_spread import edge_ports, spread_warnings
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
 

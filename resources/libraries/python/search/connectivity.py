@@ -6,7 +6,7 @@ And if not, how far do they get? A search on a broken path would only report zer
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.plan import Hop, Path, Plan
 from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
-from resources.libraries.python.search.locate import Counters, count_at
+from resources.libraries.python.search.findings.locate import Counters, count_at
 
 PACKETS_PER_FLOW = 200
 DURATION_S = 0.2

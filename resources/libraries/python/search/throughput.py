@@ -275,7 +275,7 @@ def _runner(session: Session, profile: SearchProfile, frame: Frame, prior: Prior
             return Soak(session, profile, frame)
         case Algorithm.PLR:
             # SciPy takes long to import too.
-            from resources.libraries.python.search.plr import Plr  # noqa: PLC0415
+            from resources.libraries.python.search.plrsearch.plr import Plr  # noqa: PLC0415
 
             return Plr(session, profile, frame)
 

@@ -13,8 +13,8 @@ from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.marker import REFUSED_MARKER
+from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
-from resources.libraries.python.search.verdict import verdict_text
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s

@@ -12,14 +12,14 @@ from resources.libraries.python.model.trial import HighestLoads, Trial, TrialRes
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
-from resources.libraries.python.search.itemize import OVERLOAD, itemize, itemize_goal
+from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
+from resources.libraries.python.search.findings.locate import locate, locating_trial
+from resources.libraries.python.search.findings.usage import usage
+from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
 from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.locate import locate, locating_trial
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
-from resources.libraries.python.search.usage import usage
-from resources.libraries.python.search.verdict import MRR, ORR, judge
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name

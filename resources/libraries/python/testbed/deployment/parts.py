@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
-from resources.libraries.python.planning.machines import Layouts
+from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import Orchestrator, Passing

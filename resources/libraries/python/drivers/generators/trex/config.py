@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.planning.sender_threads import OTHER_THREADS, generator_cpus, senders_per_pair
+from resources.libraries.python.planning.placement.sender_threads import OTHER_THREADS, generator_cpus, senders_per_pair
 
 PROGRAM = "_t-rex-64"
 """What the installed script starts in the end. The script would look after drivers and kill routing daemons of other

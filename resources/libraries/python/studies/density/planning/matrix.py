@@ -10,16 +10,16 @@ from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
-from resources.libraries.python.planning.machines import Layouts, layouts_of, place, shareable
-from resources.libraries.python.planning.machines import shortages as core_shortages
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
 from resources.libraries.python.planning.memory import shortages as memory_shortages
+from resources.libraries.python.planning.placement.machines import Layouts, layouts_of, place, shareable
+from resources.libraries.python.planning.placement.machines import shortages as core_shortages
+from resources.libraries.python.planning.placement.queue_balance import Balance, balance
+from resources.libraries.python.planning.placement.queues import RxQueues
+from resources.libraries.python.planning.placement.rss_spread import EdgePort, edge_ports
 from resources.libraries.python.planning.plan import kinds, no_such_kind
-from resources.libraries.python.planning.queue_balance import Balance, balance
-from resources.libraries.python.planning.queues import RxQueues
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
-from resources.libraries.python.planning.rss_spread import EdgePort, edge_ports
 from resources.libraries.python.planning.service import ServiceLayout
 from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW, too_many
 from resources.libraries.python.studies.density.model.selection import Selection

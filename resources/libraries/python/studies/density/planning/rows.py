@@ -7,7 +7,7 @@ from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import names
-from resources.libraries.python.planning.machines import Layouts, layouts_of
+from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import threads_per_nf
 from resources.libraries.python.studies.density.model.refused import RefusedCell
 from resources.libraries.python.studies.density.model.selection import Selection

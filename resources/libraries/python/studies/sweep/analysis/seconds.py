@@ -8,7 +8,7 @@ from resources.libraries.python.model.counters import InterfaceCounters, Sample,
 from resources.libraries.python.model.evidence import Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.search.usage import usage
+from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.studies.sweep.model.record import CpuUse, SweepSample, Vnf
 
 _WAYS = 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.planning.names import vswitch_name
-from resources.libraries.python.planning.queues import Queues, RxQueues
+from resources.libraries.python.planning.placement.queues import Queues, RxQueues
 from resources.libraries.python.planning.service import ServiceLayout
 
 _HASHES_PER_QUEUE = 8

@@ -7,9 +7,9 @@ from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.search.itemize import OVERLOAD
-from resources.libraries.python.search.limits import limits
-from resources.libraries.python.search.stability import of_bands, of_bounds, of_latency, of_repetition
+from resources.libraries.python.search.findings.itemize import OVERLOAD
+from resources.libraries.python.search.findings.limits import limits
+from resources.libraries.python.search.findings.stability import of_bands, of_bounds, of_latency, of_repetition
 from resources.libraries.python.search.throughput import SearchOutcome
 
 MRR = "MRR"

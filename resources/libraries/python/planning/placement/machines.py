@@ -13,9 +13,9 @@ from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thr
 from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.planning.cores import allocate, impossible, lack
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.planning.polling import polled_queues
+from resources.libraries.python.planning.placement.cores import allocate, impossible, lack
+from resources.libraries.python.planning.placement.polling import polled_queues
 from resources.libraries.python.planning.reasons import Limit, Reason
 from resources.libraries.python.redaction import command_text
 

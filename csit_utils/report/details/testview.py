@@ -8,10 +8,10 @@ from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.capsule import Capsule, capsule
-from csit_utils.report.coremap import CoreMapView, core_map
-from csit_utils.report.evidence import LossView, Shares, loss_view, shares_of
+from csit_utils.report.details.coremap import CoreMapView, core_map
+from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
+from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
-from csit_utils.report.search_steps import SearchPath, search_path
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_maps import instance_maps

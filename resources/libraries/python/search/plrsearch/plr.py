@@ -13,7 +13,7 @@ longer than the one before. The search ends at its time limit.
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import GoalResult, LoadEstimate, Prior, SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.plr_inference import Inference, Observation
+from resources.libraries.python.search.plrsearch.inference import Inference, Observation
 from resources.libraries.python.search.session import Session, TimeUp
 
 PURPOSE = "plr"

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from csit_utils.analysis.causes import outcomes
-from csit_utils.analysis.events import events
 from csit_utils.analysis.runs import History, Run
-from csit_utils.analysis.trend import Trend
+from csit_utils.analysis.trends.events import events
+from csit_utils.analysis.trends.trend import Trend
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.cell_names import CellNames
-from csit_utils.report.event_view import GroupView, causes, event_groups
 from csit_utils.report.links import test_href
+from csit_utils.report.trends.cell_names import CellNames
+from csit_utils.report.trends.event_view import GroupView, causes, event_groups
 from resources.libraries.python.model.result import Environment
 
 _RECENT = 14

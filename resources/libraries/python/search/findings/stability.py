@@ -22,7 +22,7 @@ from resources.libraries.python.model.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.search.limits import percent
+from resources.libraries.python.search.findings.limits import percent
 from resources.libraries.python.search.throughput import SearchOutcome
 
 LATENCY = "LATENCY"

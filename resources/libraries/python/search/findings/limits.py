@@ -14,7 +14,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.evidence import HopLoss, Located, Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
-from resources.libraries.python.search.locate import AND, by_owner
+from resources.libraries.python.search.findings.locate import AND, by_owner
 
 FULL = 0.9
 """Share of the time from which on a thread or CPU counts as busy all the time: the rest is waking and settling."""

@@ -15,9 +15,9 @@ from enum import StrEnum
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.history import FEWEST, SUSPICION, Drift, levels, look
-from csit_utils.analysis.steps import Step
-from csit_utils.analysis.twobands import TwoBands
+from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
+from csit_utils.analysis.trends.steps import Step
+from csit_utils.analysis.trends.twobands import TwoBands
 from csit_utils.dataset.rows import TestRow
 
 __all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "changed", "trends"]

@@ -13,8 +13,8 @@ from statistics import median
 
 import numpy as np
 
-from csit_utils.analysis.steps import LEAST, Step, find_steps, noise, tail
-from csit_utils.analysis.twobands import TwoBands, find_two_bands
+from csit_utils.analysis.trends.steps import LEAST, Step, find_steps, noise, tail
+from csit_utils.analysis.trends.twobands import TwoBands, find_two_bands
 
 SUSPICION = 0.001
 """Probability that noise alone makes the last value of a series suspected."""

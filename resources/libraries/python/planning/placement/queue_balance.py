@@ -10,9 +10,9 @@ from itertools import chain
 
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.planning.cores import sized_nfs
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
-from resources.libraries.python.planning.queues import RxQueues
+from resources.libraries.python.planning.placement.cores import sized_nfs
+from resources.libraries.python.planning.placement.queues import RxQueues
 
 QUEUES_OF_AN_NF = 2
 """One for each of its two interfaces, where none has several; a shared one has two interfaces for each instance."""

@@ -6,7 +6,7 @@ from statistics import median
 
 from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.grouping import System
-from csit_utils.analysis.trend import Trend
+from csit_utils.analysis.trends.trend import Trend
 
 
 @dataclass(frozen=True)

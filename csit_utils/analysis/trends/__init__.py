@@ -1,0 +1,1 @@
+"""Series of results over time: steps, two bands, drift and events."""

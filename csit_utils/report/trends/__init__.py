@@ -1,0 +1,1 @@
+"""Trends as text and plots."""

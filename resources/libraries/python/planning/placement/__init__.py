@@ -1,0 +1,1 @@
+"""Placement of threads on CPUs, and of queues on threads."""

@@ -1,0 +1,1 @@
+"""From trials and counters to findings: limits, losses, stability, and the verdict."""

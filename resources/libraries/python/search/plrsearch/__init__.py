@@ -1,0 +1,1 @@
+"""PLRsearch (draft-vpolak-bmwg-plrsearch-03)."""
