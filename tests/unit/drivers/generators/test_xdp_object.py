@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.generators.builtin import frames
-from resources.libraries.python.drivers.generators.xdp import bpf, memory
+from resources.libraries.python.drivers.generators.xdp import bpf, memory, receiver
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.testbed.connection.project import sources
@@ -30,18 +30,21 @@ def _origin(built: bytes) -> tuple[str, str]:
     return found[1].decode(), found[2].decode()
 
 
-def _defined() -> dict[str, int]:
-    return {name: int(value, 0) for name, value in re.findall(r"^#define (\w+) (\w+)", SOURCE.read_text(), re.M)}
+OBJECTS = pytest.mark.parametrize("built", [bpf.OBJECT, bpf.RECEIVER], ids=lambda path: path.name)
 
 
-def _layout(name: str) -> Iterator[tuple[str, int]]:
+def _defined(source: Path = SOURCE) -> dict[str, int]:
+    return {name: int(value, 0) for name, value in re.findall(r"^#define (\w+) (\w+)", source.read_text(), re.M)}
+
+
+def _layout(name: str, source: Path = SOURCE) -> Iterator[tuple[str, int]]:
     """Names and sizes of a structure's numbers in their order; C adds no padding, as offsets are checked below."""
-    body = re.search(rf"^struct {name} {{\n(.*?)^}};", SOURCE.read_text(), re.M | re.S)
+    body = re.search(rf"^struct {name} {{\n(.*?)^}}.*;", source.read_text(), re.M | re.S)
     assert body
-    counts = {**_defined(), "KINDS": 2}
+    counts = {**_defined(source), "KINDS": 2}
     for kind, field, count in re.findall(r"^\t([\w ]+) (\w+)(?:\[(\w+)\])?;", body[1], re.M):
         for _ in range(int(counts.get(count, count) or 1)):
-            yield from _layout(kind.removeprefix("struct ")) if kind not in BYTES else ((field, BYTES[kind]),)
+            yield from _layout(kind.removeprefix("struct "), source) if kind not in BYTES else ((field, BYTES[kind]),)
 
 
 def _fields(record: "np.dtype[np.void]", start: int = 0) -> Iterator[tuple[str, int, int]]:
@@ -53,30 +56,47 @@ def _fields(record: "np.dtype[np.void]", start: int = 0) -> Iterator[tuple[str, 
             yield from _fields(base, place) if base.fields else ((name, place, base.itemsize),)
 
 
-def test_the_object_belongs_to_its_source() -> None:
-    digest, _ = _origin(bpf.OBJECT.read_bytes())
-    assert digest == hashlib.sha256(SOURCE.read_bytes()).hexdigest(), f"run {BUILD.relative_to(PROJECT)}"
+@OBJECTS
+def test_the_object_belongs_to_its_source(built: Path) -> None:
+    digest, _ = _origin(built.read_bytes())
+    source = built.with_suffix(".c")
+    assert digest == hashlib.sha256(source.read_bytes()).hexdigest(), f"run {BUILD.relative_to(PROJECT)}"
 
 
-def test_the_same_compiler_builds_the_same_object(tmp_path: Path) -> None:
-    if not shutil.which("clang") or not Path("/usr/include/bpf/bpf_helpers.h").exists():
-        pytest.skip("no clang or no libbpf-dev")
-    subprocess.run((BUILD, tmp_path / "built.o"), check=True)
-    built, committed = (tmp_path / "built.o").read_bytes(), bpf.OBJECT.read_bytes()
-    (_, here), (_, there) = _origin(built), _origin(committed)
-    if here != there:
-        pytest.skip(f"the committed object is by {there}, here is {here}")
-    assert built == committed
+def test_the_same_compiler_builds_the_same_objects(tmp_path: Path) -> None:
+    needed = (shutil.which("clang"), shutil.which("llvm-objcopy"), Path("/usr/include/bpf/bpf_helpers.h").exists())
+    if not all(needed):
+        pytest.skip("no clang, no llvm or no libbpf-dev")
+    subprocess.run((BUILD, tmp_path), check=True)
+    for committed in (bpf.OBJECT, bpf.RECEIVER):
+        built = (tmp_path / committed.name).read_bytes()
+        (_, here), (_, there) = _origin(built), _origin(committed.read_bytes())
+        if here != there:
+            pytest.skip(f"the committed object is by {there}, here is {here}")
+        assert built == committed.read_bytes()
 
 
-def test_the_object_is_small_and_without_debug_information() -> None:
-    built = bpf.OBJECT.read_bytes()
-    assert built[:6] == b"\x7fELF\x02\x01" and int.from_bytes(built[18:20], "little") == EM_BPF
-    assert b".BTF" not in built and b".debug" not in built and len(built) < 8192
+@OBJECTS
+def test_the_object_is_small_and_without_debug_information(built: Path) -> None:
+    content = built.read_bytes()
+    assert content[:6] == b"\x7fELF\x02\x01" and int.from_bytes(content[18:20], "little") == EM_BPF
+    assert b".debug" not in content and b".BTF.ext" not in content and len(content) < 8192
 
 
-def test_nodes_of_a_lab_receive_the_object() -> None:
-    assert sources()[bpf.OBJECT.relative_to(PROJECT).as_posix()] == bpf.OBJECT.read_bytes()
+@OBJECTS
+def test_nodes_of_a_lab_receive_the_object(built: Path) -> None:
+    assert sources()[built.relative_to(PROJECT).as_posix()] == built.read_bytes()
+
+
+def test_both_sides_have_the_same_layout_of_what_is_received() -> None:
+    source = bpf.RECEIVER.with_suffix(".c")
+    for name, record in (("word", receiver.WORD), ("late", receiver.LATE), ("state", receiver.STATE)):
+        fields = list(_fields(record))
+        assert list(_layout(name, source)) == [(field, size) for field, _, size in fields]
+        assert all(offset % size == 0 for _, offset, size in fields)
+    defined = _defined(source)
+    assert (defined["NUMBERS"], defined["PROBE_PORT"]) == (receiver.NUMBERS, frames.PROBE_PORT)
+    assert defined["UDP"] == frames.UDP and defined["MARK"].to_bytes(4, "big") == frames.PROBE_MARK
 
 
 def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import struct
+import time
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, setns
@@ -34,6 +35,7 @@ _PR_SET_TIMERSLACK = 29
 _SIOCGIFFLAGS = 0x8913
 _SIOCGIFMTU = 0x8921
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
+_SECOND_NS = 1_000_000_000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -137,3 +139,9 @@ def mtu_bytes(interface: str) -> int:
         CsitError: there is no such interface.
     """
     return _interface_fact(interface, _SIOCGIFMTU, "i")
+
+
+def tai_offset_ns() -> int:
+    """TAI minus UTC of this kernel in whole seconds, 0 if it is not set."""
+    difference = time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)
+    return round(difference / _SECOND_NS) * _SECOND_NS

@@ -117,19 +117,13 @@ class ProbeReceiver:
             numbers = probes["number"][known][::-1].astype(np.int64)
             arrived[numbers] = stamps[known][::-1]
             tai = probes["stamp"][known][::-1].astype(np.int64)
-            sent[numbers] = np.where(tai > 0, tai - _tai_offset_ns(), 0)
+            sent[numbers] = np.where(tai > 0, tai - kernel.tai_offset_ns(), 0)
         return Arrivals(received, sent, arrived)
 
     def close(self) -> None:
         """Close the ring."""
         self._memory.close()
         self._socket.close()
-
-
-def _tai_offset_ns() -> int:
-    """TAI minus UTC of this kernel in whole seconds, 0 if it is not set."""
-    difference = time.clock_gettime_ns(time.CLOCK_TAI) - time.clock_gettime_ns(time.CLOCK_REALTIME)
-    return round(difference / _SECOND_NS) * _SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)

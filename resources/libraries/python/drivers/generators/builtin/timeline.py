@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
+from resources.libraries.python.drivers.generators.losses import departures, loss_periods
 
 _MOST_GAPS = 1000
 """Gaps that a timeline lists."""
-_BOTH = 2
 
 
 def timeline(
@@ -29,7 +29,7 @@ def timeline(
         sent: Frames that were sent.
         frames: Frames that came, duplicates included.
     """
-    arrived_ns, left_ns = arrived_ns[:sent], _departures(sent_ns[:sent], sent, due_ns)
+    arrived_ns, left_ns = arrived_ns[:sent], departures(sent_ns[:sent], sent, due_ns)
     came = arrived_ns > 0
     begin_ns = int(left_ns[0]) if sent else due_ns[0]
     places = np.maximum(0, (left_ns - begin_ns) // bin_ns)
@@ -54,35 +54,19 @@ def timeline(
     )
 
 
-def _departures(sent_ns: NDArray[np.int64], sent: int, due_ns: tuple[int, float]) -> NDArray[np.int64]:
-    """When each frame left: of those that carried the time away with them, between their neighbours by the schedule."""
-    numbers = np.arange(sent)
-    scheduled: NDArray[np.int64] = due_ns[0] + np.rint(numbers * due_ns[1]).astype(np.int64)
-    known = np.flatnonzero(sent_ns > 0)
-    if not len(known):
-        return scheduled
-    # Lags against the schedule are small numbers, which floating point has exactly.
-    lags = (sent_ns[known] - scheduled[known]).astype(np.float64)
-    between_ns = np.rint(np.interp(numbers, known, lags)).astype(np.int64)
-    left_ns: NDArray[np.int64] = np.where(sent_ns > 0, sent_ns, scheduled + between_ns)
-    return left_ns
-
-
 def _gaps(
     came: NDArray[np.bool_], arrived_ns: NDArray[np.int64], left_ns: NDArray[np.int64]
 ) -> tuple[list[tuple[int, int, int, int | None]], int]:
     """Runs of lost frames in order, the largest ones, and the number of all others."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], ~came, [False])).astype(np.int8)))
-    runs = edges.reshape(-1, _BOTH)
-    lengths = runs[:, 1] - runs[:, 0]
+    firsts, lengths = loss_periods(came)
     kept = np.sort(np.argsort(-lengths, kind="stable")[:_MOST_GAPS])
     gaps = [
         (
             int(first),
-            int(end - first),
+            int(packets),
             int(arrived_ns[first - 1] if first else left_ns[0]),
-            int(arrived_ns[end]) if end < len(came) else None,
+            int(arrived_ns[first + packets]) if first + packets < len(came) else None,
         )
-        for first, end in runs[kept]
+        for first, packets in zip(firsts[kept], lengths[kept], strict=True)
     ]
-    return gaps, len(runs) - len(kept)
+    return gaps, len(firsts) - len(kept)

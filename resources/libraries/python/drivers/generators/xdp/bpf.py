@@ -1,9 +1,10 @@
-"""XDP programs of `live_frames.bpf.c`, loaded by libbpf from the compiled object beside it."""
+"""XDP programs, loaded by libbpf from the compiled objects beside this file."""
 
 import ctypes
 import errno
 import mmap
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from functools import cache
@@ -12,6 +13,7 @@ from pathlib import Path
 from resources.libraries.python.errors import CsitError, Unsupported
 
 OBJECT = Path(__file__).with_name("live_frames.bpf.o")
+RECEIVER = Path(__file__).with_name("receiver.bpf.o")
 _LIBRARY = "libbpf.so.1"
 _SHARED_MAP = b".bss"
 _MMAPABLE = 1 << 10
@@ -62,6 +64,8 @@ def _libbpf() -> ctypes.CDLL:
         (None, "bpf_object__close", c_void_p),
         (c_void_p, "bpf_object__find_map_by_name", c_void_p, c_char_p),
         (c_int, "bpf_map__set_map_flags", c_void_p, c_uint32),
+        (c_int, "bpf_map__set_max_entries", c_void_p, c_uint32),
+        (c_uint32, "bpf_map__max_entries", c_void_p),
         (c_uint32, "bpf_map__value_size", c_void_p),
         (c_int, "bpf_map__fd", c_void_p),
         (c_void_p, "bpf_object__find_program_by_name", c_void_p, c_char_p),
@@ -69,6 +73,7 @@ def _libbpf() -> ctypes.CDLL:
         (c_int, "bpf_program__fd", c_void_p),
         (c_int, "bpf_prog_test_run_opts", c_int, POINTER(_TestRun)),
         (c_int, "bpf_link_create", c_int, c_int, c_int, c_void_p),
+        (c_int, "bpf_link_update", c_int, c_int, c_void_p),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -77,25 +82,31 @@ def _libbpf() -> ctypes.CDLL:
 
 
 class XdpProgram:
-    """A loaded XDP program, and the variable that it shares with this process."""
+    """A loaded XDP program, and the memory that it shares with this process."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, built: Path | None = None, entries: Mapping[str, int] | None = None) -> None:
         """Load it.
 
         Args:
             name: Of the program's function.
+            built: The object, by default that of the sender.
+            entries: Numbers of entries of its arrays, by name.
 
         Raises:
             Unsupported: There is no libbpf, or the kernel refused; then the verifier's last line is in the message.
         """
-        library = _libbpf()
+        library, built = _libbpf(), built or OBJECT
         with ExitStack() as stack:
-            opened = library.bpf_object__open(bytes(OBJECT))
+            opened = library.bpf_object__open(bytes(built))
             if not opened:
-                raise Unsupported(f"{_LIBRARY} does not open {OBJECT.name}: {os.strerror(ctypes.get_errno())}")
+                raise Unsupported(f"{_LIBRARY} does not open {built.name}: {os.strerror(ctypes.get_errno())}")
             stack.callback(library.bpf_object__close, opened)
             shared = library.bpf_object__find_map_by_name(opened, _SHARED_MAP)
             library.bpf_map__set_map_flags(shared, _MMAPABLE)
+            arrays = {}
+            for array, count in (entries or {}).items():
+                arrays[array] = library.bpf_object__find_map_by_name(opened, array.encode())
+                library.bpf_map__set_max_entries(arrays[array], count)
             program = library.bpf_object__find_program_by_name(opened, name.encode())
             log = ctypes.create_string_buffer(_LOG_BYTES)
             library.bpf_program__set_log_buf(program, log, len(log))
@@ -109,6 +120,12 @@ class XdpProgram:
             self.memory = mmap.mmap(library.bpf_map__fd(shared), library.bpf_map__value_size(shared))
             """The variable `shared`. What the program writes is visible at once, and vice versa."""
             stack.callback(self.memory.close)
+            self.arrays: dict[str, mmap.mmap] = {}
+            """Likewise, by name."""
+            for array, found in arrays.items():
+                length = library.bpf_map__max_entries(found) * library.bpf_map__value_size(found)
+                self.arrays[array] = mmap.mmap(library.bpf_map__fd(found), -(-length // mmap.PAGESIZE) * mmap.PAGESIZE)
+                stack.callback(self.arrays[array].close)
             self._stack = stack.pop_all()
 
     def run_live(self, frame: bytes, batch: int, times: int = FOREVER) -> None:
@@ -149,6 +166,16 @@ class XdpProgram:
         if link < 0:
             raise OSError(-link, os.strerror(-link))
         return link
+
+    def replace_at(self, link: int) -> None:
+        """Put it in the place of the program that another one's `attach` has attached, without resetting the interface.
+
+        Raises:
+            OSError: The kernel refused.
+        """
+        status = _libbpf().bpf_link_update(link, self._descriptor, None)
+        if status:
+            raise OSError(-status, os.strerror(-status))
 
     def close(self) -> None:
         self._stack.close()

@@ -239,20 +239,28 @@ class Opened:
         if Path(f"/proc/self/net/vlan/{interface}").exists():
             raise Unsupported(f"{interface} takes no XDP frames: it is a VLAN device")
         self._stack = ExitStack()
+        self.link: int | None = None
+        """Attachment of the program, where one is attached."""
         if takes_redirected(interface):
             return
         if not Path(f"/sys/class/net/{interface}/device").exists():
             raise Unsupported(f"{interface} takes no XDP frames: its peer does not receive by NAPI (GRO is off)")
         with ExitStack() as stack:
-            program = XdpProgram("csit_pass")
-            stack.callback(program.close)
+            self._program = XdpProgram("csit_pass")
+            stack.callback(self._program.close)
             try:
-                stack.callback(os.close, program.attach(socket.if_nametoindex(interface)))
+                self.link = self._program.attach(socket.if_nametoindex(interface))
+                stack.callback(os.close, self.link)
             except OSError as error:
                 raise Unsupported(f"the driver of {interface} takes no XDP program: {error.strerror}") from error
             if not takes_redirected(interface):
                 raise Unsupported(f"the driver of {interface} has no XDP transmit")
             self._stack = stack.pop_all()
+
+    def restore(self) -> None:
+        """Let all packets pass again, after another program took this one's place."""
+        if self.link is not None:
+            self._program.replace_at(self.link)
 
     def close(self) -> None:
         """Detach what was attached."""

@@ -1,0 +1,323 @@
+"""Loss, reordering and duplicates of the numbered packets of a flow: from what arrived to figures. Pure.
+
+Reordering as defined by RFC 4737 (reordered ratio, extent, n-reordering) and RFC 5236 (reorder density, reorder
+buffer-occupancy density); loss periods and distances as by RFC 3357; bursts by the gap criterion of RFC 3611.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST_PERIODS = 500
+"""Loss periods that a report lists."""
+_BURST_GAP = 16
+"""Fewer packets than this between two losses belong to one burst: Gmin of RFC 3611."""
+_EXACT_BITS = 6
+_MOST_DEGREE = 64
+"""Higher degrees of n-reordering count as this one."""
+_TIME_BINS = 8192
+_FEWEST_PERIODS = 5
+"""A period is reported that fits into the trial this often."""
+_FEWEST_LOSSES = 10
+_FALSE_ALARM = 1e-4
+_PEAK = 0.4
+"""A harmonic series begins with the first peak of this share of the highest one."""
+_WINDOWS, _FEWEST_WINDOWS, _LOSSES_PER_WINDOW = 256, 8, 5
+
+Histogram = list[tuple[int, int]]
+"""Values and how often each occurs, ascending. Values beyond 64 are lower edges of bins, 32 to a doubling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Arrivals of the numbered packets of one flow."""
+
+    came: NDArray[np.bool_]
+    """Whether each packet arrived, by number."""
+    sent_ns: NDArray[np.int64]
+    """When each left, since the epoch; 0 where unknown."""
+    duplicates: int
+    late_numbers: NDArray[np.int64]
+    """Packets that arrived after one with a higher number, in order of arrival; possibly not all."""
+    late_orders: NDArray[np.int64]
+    """Packets that had arrived before each of them, duplicates not counted."""
+    late: int
+    """All such packets."""
+    elsewhere: int = 0
+    """Packets of other receive queues than the first one: their order is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderReport:
+    """See `model.trial.Reordering`."""
+
+    reordered: int | None
+    extents: Histogram = field(default_factory=list)
+    degrees: Histogram = field(default_factory=list)
+    displacements: Histogram = field(default_factory=list)
+    buffer_occupancy: Histogram = field(default_factory=list)
+    unknown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LossReport:
+    """See `model.trial.FlowLosses`."""
+
+    sent: int
+    received: int
+    duplicates: int
+    duration_s: float
+    loss_periods: int
+    longest: int
+    run_lengths: Histogram
+    distances: Histogram
+    listed: list[tuple[int, int, int]]
+    longest_s: float
+    runs_z: float | None
+    dispersion: float | None
+    dispersion_z: float | None
+    bursts: int
+    burst_packets: tuple[int, int, int] | None
+    burst_s: float | None
+    burst_interval_s: tuple[float, float, float] | None
+    period_s: float | None
+    period_share: float | None
+    order: OrderReport
+
+
+def count_losses(arrivals: Arrivals, due_ns: tuple[int, float]) -> LossReport:
+    """Compute the figures of a flow.
+
+    Args:
+        arrivals: Of the packets that were sent.
+        due_ns: When the first packet was due, and the time between two.
+    """
+    came, sent = arrivals.came, len(arrivals.came)
+    left_ns = departures(arrivals.sent_ns, sent, due_ns)
+    firsts, lengths = loss_periods(came)
+    received = int(came.sum())
+    offsets_ns = left_ns[firsts] - left_ns[0] if sent else firsts
+    ends_ns = left_ns[np.minimum(firsts + lengths, max(0, sent - 1))] if sent else firsts
+    durations_ns = ends_ns - left_ns[firsts] if sent else firsts
+    duration_ns = float(left_ns[-1] - left_ns[0] + due_ns[1]) if sent else 0.0
+    distances = firsts[1:] - (firsts + lengths)[:-1]
+    bursts = _bursts(firsts, lengths, offsets_ns, durations_ns)
+    period = _period(came, left_ns, duration_ns)
+    dispersion = _dispersion(came)
+    return LossReport(
+        sent=sent,
+        received=received,
+        duplicates=arrivals.duplicates,
+        duration_s=duration_ns / 1e9,
+        loss_periods=len(firsts),
+        longest=int(lengths.max(initial=0)),
+        run_lengths=histogram(lengths),
+        distances=histogram(distances),
+        listed=list(
+            zip(
+                offsets_ns[:_MOST_PERIODS].tolist(),
+                firsts[:_MOST_PERIODS].tolist(),
+                lengths[:_MOST_PERIODS].tolist(),
+                strict=True,
+            )
+        ),
+        longest_s=int(durations_ns.max(initial=0)) / 1e9,
+        runs_z=runs_z(came),
+        dispersion=dispersion[0] if dispersion else None,
+        dispersion_z=dispersion[1] if dispersion else None,
+        bursts=bursts[0],
+        burst_packets=bursts[1],
+        burst_s=bursts[2],
+        burst_interval_s=bursts[3],
+        period_s=period[0] if period else None,
+        period_share=period[1] if period else None,
+        order=_order(arrivals),
+    )
+
+
+def departures(sent_ns: NDArray[np.int64], sent: int, due_ns: tuple[int, float]) -> NDArray[np.int64]:
+    """When each packet left: of those that carried the time with them, between their neighbours by the schedule."""
+    numbers = np.arange(sent)
+    scheduled: NDArray[np.int64] = due_ns[0] + np.rint(numbers * due_ns[1]).astype(np.int64)
+    known = np.flatnonzero(sent_ns > 0)
+    if not len(known):
+        return scheduled
+    # Lags against the schedule are small numbers, which floating point has exactly.
+    lags = (sent_ns[known] - scheduled[known]).astype(np.float64)
+    between_ns = np.rint(np.interp(numbers, known, lags)).astype(np.int64)
+    left_ns: NDArray[np.int64] = np.where(sent_ns > 0, sent_ns, scheduled + between_ns)
+    return left_ns
+
+
+def loss_periods(came: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First numbers and lengths of the runs of lost packets."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], ~came, [False])).astype(np.int8)))
+    firsts, ends = edges[::2], edges[1::2]
+    return firsts, ends - firsts
+
+
+def histogram(values: NDArray[np.int64]) -> Histogram:
+    """Count values by bins as `Histogram` has them; negative ones by their magnitude."""
+    if not len(values):
+        return []
+    sizes = np.abs(values).astype(np.int64)
+    shift = np.maximum(0, np.frexp(sizes.astype(np.float64))[1] - _EXACT_BITS)
+    edges = np.where(sizes > 1 << _EXACT_BITS, sizes >> shift << shift, sizes) * np.sign(values)
+    found, counts = np.unique(edges, return_counts=True)
+    return list(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def runs_z(came: NDArray[np.bool_]) -> float | None:
+    """Test of Wald and Wolfowitz: standard deviations by which runs are more than of independent losses; < 0: fewer.
+
+    None where fewer than 10 packets were lost or arrived.
+    """
+    arrived, lost = int(came.sum()), int((~came).sum())
+    if min(arrived, lost) < _FEWEST_LOSSES:
+        return None
+    runs = 1 + int(np.count_nonzero(came[1:] != came[:-1]))
+    mean = 2 * arrived * lost / len(came) + 1
+    variance = (mean - 1) * (mean - 2) / (len(came) - 1)
+    return (runs - mean) / math.sqrt(variance) if variance > 0 else None
+
+
+def _dispersion(came: NDArray[np.bool_]) -> tuple[float, float] | None:
+    """Index of dispersion of losses in windows of packets, 1 of independent ones; its standard deviations from 1."""
+    lost = int((~came).sum())
+    windows = min(_WINDOWS, lost // _LOSSES_PER_WINDOW)
+    if windows < _FEWEST_WINDOWS or lost == len(came):
+        return None
+    size = len(came) // windows
+    counts = np.count_nonzero(~came[: windows * size].reshape(windows, size), axis=1)
+    mean = float(counts.mean())
+    expected = mean * (1 - mean / size)
+    if expected <= 0:
+        return None
+    index = float(counts.var(ddof=1)) / expected
+    return index, (index - 1) * math.sqrt((windows - 1) / 2)
+
+
+def _bursts(
+    firsts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    offsets_ns: NDArray[np.int64],
+    durations_ns: NDArray[np.int64],
+) -> tuple[int, tuple[int, int, int] | None, float | None, tuple[float, float, float] | None]:
+    """Number of bursts; percentiles of their lost packets; median duration; percentiles of times between their starts.
+
+    The percentiles are the 10th, 50th and 90th.
+    """
+    if not len(firsts):
+        return 0, None, None, None
+    begins = np.flatnonzero(np.concatenate(([True], firsts[1:] - (firsts + lengths)[:-1] >= _BURST_GAP)))
+    packets = np.add.reduceat(lengths, begins)
+    lasts = np.concatenate((begins[1:], [len(firsts)])) - 1
+    spans_ns = offsets_ns[lasts] + durations_ns[lasts] - offsets_ns[begins]
+    between = np.diff(offsets_ns[begins]) / 1e9
+    low, median, high = (int(value) for value in _percentiles(packets))
+    return (
+        len(begins),
+        (low, median, high),
+        float(np.median(spans_ns)) / 1e9,
+        _percentiles(between) if len(between) else None,
+    )
+
+
+def _percentiles(values: Iterable[float] | NDArray[np.int64]) -> tuple[float, float, float]:
+    low, median, high = np.percentile(np.asarray(values), (10, 50, 90), method="nearest")
+    return float(low), float(median), float(high)
+
+
+def _period(came: NDArray[np.bool_], left_ns: NDArray[np.int64], duration_ns: float) -> tuple[float, float] | None:
+    """Period of losses over time, and which share of them follows it, in [0, 1].
+
+    A peak of the periodogram stands out from the median of its surroundings, one octave to either side, by more than
+    noise does in all frequencies together with a probability of 1e-4.
+    """
+    lost = np.flatnonzero(~came)
+    if len(lost) < _FEWEST_LOSSES or duration_ns <= 0 or len(lost) == len(came):
+        return None
+    bins = max(16, min(_TIME_BINS, len(came)))
+    places = np.minimum(bins - 1, ((left_ns[lost] - left_ns[0]) * (bins / duration_ns)).astype(np.int64))
+    counts = np.bincount(np.maximum(0, places), minlength=bins).astype(np.float64)
+    if counts.max() == counts.min():
+        return None
+    spectrum = np.abs(np.fft.rfft(counts - counts.mean()))
+    power = spectrum**2
+    power[:_FEWEST_PERIODS] = 0.0
+    limit = math.log(len(power) / _FALSE_ALARM)
+    for k in np.flatnonzero(power >= _PEAK * power.max()).tolist():
+        around = power[max(_FEWEST_PERIODS, k // 2) : 2 * k + 1]
+        noise = float(np.median(around)) / math.log(2)
+        if power[k] != max(power[k - 1 : k + 2]) or power[k] <= limit * max(noise, 1e-12):
+            continue
+        near = power[k - 1 : k + 2]
+        frequency = float(np.dot(near, np.arange(k - 1, k - 1 + len(near))) / near.sum())
+        share = min(1.0, math.sqrt(float(near.sum())) / len(lost))
+        return duration_ns / 1e9 / frequency, share
+    return None
+
+
+def _order(arrivals: Arrivals) -> OrderReport:
+    if arrivals.elsewhere:
+        text = f"{arrivals.elsewhere} packets arrived in other receive queues than the first one"
+        return OrderReport(None, unknown=text)
+    if not arrivals.late:
+        received = int(arrivals.came.sum())
+        same = [(0, received)] if received else []
+        return OrderReport(0, displacements=same, buffer_occupancy=same)
+    if arrivals.late > len(arrivals.late_numbers):
+        text = f"the order of {len(arrivals.late_numbers)} of {arrivals.late} reordered packets was kept"
+        return OrderReport(arrivals.late, unknown=text)
+    numbers = arrival_sequence(arrivals)
+    highest = np.maximum.accumulate(numbers)
+    late = arrivals.late_orders
+    return OrderReport(
+        reordered=arrivals.late,
+        extents=histogram(late - np.searchsorted(highest, numbers[late], side="right")),
+        degrees=histogram(_degrees(numbers, late)),
+        displacements=histogram(_displacements(numbers)),
+        buffer_occupancy=histogram(_buffer_occupancy(numbers)),
+    )
+
+
+def arrival_sequence(arrivals: Arrivals) -> NDArray[np.int64]:
+    """Numbers of the packets in the order in which they arrived, duplicates left out."""
+    in_order = arrivals.came.copy()
+    in_order[arrivals.late_numbers] = False
+    places = np.ones(int(arrivals.came.sum()), dtype=np.bool_)
+    places[arrivals.late_orders] = False
+    numbers = np.empty(len(places), dtype=np.int64)
+    numbers[places] = np.flatnonzero(in_order)
+    numbers[arrivals.late_orders] = arrivals.late_numbers
+    return numbers
+
+
+def _degrees(numbers: NDArray[np.int64], late: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Consecutive packets directly before each late one with higher numbers: n-reordering, to a limit."""
+    degrees = np.zeros(len(late), dtype=np.int64)
+    going = np.arange(len(late))
+    for degree in range(1, _MOST_DEGREE + 1):
+        going = going[late[going] >= degree]
+        going = going[numbers[late[going] - degree] > numbers[late[going]]]
+        if not len(going):
+            break
+        degrees[going] = degree
+    return degrees[degrees > 0]
+
+
+def _displacements(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places by which each packet arrived later (> 0) or earlier than in order, lost packets left out."""
+    ranks = np.empty(len(numbers), dtype=np.int64)
+    ranks[np.argsort(numbers, kind="stable")] = np.arange(len(numbers))
+    return np.arange(len(numbers)) - ranks
+
+
+def _buffer_occupancy(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Packets that a buffer restoring the order holds after each arrival, lost packets left out."""
+    complete = np.maximum.accumulate(np.argsort(numbers, kind="stable"))
+    places = np.arange(len(numbers))
+    return places + 1 - np.searchsorted(complete, places, side="right")
