@@ -42,7 +42,7 @@ class Trial(Frozen):
     first lost packet, None never stops early."""
     purpose: str = "search"
     """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
-    workload, interference, outage."""
+    workload, interference, outage, losses."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
@@ -50,6 +50,8 @@ class Trial(Frozen):
     the plan's number of source addresses."""
     timeline_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
     """Number and time-stamp every packet of the load, and report what became of each, in bins of this length."""
+    count_losses: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Number every packet of the load, and report losses, duplicates and reordering of each flow."""
     on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
     """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 
@@ -156,6 +158,76 @@ class FlowTimeline(Frozen):
     """First and last arrival; None where nothing arrived."""
 
 
+class Reordering(Frozen):
+    """Order of the packets of a flow; histograms have pairs of a value and how often it occurs, ascending.
+
+    Values beyond 64 are the lower edges of bins, 32 to a doubling.
+    """
+
+    reordered: int | None
+    """Packets that arrived after one with a higher number (RFC 4737); None where the order is unknown."""
+    extents: tuple[tuple[int, int], ...] = ()
+    """Packets from the first one with a higher number to each reordered one (RFC 4737, reordering extent)."""
+    degrees: tuple[tuple[int, int], ...] = ()
+    """Packets directly before each reordered one with higher numbers (RFC 4737, n-reordering), 64 at most."""
+    displacements: tuple[tuple[int, int], ...] = ()
+    """Places by which packets arrived later (> 0) or earlier than in order (RFC 5236, reorder density)."""
+    buffer_occupancy: tuple[tuple[int, int], ...] = ()
+    """Packets that a buffer restoring the order holds after each arrival (RFC 5236)."""
+    unknown: str | None = None
+    """Why the order, or the histograms, are unknown."""
+
+
+class FlowLosses(Frozen):
+    """Losses, duplicates and reordering of one instance in one direction, from the number of every packet."""
+
+    instance: int
+    direction: Direction
+    sent: int
+    received: int
+    """Duplicates not counted."""
+    duplicates: int
+    duration_s: float
+    """Of sending."""
+    loss_periods: int
+    """Runs of consecutive lost packets (RFC 3357)."""
+    longest: int
+    """Packets of the longest loss period."""
+    run_lengths: tuple[tuple[int, int], ...]
+    """Loss periods by their packets, as histogram; see `Reordering`."""
+    distances: tuple[tuple[int, int], ...]
+    """Packets received between two loss periods, as histogram."""
+    listed: tuple[tuple[int, int, int], ...]
+    """The first 500 loss periods: nanoseconds after the first packet was sent, number of the first lost one, length."""
+    longest_s: float
+    """Duration of the longest loss period, between two packets sent."""
+    runs_z: float | None
+    """Standard deviations by which there are more (> 0) or fewer loss periods than of independent losses (test of Wald
+    and Wolfowitz); None for fewer than 10 losses."""
+    dispersion: float | None
+    """Index of dispersion of losses in windows of packets: 1 of independent losses; None for too few losses."""
+    dispersion_z: float | None
+    """Its standard deviations from 1."""
+    bursts: int
+    """Groups of losses with fewer than 16 packets received between two (Gmin of RFC 3611)."""
+    burst_packets: tuple[int, int, int] | None
+    """Lost packets of a burst: 10th, 50th and 90th percentile."""
+    burst_s: float | None
+    """Median duration of a burst."""
+    burst_interval_s: tuple[float, float, float] | None
+    """Time from the start of a burst to that of the next: 10th, 50th and 90th percentile."""
+    period_s: float | None
+    """Period of losses over time, where the periodogram has one (false alarm 1e-4)."""
+    period_share: float | None
+    """How far losses follow it, in [0, 1]."""
+    order: Reordering
+
+    @property
+    def lost(self) -> int:
+        """Lost packets."""
+        return self.sent - self.received
+
+
 class TrialResult(Frozen):
     """Result of one trial. Rates are aggregates of all instances and both directions."""
 
@@ -183,6 +255,8 @@ class TrialResult(Frozen):
     """From a generator that makes sessions; empty from others."""
     timelines: tuple[FlowTimeline, ...] = Field(default=(), exclude_if=_is_empty)
     """Of a trial with `Trial.timeline_s`; empty from generators that number no packets."""
+    losses: tuple[FlowLosses, ...] = Field(default=(), exclude_if=_is_empty)
+    """Of a trial with `Trial.count_losses`; empty from generators that number no packets."""
     interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.generators.losses import (
-    Arrivals,
     LossReport,
+    NumberedArrivals,
     arrival_sequence,
     count_losses,
     histogram,
@@ -21,7 +21,7 @@ BEGIN_NS = 1_700_000_000_000_000_000
 SEQUENCES = st.lists(st.integers(0, 60), max_size=120)
 
 
-def counted(sequence: Sequence[int], sent: int, *, kept: int = 1000) -> Arrivals:
+def counted(sequence: Sequence[int], sent: int, *, kept: int = 1000) -> NumberedArrivals:
     """What the XDP program counts of arrivals, as a model in Python."""
     came = np.zeros(sent, dtype=np.bool_)
     late: list[tuple[int, int]] = []
@@ -36,16 +36,16 @@ def counted(sequence: Sequence[int], sent: int, *, kept: int = 1000) -> Arrivals
         following = max(following, number + 1)
         arrived += 1
     numbers, orders = np.array([*zip(*late[:kept], strict=True)] or [[], []], dtype=np.int64)
-    return Arrivals(came, np.zeros(sent, dtype=np.int64), duplicates, numbers, orders, len(late))
+    return NumberedArrivals(came, np.zeros(sent, dtype=np.int64), duplicates, numbers, orders, len(late))
 
 
-def report(arrivals: Arrivals) -> LossReport:
+def report(arrivals: NumberedArrivals) -> LossReport:
     return count_losses(arrivals, (BEGIN_NS, SPACING_NS))
 
 
 def of(came: np.ndarray) -> LossReport:
     nothing = np.zeros(0, dtype=np.int64)
-    return report(Arrivals(came, np.zeros(len(came), dtype=np.int64), 0, nothing, nothing, 0))
+    return report(NumberedArrivals(came, np.zeros(len(came), dtype=np.int64), 0, nothing, nothing, 0))
 
 
 def _pairs(values: Sequence[int]) -> list[tuple[int, int]]:
@@ -127,7 +127,7 @@ def test_an_incomplete_log_leaves_the_ratio_only() -> None:
 
 def test_packets_of_several_receive_queues_have_no_order() -> None:
     nothing = np.zeros(0, dtype=np.int64)
-    found = report(Arrivals(np.ones(9, dtype=np.bool_), np.zeros(9, dtype=np.int64), 0, nothing, nothing, 0, 4))
+    found = report(NumberedArrivals(np.ones(9, dtype=np.bool_), np.zeros(9, dtype=np.int64), 0, nothing, nothing, 0, 4))
     assert found.order.reordered is None
     assert found.order.unknown == "4 packets arrived in other receive queues than the first one"
 
@@ -158,7 +158,7 @@ def test_the_time_of_losses_follows_the_sender() -> None:
     sent_ns = BEGIN_NS + SPACING_NS * np.arange(1000)
     sent_ns[500:] += 5_000_000  # the sender paused
     nothing = np.zeros(0, dtype=np.int64)
-    found = report(Arrivals(came, np.where(came, sent_ns, 0), 0, nothing, nothing, 0))
+    found = report(NumberedArrivals(came, np.where(came, sent_ns, 0), 0, nothing, nothing, 0))
     assert found.duration_s == pytest.approx(0.006, rel=0.01)
 
 

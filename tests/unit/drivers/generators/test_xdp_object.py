@@ -103,7 +103,7 @@ def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
     theirs = list(_layout("shared"))
     ours = list(_fields(memory.SHARED))
     assert theirs == [(name, size) for name, _, size in ours]
-    assert len(theirs) == 21 + memory.MOST_FLOWS * 26 + memory.MOST_SIZES * 3
+    assert len(theirs) == 22 + memory.MOST_FLOWS * 26 + memory.MOST_SIZES * 3
     for name, offset, size in ours:
         assert offset % size == 0, name  # so that C adds no padding
     for record in (memory.KIND, memory.FLOW, memory.SIZE):
@@ -119,8 +119,9 @@ def test_both_sides_have_the_same_constants() -> None:
     ):
         for name in names:
             assert defined[name] == getattr(module, name), name
-    enum = "enum { NO_UDP, UDP_LOAD, UDP_PROBE };"
-    assert enum in SOURCE.read_text() and (memory.NO_UDP, memory.UDP_LOAD, memory.UDP_PROBE) == (0, 1, 2)
+    enum = "enum { NO_UDP, UDP_LOAD, UDP_PROBE, UDP_NUMBERED };"
+    assert enum in SOURCE.read_text()
+    assert (memory.NO_UDP, memory.UDP_LOAD, memory.UDP_PROBE, memory.UDP_NUMBERED) == (0, 1, 2, 3)
     assert frames.UDP_OFFSET == frames.ETHERNET_BYTES + frames.IPV4_BYTES
     probe = frames.UDP_OFFSET + frames.UDP_BYTES
     assert (probe, probe + 4, probe + 8) == (frames.MARK_OFFSET, frames.NUMBER_OFFSET, frames.STAMP_OFFSET)

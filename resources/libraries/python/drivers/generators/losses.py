@@ -32,8 +32,8 @@ Histogram = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Arrivals of the numbered packets of one flow."""
+class NumberedArrivals:
+    """NumberedArrivals of the numbered packets of one flow."""
 
     came: NDArray[np.bool_]
     """Whether each packet arrived, by number."""
@@ -88,7 +88,7 @@ class LossReport:
     order: OrderReport
 
 
-def count_losses(arrivals: Arrivals, due_ns: tuple[int, float]) -> LossReport:
+def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float]) -> LossReport:
     """Compute the figures of a flow.
 
     Args:
@@ -261,7 +261,7 @@ def _period(came: NDArray[np.bool_], left_ns: NDArray[np.int64], duration_ns: fl
     return None
 
 
-def _order(arrivals: Arrivals) -> OrderReport:
+def _order(arrivals: NumberedArrivals) -> OrderReport:
     if arrivals.elsewhere:
         text = f"{arrivals.elsewhere} packets arrived in other receive queues than the first one"
         return OrderReport(None, unknown=text)
@@ -284,7 +284,7 @@ def _order(arrivals: Arrivals) -> OrderReport:
     )
 
 
-def arrival_sequence(arrivals: Arrivals) -> NDArray[np.int64]:
+def arrival_sequence(arrivals: NumberedArrivals) -> NDArray[np.int64]:
     """Numbers of the packets in the order in which they arrived, duplicates left out."""
     in_order = arrivals.came.copy()
     in_order[arrivals.late_numbers] = False

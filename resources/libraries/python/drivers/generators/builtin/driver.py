@@ -33,6 +33,7 @@ from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import (
     FlowCount,
+    FlowLosses,
     HighestLoads,
     Protocol,
     Trial,
@@ -99,6 +100,11 @@ def trial_result(
             flow_timeline(flow, report.timeline, trial.timeline_s)
             for flow, report in flows
             if report.timeline is not None and trial.timeline_s is not None
+        ),
+        losses=tuple(
+            FlowLosses(instance=flow.instance, direction=flow.direction, **asdict(report.losses))
+            for flow, report in flows
+            if report.losses is not None
         ),
         aborted=any(report.aborted for report in reports),
         generator_limited=bool(limits),
@@ -271,6 +277,8 @@ class BuiltInGenerator:
     def _trial(self, trial: Trial, load_pps: float | None, probe_pps: float, duration_s: float) -> list[TrialReport]:
         if not self._workers:
             raise CsitError("the generator has not been started")
+        if trial.count_losses and (not load_pps or probe_pps):
+            raise Unsupported("losses are counted of a load without latency probes")
         pattern = size_pattern([(part.frame_bytes, part.weight) for part in trial.frame.parts])
         most_lost = None
         if trial.abort_loss_ratio is not None and load_pps:
@@ -278,7 +286,14 @@ class BuiltInGenerator:
         for worker, (_, flows) in zip(self._workers, self._shares, strict=True):
             share_pps = None if load_pps is None else load_pps * len(flows) / self._flow_count
             spec = TrialSpec(
-                share_pps, duration_s, pattern, probe_pps, most_lost, _timeline_ns(trial), udp=self._by_udp(trial)
+                share_pps,
+                duration_s,
+                pattern,
+                probe_pps,
+                most_lost,
+                _timeline_ns(trial),
+                trial.count_losses,
+                udp=self._by_udp(trial),
             )
             worker.tell({"prepare": asdict(spec)})
         for worker in self._workers:
@@ -311,7 +326,7 @@ class BuiltInGenerator:
 def _timeline_ns(trial: Trial) -> int:
     if trial.timeline_s is None:
         return 0
-    if not trial.load_pps or trial.probe_pps:
+    if not trial.load_pps or trial.probe_pps or trial.count_losses:
         raise Unsupported("a timeline is of a load without latency probes")
     return max(1, round(trial.timeline_s * 1e9))
 

@@ -26,7 +26,9 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
     TrialSpec,
     WorkerSpec,
 )
+from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.generators.ring.sender import RingSender
+from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 
@@ -186,7 +188,9 @@ class FlowPorts:
         """
         load, probes = schedules(spec, len(self._flows))
         sender, fallback = self._prepared(spec)
-        receivers = self._receivers(load.per_flow if spec.timeline_ns else probes.per_flow)
+        numbers = load.per_flow if spec.numbered else probes.per_flow
+        receivers = [] if spec.losses else self._receivers(numbers)
+        counting = self._counting(numbers) if spec.losses else []
         try:
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
@@ -195,13 +199,15 @@ class FlowPorts:
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
             after, settled = settle(self._counters.received, complete, before, self._lateness.quiet_s)
-            if spec.timeline_ns:
+            if spec.losses:
+                numbered = _counted(sent, counting, load, begun_ns)
+            elif spec.timeline_ns:
                 numbered = _numbered(sent, receivers, load, begun_ns, spec.timeline_ns)
             else:
                 probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
             refused = _difference(self._counters.refused(), refused)
         finally:
-            self._aside.close(receivers)
+            self._aside.close([*receivers, *counting])
         received = _difference(after, before)
         self._lateness.end(received, _difference(complete, before), after)
         return TrialReport(
@@ -211,7 +217,7 @@ class FlowPorts:
             worst_lag_s=sent.worst_lag_s,
             settled=settled,
             flows=tuple(numbered)
-            if spec.timeline_ns
+            if spec.numbered
             else tuple(
                 FlowReport(
                     sent=sent.packets[flow],
@@ -246,7 +252,7 @@ class FlowPorts:
                 fallback = str(error)
             else:
                 return self._xdp, None
-        if spec.timeline_ns:  # the frames of a ring are made once; probes are numbered one by one
+        if spec.numbered:  # the frames of a ring are made once; probes are numbered one by one
             spec = replace(spec, load_pps=0.0, probe_pps=(spec.load_pps or 0.0) / len(self._flows))
         self._ring.prepare(spec)
         return self._ring, fallback
@@ -255,6 +261,21 @@ class FlowPorts:
         if not probes:
             return []
         return together([partial(ProbeReceiver, flow.rx_interface, probes) for flow in self._flows])
+
+    def _counting(self, numbers: int) -> list[FlowReceiver]:
+        """Programs that count the frames of each flow.
+
+        Raises:
+            CsitError: They cannot be attached.
+        """
+        opened = self._xdp.opened if self._xdp else {}
+        made = [
+            partial(FlowReceiver, flow.rx_interface, numbers, opened.get(flow.rx_interface)) for flow in self._flows
+        ]
+        try:
+            return together(made)
+        except Unsupported as error:
+            raise CsitError(f"the generator cannot count losses: {error}") from error
 
     def close(self) -> None:
         if self._xdp:
@@ -275,6 +296,17 @@ def _wait_for_carrier(interfaces: set[str]) -> None:
 
 def _difference(after: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
     return tuple(late - early for late, early in zip(after, before, strict=True))
+
+
+def _counted(sent: SentTraffic, receivers: Sequence[FlowReceiver], load: Schedule, begun_ns: int) -> list[FlowReport]:
+    """Reports of flows whose load frames are counted by number."""
+    reports = []
+    for flow, receiver in enumerate(receivers):
+        packets = sent.packets[flow] + sent.probes[flow]
+        due_ns = (begun_ns + round(load.time_of(flow) * 1e9), load.time_of(load.flows) * 1e9)
+        found = count_losses(receiver.collect(packets), due_ns)
+        reports.append(FlowReport(packets, found.received, 0, 0, 0, None, 0, None, found))
+    return reports
 
 
 def _numbered(

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from resources.libraries.python.drivers.generators.losses import LossReport, OrderReport
+
 Sending = Literal["auto", "xdp", "ring"]
 """How to send: `xdp` by XDP live frames, `ring` out of a TX ring, `auto` by the former where the machine can do it."""
 
@@ -50,8 +52,15 @@ class TrialSpec:
     """Sending ends early when more packets than this are lost for certain; None: never."""
     timeline_ns: int = 0
     """Every load frame has a number and a time stamp, and the report has a timeline in bins of this length; 0: not."""
+    losses: bool = False
+    """Every load frame has a number, and the receiver counts what became of each."""
     udp: bool = False
     """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether load frames have numbers."""
+        return self.losses or bool(self.timeline_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,7 @@ class FlowReport:
     unstamped: int
     """Received probes without a usable pair of time stamps."""
     timeline: TimelineReport | None = None
+    losses: LossReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +145,11 @@ def trial_spec(plain: dict[str, Any]) -> TrialSpec:
     return TrialSpec(**{**plain, "frame_bytes": tuple(plain["frame_bytes"])})
 
 
+def loss_report(plain: dict[str, Any]) -> LossReport:
+    """A flow's figures of loss from a trial's line."""
+    return LossReport(**{**plain, "order": OrderReport(**plain["order"])})
+
+
 def trial_report(plain: dict[str, Any]) -> TrialReport:
     """A trial's report from its line."""
     flows = tuple(
@@ -143,6 +158,7 @@ def trial_report(plain: dict[str, Any]) -> TrialReport:
                 **flow,
                 "latency": flow["latency"] and LatencyReport(**flow["latency"]),
                 "timeline": flow["timeline"] and TimelineReport(**flow["timeline"]),
+                "losses": flow["losses"] and loss_report(flow["losses"]),
             }
         )
         for flow in plain["flows"]

@@ -51,9 +51,10 @@ struct state {
 	__u64 last_ns;
 	__u64 worst_lag_ns;
 	__u64 failed; /* frames that could not be made */
+	__u64 tai_ns; /* TAI minus CLOCK_MONOTONIC */
 };
 
-enum { NO_UDP, UDP_LOAD, UDP_PROBE };
+enum { NO_UDP, UDP_LOAD, UDP_PROBE, UDP_NUMBERED };
 
 enum { LOAD, PROBE, KINDS };
 
@@ -64,7 +65,7 @@ struct kind {
 	__u32 source; /* index of the next source address */
 	__u32 size; /* index of the next frame size */
 	__u32 ttl_protocol; /* in network order */
-	__u32 udp; /* NO_UDP, UDP_LOAD or UDP_PROBE */
+	__u32 udp; /* one of those above */
 };
 
 struct flow {
@@ -171,22 +172,27 @@ static __always_inline void write_headers(void *frame, const struct flow *flow, 
 	kind->source = next(kind->source, flow->sources);
 }
 
-/* UDP header without checksum, and mark, number and time stamp of a probe. */
+/*
+ * UDP header without checksum, and mark, number and time stamp of a probe. The time stamp of a numbered load frame is the
+ * time at which it was found to be due: another look at the clock would take as long as half of a frame.
+ */
 static __always_inline void write_udp(void *frame, const struct flow *flow, const struct kind *kind,
-				      const struct size *size)
+				      const struct size *size, __u64 due_tai_ns)
 {
 	struct iphdr *ip = frame + ETHERNET_BYTES;
 	struct udphdr *udp = (void *)(ip + 1);
 
 	udp->len = size->udp_length;
 	udp->check = 0;
-	if (kind->udp == UDP_PROBE) {
+	if (kind->udp >= UDP_PROBE) {
 		struct probe *probe = (void *)(udp + 1);
 
 		*(__u32 *)&udp->source = flow->udp_ports;
 		probe->mark = flow->mark;
 		probe->number = bpf_htonl(kind->sent);
-		probe->sent_tai_ns = bpf_cpu_to_be64(bpf_ktime_get_tai_ns());
+		if (kind->udp == UDP_PROBE)
+			due_tai_ns = bpf_ktime_get_tai_ns();
+		probe->sent_tai_ns = bpf_cpu_to_be64(due_tai_ns);
 	} else {
 		__u32 address = bpf_ntohl(ip->saddr) & 0xffff;
 
@@ -196,7 +202,7 @@ static __always_inline void write_udp(void *frame, const struct flow *flow, cons
 }
 
 /* Write and send a frame: LOAD or PROBE of a flow. */
-static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 index, __u64 which)
+static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 index, __u64 which, __u64 now)
 {
 	struct flow *flow;
 	struct kind *kind;
@@ -221,7 +227,7 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 		goto failed;
 	write_headers(frame, flow, kind, size);
 	if (kind->udp != NO_UDP)
-		write_udp(frame, flow, kind, size);
+		write_udp(frame, flow, kind, size, now + state->start_ns + state->tai_ns);
 	kind->sent++;
 	return bpf_redirect(flow->interface, 0);
 failed:
@@ -267,7 +273,7 @@ int csit_generator(struct xdp_md *ctx)
 		state->due += state->gap;
 		state->flow = next(index, state->flows);
 	}
-	return send(ctx, state, index, which);
+	return send(ctx, state, index, which, now);
 done:
 	state->done = 1;
 	return XDP_DROP;

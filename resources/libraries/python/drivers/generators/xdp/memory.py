@@ -42,6 +42,7 @@ STATE = np.dtype(
         ("last_ns", "=u8"),
         ("worst_lag_ns", "=u8"),
         ("failed", "=u8"),  # frames that could not be made
+        ("tai_ns", "=u8"),  # TAI minus CLOCK_MONOTONIC
     ]
 )
 KIND = np.dtype(
@@ -55,7 +56,7 @@ KIND = np.dtype(
     ]
 )
 """Load frames or probe frames of one flow."""
-NO_UDP, UDP_LOAD, UDP_PROBE = 0, 1, 2
+NO_UDP, UDP_LOAD, UDP_PROBE, UDP_NUMBERED = 0, 1, 2, 3
 FLOW = np.dtype(
     [
         ("ethernet_1", "=u8"),  # the first 16 bytes of a frame
@@ -100,7 +101,7 @@ def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
 
 def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool, numbered: bool = False) -> None:
     """Set what load frames are, shape (at least the flows,): UDP datagrams, numbered and stamped ones, or neither."""
-    kind = UDP_PROBE if numbered else UDP_LOAD if udp else NO_UDP
+    kind = UDP_NUMBERED if numbered else UDP_LOAD if udp else NO_UDP
     for row, flow in zip(rows, flows, strict=False):
         _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL if kind == NO_UDP else frames.UDP, kind)
 

@@ -1,4 +1,4 @@
-"""Arrivals of numbered frames, counted by the XDP program of `receiver.bpf.c` on the port where they arrive."""
+"""NumberedArrivals of numbered frames, counted by the XDP program of `receiver.bpf.c` on the port where they arrive."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from resources.libraries.python.drivers.generators.builtin import kernel
-from resources.libraries.python.drivers.generators.losses import Arrivals
+from resources.libraries.python.drivers.generators.losses import NumberedArrivals
 from resources.libraries.python.drivers.generators.xdp.bpf import RECEIVER, XdpProgram
 from resources.libraries.python.drivers.generators.xdp.sender import Opened
 from resources.libraries.python.errors import Unsupported
@@ -64,7 +64,7 @@ class FlowReceiver:
                 raise Unsupported(f"{interface} takes no XDP program to count frames: {error.strerror}") from error
             self._stack = stack.pop_all()
 
-    def collect(self, sent: int) -> Arrivals:
+    def collect(self, sent: int) -> NumberedArrivals:
         """Return what became of the frames so far.
 
         Args:
@@ -81,7 +81,7 @@ class FlowReceiver:
         stamps = words["sent_tai_ns"][seen].astype(np.int64)
         low = stamps & (NUMBERS - 1)
         sent_ns[seen * NUMBERS + low] = stamps - low - kernel.tai_offset_ns()
-        return Arrivals(
+        return NumberedArrivals(
             came=came[:sent],
             sent_ns=sent_ns[:sent],
             duplicates=int(state["duplicates"]),

@@ -59,9 +59,12 @@ class XdpSender:
         self._end_s = 0.0
         self._batch, self._largest, self._tried = 1, _SHORTEST, 0
         self._running: live_frames.Running | None = None
+        self.opened: dict[str, Opened] = {}
+        """Interfaces that frames are sent to."""
         with ExitStack() as stack:
             for interface in dict.fromkeys(flow.tx_interface for flow in flows):
-                stack.callback(Opened(interface).close)
+                self.opened[interface] = Opened(interface)
+                stack.callback(self.opened[interface].close)
             self._program = XdpProgram("csit_generator")
             stack.callback(self._program.close)
             self._shared: NDArray[np.void] | None = np.frombuffer(self._program.memory, memory.SHARED, count=1)
@@ -103,7 +106,7 @@ class XdpSender:
             self._batch = max(1, min(_UNPACED_BATCH, int(_BATCH_NS * spec.load_pps / 1e9)))
         memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes)
         memory.begin(self._memory["flows"][0])
-        memory.choose_load(self._memory["flows"][0], self._flows, udp=spec.udp, numbered=bool(spec.timeline_ns))
+        memory.choose_load(self._memory["flows"][0], self._flows, udp=spec.udp, numbered=spec.numbered)
         self._memory["state"] = np.zeros(1, memory.STATE)
         self._set(
             end_ns=round(self._end_s * 1e9),
@@ -117,6 +120,7 @@ class XdpSender:
             flows=len(self._flows),
             sizes=len(spec.frame_bytes),
             largest=self._largest,
+            tai_ns=time.clock_gettime_ns(time.CLOCK_TAI) - time.monotonic_ns(),
         )
 
     def rehearse(self, packets: int) -> None:
