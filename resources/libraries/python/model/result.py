@@ -7,7 +7,7 @@ from pydantic import Field
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, Frame, TestType
 from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.trial import FlowLatency
+from resources.libraries.python.model.trial import FlowLatency, FlowLosses
 
 
 class Asked(Frozen):
@@ -109,6 +109,15 @@ class LatencyAtLoad(Frozen):
     soak rate."""
     load_pps: float
     flows: tuple[FlowLatency, ...]
+
+
+class LossesAtLoad(Frozen):
+    """Losses, duplicates and reordering at one load, by instance and direction."""
+
+    label: str
+    """`NDR`, `PDR` or `OVERLOAD`."""
+    load_pps: float
+    flows: tuple[FlowLosses, ...]
 
 
 class Environment(Frozen):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from resources.libraries.python.drivers.sim.impairment import Impairment
+from resources.libraries.python.drivers.sim.packet_losses import PacketLosses
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import dotted
@@ -109,6 +110,8 @@ class Simulation(Frozen):
         default=Interruptions(), exclude_if=lambda interruptions: interruptions == Interruptions()
     )
     """Of events while traffic runs."""
+    packet_losses: PacketLosses = Field(default=PacketLosses(), exclude_if=lambda losses: losses == PacketLosses())
+    """Mechanisms that lose and reorder packets while losses are counted."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
 

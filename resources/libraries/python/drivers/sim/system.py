@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from random import Random
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
@@ -10,12 +11,20 @@ from resources.libraries.python.drivers.sim.impairment import Impairment, impair
 from resources.libraries.python.drivers.sim.latency import flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
+from resources.libraries.python.drivers.sim.packet_losses import MOST_PACKETS, flow_losses
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.truth import Part, SimulatedTruth, cpu_time_left
 from resources.libraries.python.model.cell import Frame, TestType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.plan import Path, Plan
-from resources.libraries.python.model.trial import FlowCount, FlowLatency, FlowTimeline, Trial, TrialResult
+from resources.libraries.python.model.trial import (
+    FlowCount,
+    FlowLatency,
+    FlowLosses,
+    FlowTimeline,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _DIRECTIONS = 2
@@ -166,16 +175,20 @@ class SimulatedSystem:
             self._work.add(owner, load_pps / rate_pps, done.duration_s)
         self._copy(before, done.duration_s)
         lines = self._timelines(trial, load_pps) if trial.timeline_s is not None else ()
+        losses = self._losses(trial, load_pps, done.duration_s, rng) if trial.count_losses else ()
         total_s = done.duration_s + self.simulation.overhead_s
         self.clock.advance(total_s)
         return TrialResult(
             trial=trial,
             started_at=started_at,
-            offered_duration_s=done.duration_s,
+            offered_duration_s=losses[0].duration_s if losses else done.duration_s,
             total_duration_s=total_s,
-            flows=tuple(_of_timeline(line) for line in lines) or tuple(counts),
+            flows=tuple(_count_of(line) for line in losses)
+            or tuple(_of_timeline(line) for line in lines)
+            or tuple(counts),
             latency=tuple(latency),
             timelines=lines,
+            losses=losses,
             aborted=done.aborted,
             generator_limited=limited,
             note=f"the generator reached {limit_pps:.0f} pps of {trial.load_pps:.0f} pps" if limited else None,
@@ -191,6 +204,33 @@ class SimulatedSystem:
                 _, mean_ns = simulate_latency(state.shape, share_pps, capacity_pps, sent=100, received=100)
                 delays_ns[state.flow.instance, state.flow.direction] = mean_ns or 0.0
         return self.events.timelines(trial, trial.timeline_s or 0.0, delays_ns)
+
+    def _losses(self, trial: Trial, load_pps: float, duration_s: float, rng: Random) -> tuple[FlowLosses, ...]:
+        """Losses of every flow in the first packets of a trial."""
+        if load_pps <= 0:
+            return ()
+        found = []
+        parts = self._truth.parts
+        begin_ns = round(datetime.fromisoformat(self.clock.timestamp()).timestamp()) * 10**9
+        for part in parts:
+            states = self._of(part)
+            each_pps = load_pps / len(parts) / len(states)
+            capacity_pps = self._truth.capacity_pps(trial.frame, part) / len(states)
+            packets = min(MOST_PACKETS, round(each_pps * duration_s))
+            truth = self.simulation.packet_losses
+            found += [
+                flow_losses(
+                    truth,
+                    state.flow,
+                    rng,
+                    packets=packets,
+                    load_pps=each_pps,
+                    capacity_pps=capacity_pps,
+                    begin_ns=begin_ns,
+                )
+                for state in states
+            ]
+        return tuple(found)
 
     def _of(self, part: Part) -> list[FlowState]:
         return [state for state in self._flows if state.flow.instance in part]
@@ -334,6 +374,10 @@ def planned_cpus(plan: Plan, owners: frozenset[str], moved: frozenset[str]) -> d
         for port in (link.a, link.b)
         if port.owner in owners
     }
+
+
+def _count_of(line: FlowLosses) -> FlowCount:
+    return FlowCount(instance=line.instance, direction=line.direction, sent=line.sent, received=line.received)
 
 
 def _of_timeline(line: FlowTimeline) -> FlowCount:

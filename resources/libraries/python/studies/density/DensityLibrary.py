@@ -30,7 +30,13 @@ from resources.libraries.python.studies.density.suite_rows import (
     rows_for,
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
-from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
+from resources.libraries.python.studies.shared.choices import (
+    chosen_loss_trial_s,
+    chosen_priors,
+    chosen_profile,
+    rerun,
+    resumed,
+)
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_rate, human_time
@@ -109,6 +115,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
+        chosen_loss_trial_s(self._choices)
         self._priors = chosen_priors(self._choices)
         return super()._chosen()
 
@@ -210,6 +217,19 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Measure Latency |
         """
         logger.info("; ".join(self._running.latency()))
+
+    @keyword
+    def measure_losses(self) -> None:
+        """Count losses, reordering and duplicates packet by packet at NDR, at PDR and in overload.
+
+        The variable ``LOSSES`` is the length of each trial in seconds; without it nothing is measured.
+
+        | Search Throughput | NDR | PDR |
+        | Measure Losses |
+        """
+        duration_s = chosen_loss_trial_s(self._choices)
+        if duration_s is not None:
+            logger.info("\n".join(self._running.losses(duration_s)))
 
     @keyword
     def measure_mrr(self) -> None:

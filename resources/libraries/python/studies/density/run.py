@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from resources.libraries.python.errors import NoTraffic
+from resources.libraries.python.driver_registry import generators
+from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, ReceiveRate
@@ -17,6 +18,7 @@ from resources.libraries.python.search.findings.locate import locate, locating_t
 from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
 from resources.libraries.python.search.latency import measure_latency
+from resources.libraries.python.search.losses import loss_loads, losses_in_words, measure_losses
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
@@ -186,6 +188,35 @@ class DensityTest:
         self.draft.latency = rows
         self._judge()
         return tuple(_worst_p99(row) for row in rows)
+
+    def losses(self, duration_s: float) -> tuple[str, ...]:
+        """Count losses, duplicates and reordering at NDR, PDR and in overload; return them in words.
+
+        Args:
+            duration_s: Of each trial.
+
+        Raises:
+            Unsupported: The generator numbers no packets.
+        """
+        generator = generators()[self.draft.topology.tg.generator.driver]
+        if not generator.numbers_packets:
+            raise Unsupported(f"{generator.label} numbers no packets, so it cannot count losses one by one")
+        draft = self.draft
+        ndr_pps, pdr_pps = (found.lower_pps if found else None for found in (draft.ndr, draft.pdr))
+        loads = loss_loads(ndr_pps, pdr_pps, self._highest_loads().search_pps)
+        rows = measure_losses(self._measure_losses, loads, duration_s, draft.asked.frame)
+        draft.losses = rows
+        return tuple(
+            f"{row.label} instance {flow.instance} {flow.direction}: {losses_in_words(flow)}"
+            for row in rows
+            for flow in row.flows
+        )
+
+    def _measure_losses(self, trial: Trial) -> TrialResult:
+        """Run a trial, and keep its result without what the record has of it elsewhere."""
+        return self._cell.measure(
+            trial, lambda result: self.draft.trials.append(result.model_copy(update={"losses": ()}))
+        )
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

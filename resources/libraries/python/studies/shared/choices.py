@@ -32,7 +32,7 @@ DEFAULTS = {
     "PRIORS": "",
 }
 """Defaults of variables. TOPOLOGY has none: a testbed is never guessed."""
-GIVEN = ("SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
+GIVEN = ("LOSSES", "SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
 """Variables that are in the journal where the user sets them. What a suite sets is in the digest of its tests."""
 
 _NAMED_BY_TAGS = {
@@ -132,7 +132,8 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
-    return rerun_of(lookup, topology, _variables(lookup))
+    losses = {"LOSSES": str(lookup("LOSSES"))} if lookup("LOSSES") else {}
+    return rerun_of(lookup, topology, _variables(lookup) | losses)
 
 
 def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -> Rerun:
@@ -174,6 +175,24 @@ def command(lookup: Lookup) -> Command:
 def chosen_profile(lookup: Lookup) -> SearchProfile:
     """Search profile named by `SEARCH`."""
     return profile(_value(lookup, "SEARCH"))
+
+
+def chosen_loss_trial_s(lookup: Lookup) -> float | None:
+    """Length of a trial that counts losses, from `LOSSES`; None where none are asked for.
+
+    Raises:
+        ConfigError: It is no number of seconds in [0.1, 60].
+    """
+    text = str(lookup("LOSSES") or "")
+    if not text:
+        return None
+    try:
+        duration_s = float(text)
+    except ValueError:
+        duration_s = 0.0
+    if not 0.1 <= duration_s <= 60:
+        raise ConfigError(f"LOSSES '{text}': the length of a loss trial is 0.1 to 60 seconds")
+    return duration_s
 
 
 def chosen_priors(lookup: Lookup) -> PriorBook | None:

@@ -7,8 +7,8 @@ from pydantic import Field
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
-from resources.libraries.python.model.record import PACKED, Record, is_none
-from resources.libraries.python.model.result import Affinity, Asked, LatencyAtLoad, ReceiveRate, Verdict
+from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
+from resources.libraries.python.model.result import Affinity, Asked, LatencyAtLoad, LossesAtLoad, ReceiveRate, Verdict
 from resources.libraries.python.model.trial import TrialResult
 
 
@@ -33,6 +33,8 @@ class DensityRecord(Record):
     """Overload receive rate: at the load where a search begins, at most four times the best that was seen to come back.
     None where that is the load of MRR."""
     latency: Annotated[tuple[LatencyAtLoad, ...], PACKED] = ()
+    losses: Annotated[tuple[LossesAtLoad, ...], PACKED] = Field(default=(), exclude_if=is_empty)
+    """Losses, duplicates and reordering of every packet, where they were asked for."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
     itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
     """Throughput figures per instance and direction."""
