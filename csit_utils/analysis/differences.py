@@ -1,13 +1,10 @@
-"""Differences between environments, plans or search profiles, most relevant first."""
+"""Differences between environments, most relevant first."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
 
 _ORDER = (
@@ -19,8 +16,6 @@ _ORDER = (
     r"\bsettings\..*(governor|smt|isolated|nohz)",
     r"\bsettings\.",
     r"\bversions\.",
-    r"\bcores\.",
-    r"\bgoals\.",
     r"\bvirtualization$",
     r"\bcpus_online$",
     r"\bmemory_bytes$",
@@ -48,19 +43,6 @@ class Difference:
 def environment_differences(a: Environment, b: Environment) -> tuple[Difference, ...]:
     """Return differences of two environments and their nodes; of command lines only the words that differ."""
     return _ordered(_flat(a.model_dump(mode="json")), _flat(b.model_dump(mode="json")))
-
-
-def profile_differences(a: SearchProfile, b: SearchProfile) -> tuple[Difference, ...]:
-    """Return differences of two search profiles; goals match by name."""
-    return _ordered(_flat(_profile(a)), _flat(_profile(b)))
-
-
-def plan_differences(a: Plan, b: Plan) -> tuple[Difference, ...]:
-    """Return differences of two plans: CPUs by thread, data threads and medium by interface, vSwitch segments, NFs.
-
-    Addresses and names follow from the cell and are ignored.
-    """
-    return _ordered(_plan(a), _plan(b))
 
 
 def leaves(environment: Environment) -> dict[str, str]:
@@ -106,34 +88,3 @@ def _flat(value: Any, path: str = "") -> dict[str, str]:  # noqa: ANN401 - what 
     return {
         name: leaf for key, each in inside for name, leaf in _flat(each, f"{path}.{key}" if path else key).items()
     }  # fmt: skip
-
-
-def _profile(profile: SearchProfile) -> dict[str, Any]:
-    values = profile.model_dump(mode="json")
-    return {**values, "goals": {goal["name"]: goal for goal in values["goals"]}}
-
-
-def _plan(plan: Plan) -> dict[str, str]:
-    return dict(_plan_leaves(plan))
-
-
-def _plan_leaves(plan: Plan) -> Iterator[tuple[str, str]]:
-    yield from _core_leaves(plan.cores)
-    for link in plan.links:
-        for port in (link.a, link.b):
-            yield f"links.{port.interface}.medium", str(link.medium)
-            yield f"links.{port.interface}.data_thread", str(port.data_thread)
-    for segment in plan.segments:
-        copies = (f"copies to {port}" for port in segment.copies)
-        yield f"segments.{segment.name}", ", ".join((*segment.members, *copies))
-    for function in plan.all_nfs:
-        yield f"functions.{function.name}", f"{function.kind} {function.size}"
-
-
-def _core_leaves(cores: CoreMap) -> Iterator[tuple[str, str]]:
-    yield "cores.numa_node", str(cores.numa_node)
-    yield "cores.smt", str(cores.smt)
-    yield "cores.oversubscribed", str(cores.oversubscribed)
-    for thread in cores.threads:
-        where = f"{thread.machine} " if thread.machine else ""
-        yield f"cores.{where}{thread.owner}.{thread.role}{thread.index}", f"CPU {thread.cpu}"

@@ -32,7 +32,6 @@ MOST_KEYS = 10_000
 """Of one object. Instances, nodes and drivers are keys of some objects."""
 _SHORTEST_KEY_BYTES = len('"a":1,')
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
-_EARLIER = re.compile(rb'\s*\{\s*"record"\s*:\s*"characterization"')
 
 
 class NotARecord(ValueError):
@@ -106,13 +105,6 @@ def record_of(data: dict[str, Any]) -> Record:
     if str(data.get("study")) not in RECORDS or data.get("schema_version") != SCHEMA_VERSION:
         raise NotARecord(_unknown(data))
     return RECORDS[str(data["study"])].model_validate_json(json.dumps(data))
-
-
-def is_density(text: str | bytes) -> bool:
-    """Whether a record is one of a density test, by its first key."""
-    head = text[:200].encode() if isinstance(text, str) else text[:200]
-    study = _STUDY.match(head)
-    return study[1] == b"density" if study else not _EARLIER.match(head)
 
 
 def records_schema(study: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from resources.libraries.python.studies.sweep.analysis.flavors import (
     ProfiledFlavor,
     answers,
     best_flavor,
-    does_not_scale_past,
     steps,
 )
 from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate, value_at
@@ -151,9 +150,6 @@ def test_three_vcpus_of_which_two_are_used_do_not_scale_past_two() -> None:
         ("middle", "large", False),
     ]
     assert [step.gain for step in found] == pytest.approx([0.9, 1.95 / 1.9 - 1])
-    worst = does_not_scale_past(found)
-    assert worst is not None
-    assert worst.smaller.vcpus == 2
     assert scaling_in_words(found)[1] == (
         "middle (2 vCPUs) to large (3 vCPUs): break-point +2.6 %, 2.00 of 3 vCPUs are used: does not scale past 2 vCPUs"
     )

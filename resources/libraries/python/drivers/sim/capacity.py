@@ -84,13 +84,6 @@ def used_cores(cell: Cell, node: int, scales_to: ScalesTo, instance: int = 1) ->
     return min(cores, scales_to.get(cell.kind_of(node, instance) or NfKind("sim"), cores))
 
 
-def limiting_node(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -> int | None:
-    """The truth about what limits a cell: the place of the slowest NF, or None where it is the vSwitch."""
-    nodes = range(1, cell.nf_nodes + 1)
-    node = min(nodes, key=lambda each: nfs_pps(cell, each, scales_to), default=None)
-    return node if node is not None and nfs_pps(cell, node, scales_to) < vswitch_pps(cell, frame) else None
-
-
 def _crossing_us(cell: Cell) -> float:
     edges_us, inner_us = (0.198, 0.105) if cell.service_type is ServiceType.VSC else (0.155, 0.092)
     copies_us = _COPY_US * len(cell.taps)

@@ -77,11 +77,6 @@ def steps(flavors: Sequence[ProfiledFlavor], least_gain: float = LEAST_GAIN) -> 
     return tuple(_step(one, other, least_gain) for one, other in pairwise(rows) if other.vcpus > one.vcpus)
 
 
-def does_not_scale_past(found: Sequence[FlavorStep]) -> FlavorStep | None:
-    """The first step that brings nothing."""
-    return next((step for step in found if step.scales is False), None)
-
-
 def _carries(highest: Highest, rate: float | None) -> bool | None:
     if rate is None:
         return None
