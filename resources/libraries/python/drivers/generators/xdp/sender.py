@@ -134,11 +134,6 @@ class XdpSender:
         self._program.run_live(bytes(self._largest), 1, times=packets)
 
     def send(self, watch: LossWatch) -> SentTraffic:
-        """Send what was prepared.
-
-        Raises:
-            CsitError: a port does not send, or the kernel broke off.
-        """
         begun = time.monotonic()
         self._running = live_frames.Running(self._program, bytes(self._largest), self._batch)
         with _first_in_line():
