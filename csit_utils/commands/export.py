@@ -16,7 +16,7 @@ from resources.libraries.python.paths import write_whole
 
 _JOB = r"csit-[a-z0-9_]+-perf-[a-z0-9_.-]{1,150}"
 _TYPE = "{type}"
-_EXAMPLE = f"csit-vpp-perf-{_TYPE}-daily-master-2n-icx"
+_EXAMPLE = f"csit-DUT-perf-{_TYPE}-daily-master-2n-icx"
 
 
 def export(
@@ -28,7 +28,7 @@ def export(
     job: Annotated[
         str | None,
         typer.Option(
-            help="Job name, from which C-Dash derives DUT and testbed, such as csit-vpp-perf-{type}-daily-master-"
+            help="Job name, from which C-Dash derives DUT and testbed, such as csit-DUT-perf-{type}-daily-master-"
             "2n-icx; {type} becomes mrr, ndrpdr or soak. Writes to OUTPUT/JOB/BUILD, as on CSIT's log server."
         ),
     ] = None,

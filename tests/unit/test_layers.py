@@ -69,10 +69,7 @@ PRODUCTS, PROGRAMS = any_of(PRODUCT_WORDS), any_of(PRODUCT_WORDS - NAMES)
 MAY_NAME_PRODUCTS = {
     "emulation/": "nodes are machines of QEMU, with a disk that has the packages of drivers",
     "model/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
-    "studies/chains/": "the key `generator` of workloads",
     "csit_utils/bench/": "what is compared",
-    "csit_utils/commands/export.py": "defaults of CSIT's database, whose systems under test are called so",
-    "csit_utils/dataset/reference.py": "published results",
 }
 """Paths below the libraries or of csit_utils, with the reason."""
 MAY_NAME_OTHERS = {

@@ -237,6 +237,8 @@ class GeneratorDriver(Driver):
     """Adds and removes VLAN tags itself; the VLANs of others are devices of the kernel."""
     vlan_problem: str | None = None
     """Reason why it cannot send to instances distinguished by VLANs; None where it can."""
+    one_way: frozenset[Protocol] = frozenset()
+    """Protocols whose payload it sends in one direction only; acknowledgements come back."""
     numbers_packets: bool = False
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
     counts_by_port: bool = False

@@ -2,7 +2,6 @@
 
 import csv
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +10,10 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.capacity import capacity_pps
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.paths import PROJECT
 from tests.unit.nf_sizes import nf_sizes
 
-PUBLISHED = Path(__file__).parent / "csit1904_density_ndr_64b.csv"
+PUBLISHED = PROJECT / "csit_utils/dataset/published/csit1904_density_ndr_64b.csv"
 SIZES = {"0.5": NfSize.HALF, "1.0": NfSize.ONE}
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))
 

@@ -333,7 +333,7 @@ def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_
     with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no TCP"):
         ChainStudyTest(topology, world, spec(workloads=loads), world.environment())
     loads = (Workload(generator="iperf3", volume_bps=1e6, frame=frame("64B")),)
-    with pytest.raises(ConfigError, match=r"iperf3 sends it, and the generator is auto"):
+    with pytest.raises(ConfigError, match=r"needs the generator iperf3 instead of auto"):
         ChainStudyTest(topology, world, spec(workloads=loads), world.environment())
 
 

@@ -8,7 +8,7 @@ from math import inf
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.studies.chains.model.record import (
     HOST,
     VSWITCH,
@@ -22,7 +22,7 @@ from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.cost import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log, protocol_of
+from resources.libraries.python.testbed.deployment.generator_limits import directions_of, keeps_a_log, protocol_of
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.watching import Tracer
 
@@ -80,8 +80,7 @@ class ChainUnderLoad:
         one_way_pps = workload.volume_bps / _BITS / workload.frame.mean_bytes
         deployment = self._cell.deployment
         protocol = protocol_of(self._generator, workload.protocol)
-        # What comes back of iperf3's connections are acknowledgements.
-        ways = tuple(Direction)[:1] if (self._generator, protocol) == ("iperf3", Protocol.TCP) else tuple(Direction)
+        ways = directions_of(self._generator, protocol)
         trial = Trial(
             load_pps=len(ways) * one_way_pps,
             duration_s=float(LEAD_S + duration_s),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import get_args
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
@@ -20,7 +21,7 @@ from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
 from resources.libraries.python.studies.chains.journal import ChainJournal, ChainMeasured
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Step, StepCost
-from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
+from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
 from resources.libraries.python.studies.chains.planning.cost import cost
@@ -336,8 +337,9 @@ def _check_generator(spec: ChainStudySpec, driver: str) -> None:
     """
     for number, workload in enumerate(spec.workloads):
         where = f"{spec.name}: workloads.{number}"
-        if workload.generator == "iperf3" and driver not in {"iperf3", "sim"}:
-            raise ConfigError(f"{where}: iperf3 sends it, and the generator is {driver}; choose GENERATOR:iperf3")
+        wanted, simulated = workload.generator, driver_registry.generators()[driver].is_simulated
+        if wanted not in {ANY_GENERATOR, driver} and not simulated:
+            raise ConfigError(f"{where}: needs the generator {wanted} instead of {driver}; choose GENERATOR:{wanted}")
         try:
             protocol_of(driver, workload.protocol)
         except ConfigError as error:

@@ -2,7 +2,7 @@
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.trial import Direction, Protocol
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:
@@ -25,6 +25,12 @@ def protocol_of(generator: str, asked: str) -> Protocol:
             f"{' or '.join(others)} would, chosen by GENERATOR"
         )
     return protocol
+
+
+def directions_of(generator: str, protocol: Protocol) -> tuple[Direction, ...]:
+    """Directions in which a generator sends payload of a protocol."""
+    one_way = protocol in driver_registry.generators()[generator].one_way
+    return tuple(Direction)[:1] if one_way else tuple(Direction)
 
 
 def keeps_a_log(generator: str) -> bool:

@@ -12,5 +12,6 @@ DRIVERS = (
         programs=(RequiredProgram("iperf3", "iperf3"),),
         protocols=(Protocol.UDP, Protocol.TCP),
         keeps_log=True,
+        one_way=frozenset({Protocol.TCP}),
     ),
 )

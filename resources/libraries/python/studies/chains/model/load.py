@@ -6,7 +6,7 @@ range of resources holds for all VNFs that have none of their own, frames are na
 
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -25,7 +25,16 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.trial import Protocol
-from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfName, VnfSpec, Workload
+from resources.libraries.python.studies.chains.model.spec import (
+    ANY_GENERATOR,
+    ChainStudySpec,
+    Fault,
+    Mode,
+    VnfName,
+    VnfSpec,
+    Workload,
+    WorkloadGenerator,
+)
 
 Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
 Memory = tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...]
@@ -50,7 +59,7 @@ class _VnfEntry(Frozen):
 class _Workloads(Frozen):
     """All combinations are sent."""
 
-    generator: Literal["built-in", "iperf3"] = "built-in"
+    generator: WorkloadGenerator = ANY_GENERATOR
     protocols: Annotated[tuple[Protocol, ...], Field(min_length=1)] = (Protocol.UDP,)
     volumes_mbps: Annotated[tuple[Annotated[float, Field(gt=0, le=HIGHEST_BPS / 1e6)], ...], Field(min_length=1)]
     """L2 megabits per second, one way, all sessions together."""

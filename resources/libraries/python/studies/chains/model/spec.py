@@ -1,10 +1,11 @@
 """Specification of a chain study: network functions, policies, workloads (Probius, Nam et al.)."""
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.coverage import LeastMeasured
@@ -49,10 +50,23 @@ class VnfSpec(Frozen):
         return self
 
 
+def _known_generator(name: str) -> str:
+    known = [ANY_GENERATOR, *driver_registry.generators()]
+    if name not in known:
+        raise ValueError(f"no such generator; choose from {', '.join(known)}")
+    return name
+
+
+ANY_GENERATOR = "built-in"
+"""Workload that every generator of its protocol can send."""
+WorkloadGenerator = Annotated[str, AfterValidator(_known_generator)]
+"""Name of the driver that a workload needs, or `ANY_GENERATOR`."""
+
+
 class Workload(Frozen):
     """Traffic through a chain: one protocol, one volume, so many sessions; the same both ways where it is UDP."""
 
-    generator: Literal["built-in", "iperf3"] = "built-in"
+    generator: WorkloadGenerator = ANY_GENERATOR
     protocol: Protocol = Protocol.UDP
     volume_bps: Annotated[float, Field(gt=0)]
     """L2 bits per second of one way, all sessions together."""
