@@ -17,6 +17,7 @@ import groovy.transform.Field
     SEARCH  : /[a-z0-9_]+/,
     INCLUDE : /[\w.]*/,
     EXCLUDE : /[\w.]*/,
+    STUDIES : /\w*/,
     VPP     : /(\/[\w.+~-]+)*/,
     REASON  : /\S[^\r\n]{0,199}/,
     HOURS   : /[1-9]\d{0,2}/,
@@ -24,7 +25,7 @@ import groovy.transform.Field
 ]
 @Field final Map<String, String> DEFAULTS = [
     TYPES: 'VSC,CSC,CSP', TESTS: 'NDRPDR', CELLS: '{1,2,4}x{1,2,4}', NF_SIZES: '1c', NF_KINDS: '', VSWITCH: '1', FRAMES: '64B',
-    SEARCH: 'ladder', INCLUDE: '', EXCLUDE: '', VPP: '', HOURS: '12', WAIT: '2h',
+    SEARCH: 'ladder', INCLUDE: '', EXCLUDE: '', STUDIES: '', VPP: '', HOURS: '12', WAIT: '2h',
 ]
 // What `./csit outcome` ends with.
 @Field final int PASSED = 0
@@ -107,7 +108,7 @@ List<String> variablesOf(String topology, Map<String, String> wanted, String bui
         "LEASE=${(wanted.HOURS as int) + 1}h",
         "REASON=${wanted.REASON}; ${build}",
     ]
-    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'VPP', 'WAIT']) {
+    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'STUDIES', 'VPP', 'WAIT']) {
         variables << "${name}=${wanted[name]}"
     }
     return variables*.toString()
@@ -204,11 +205,25 @@ def measured(Map<String, String> wanted) {
                 outcome = sh returnStatus: true, script: './csit outcome "$RESULTS"'
             }
         }
+        if (wanted.STUDIES && outcome in [PASSED, FAILED]) {
+            studied()
+        }
     }
     if (outcome == FAILED) {
         unstable 'tests have failed'
     } else if (outcome != PASSED) {
         error "the run did not come to its end: ./csit outcome ended with ${outcome}"
+    }
+}
+
+// Studies of tests/characterization by a tag, such as OUTAGE, beside the selection of density tests.
+def studied() {
+    stage('Studies') {
+        sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" --include "$STUDIES" -d "$RESULTS/studies" tests/characterization'
+        int outcome = sh returnStatus: true, script: './csit outcome "$RESULTS/studies"'
+        if (outcome != PASSED) {
+            unstable "studies have failed: ./csit outcome ended with ${outcome}"
+        }
     }
 }
 
@@ -230,8 +245,11 @@ def published(String name, String results, Map<String, String> wanted) {
             stage('Report') {
                 sh './csit report "$RESULTS/output.xml" -o "$RESULTS/page/density.html" --csv "$RESULTS/csv"'
                 sh './csit show "$RESULTS/output.xml"'
+                if (fileExists("${results}/studies/output.xml")) {
+                    sh './csit report "$RESULTS/studies/output.xml" -o "$RESULTS/page/studies.html" --csv "$RESULTS/studies/csv"'
+                }
                 publishHTML target: [
-                    reportName: "Density of ${name}", reportDir: "${results}/page", reportFiles: 'density.html',
+                    reportName: "Density of ${name}", reportDir: "${results}/page", reportFiles: 'density.html,studies.html',
                     keepAll: true, alwaysLinkToLastBuild: true, allowMissing: false,
                 ]
             }

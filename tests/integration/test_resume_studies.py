@@ -1,4 +1,4 @@
-"""Studies of chains and of interference that are killed again and again end with the dataset of one that was not."""
+"""Studies of chains, interference and outages that are killed again and again end with the dataset of a whole run."""
 
 import json
 import random
@@ -47,6 +47,21 @@ contenders:
   - {name: monitor, type: II, kind: pktstat}
   - {name: proxy, type: V, kind: nginx_proxy}
 """
+OUTAGE = """\
+name: three
+instances: 3
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 20000
+repetitions: 12
+before_s: 0.3
+after_s: 0.4
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: pause, target: nf-2-1, hold_s: 0.1}
+  - {event: restart, target: instance-3}
+  - {event: restart, target: vswitch}
+"""
 
 
 @dataclass(frozen=True)
@@ -89,6 +104,12 @@ def interference(folder: Path) -> Study:
     return Study(suite, ("-i", "PAIRS"), "Network_Functions_Side_By_Side/interference.jsonl")
 
 
+def outage(folder: Path) -> Study:
+    """Four events and a control in 12 repetitions: 60 trials."""
+    suite = suite_of("outage", "outage/routers.yaml", OUTAGE, folder)
+    return Study(suite, ("-i", "ROUTERS"), "Routers/outage.jsonl")
+
+
 def dataset(folder: Path) -> list[tuple[str, str, str]]:
     """Status, message and record of all tests, byte by byte but for wall-clock times."""
     items = list(read_output_xml(folder / "output.xml"))
@@ -114,7 +135,7 @@ def tear(journal: Path, chance: random.Random) -> None:
         journal.write_bytes(text[: chance.randrange(begin, len(text))])
 
 
-@pytest.mark.parametrize("study_in", [chains, interference])
+@pytest.mark.parametrize("study_in", [chains, interference, outage])
 def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
     tmp_path: Path, study_in: Callable[[Path], Study]
 ) -> None:

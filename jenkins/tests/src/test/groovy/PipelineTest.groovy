@@ -52,6 +52,24 @@ class PipelineTest extends Jenkins {
     }
 
     @Test
+    void 'studies run after the density tests, and make the build unstable where they fail'() {
+        Map night = ASKED + [STUDIES: 'OUTAGE']
+        for (Map each in [[outcomes: [0, 0], result: 'SUCCESS'], [outcomes: [0, 1], result: 'UNSTABLE'], [outcomes: [0, 3], result: 'UNSTABLE']]) {
+            lines.clear()
+            answers[OUTCOME] = each.outcomes
+            assert build('nightly', night) == each.result
+            assert order('one') == [RESERVE, DOCTOR, RUN, OUTCOME, RUN, OUTCOME, CLEANUP, RELEASE, REPORT]
+            Line study = lines.findAll { it.script.startsWith(RUN) }.last()
+            assert study.script.contains('tests/characterization') && study.env.STUDIES == 'OUTAGE'
+            assert study.timeouts == [[time: 12, unit: 'HOURS']]
+        }
+        lines.clear()
+        answers[OUTCOME] = [2]
+        assert build('nightly', night) == 'FAILURE'
+        assert order('one').count(RUN) == 1
+    }
+
+    @Test
     void 'a run that was cut short is resumed once, on a cleaned testbed'() {
         answers[RUN] = [137]
         answers[OUTCOME] = [3, 0]
