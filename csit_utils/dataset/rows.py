@@ -104,6 +104,10 @@ def _drivers(by_role: Mapping[str, str]) -> str:
     return _named(tuple(by_role.items()))
 
 
+def _by_load(sentences: Mapping[str, str]) -> str | None:
+    return "; ".join(f"{load}: {sentence}" for load, sentence in sentences.items()) or None
+
+
 @lru_cache(4096)
 def _named(drivers: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(f"{role} {name}" for role, name in sorted(drivers))
@@ -222,6 +226,8 @@ class TestRow:
     search_aborted_trials: Annotated[int | None, At("search.aborted_trials")] = None
     """Trials aborted early because their loss had decided them."""
     search_elapsed_s: Annotated[float | None, At("search.elapsed_s")] = None
+    loss_patterns: Annotated[str | None, At("loss_patterns", _by_load)] = None
+    """The flow that lost or reordered most at each load, in a sentence."""
     broken: Annotated[int | None, At("broken", len)] = None
     """Attempts that broke the system under test."""
     quarantined: Annotated[str | None, At("quarantined")] = None

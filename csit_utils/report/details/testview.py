@@ -10,6 +10,7 @@ from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame
 from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
+from csit_utils.report.details.loss_patterns import LossPatternView, loss_pattern_figure, loss_patterns
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
@@ -99,6 +100,8 @@ class TestView:
     """Deviations from the MLRsearch specification; empty if not recorded."""
     shares: tuple[Shares, ...]
     loss: LossView | None
+    loss_patterns: tuple[LossPatternView, ...]
+    loss_pattern_figure: Figure | None
     latency_verdict: tuple[str, ...]
     latency_evidence: tuple[str, ...]
     p99_ns: int | None
@@ -113,7 +116,7 @@ class TestView:
     def figures(self) -> tuple[Figure, ...]:
         """All figures of the test, for the page's script."""
         maps = self.instance_maps.figure if self.instance_maps else None
-        return tuple(figure for figure in (self.latency_figure, maps) if figure is not None)
+        return tuple(figure for figure in (self.latency_figure, maps, self.loss_pattern_figure) if figure is not None)
 
 
 def view_of(
@@ -143,6 +146,13 @@ def view_of(
         deviations=(result.search.deviations or ()) if result.search else (),
         shares=shares_of(result),
         loss=loss_view(result.located),
+        loss_patterns=loss_patterns(result.losses),
+        loss_pattern_figure=loss_pattern_figure(
+            f"losses-{row.anchor}",
+            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: loss patterns",
+            result.losses,
+            simulated=result.simulated,
+        ),
         latency_verdict=tuple(result.verdict.of("LATENCY")),
         latency_evidence=result.verdict.evidence_of("LATENCY"),
         p99_ns=p99_at_half_pdr(latencies),

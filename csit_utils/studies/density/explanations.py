@@ -171,6 +171,38 @@ EXPLANATIONS = (
         "bounds, shown with ≥.",
     ),
     Explanation(
+        "loss-pattern",
+        "Loss pattern",
+        "How lost packets are distributed over a flow: at random, in bursts, at regular times, or evenly; with "
+        "their number, the lengths of loss periods (RFC 3357: runs of consecutive losses) and the distances between"
+        " them.",
+        "Packets and seconds, per service instance and direction, in one trial each at NDR, PDR and 1.2 times PDR.",
+        "Every packet has a number; an XDP program at the receiver keeps a bit for each, from which all figures are"
+        " computed after the trial. Random: loss periods as many as of independent losses (test of Wald and "
+        "Wolfowitz) and losses in windows of packets as dispersed (index of dispersion 1), both within four "
+        "standard deviations. Regular: the time between bursts varies by less than 10 %, or the periodogram of "
+        "losses has a peak that noise makes with a probability of 1e-4. A burst is losses with fewer than 16 "
+        "packets received between two (Gmin of RFC 3611); its stated size is the one that the median lost packet "
+        "belongs to. Selected by `-v LOSSES:1`, the length of a trial in seconds.",
+        "1 in 1,000 at random costs a TCP connection less than the same losses in bursts, which a voice codec "
+        "cannot conceal. A period points to a timer: 4 ms or 1 ms is a scheduler's tick, 10 ms to 1 s a "
+        "housekeeping thread. Fewer than 10 losses have no pattern. Times are those at which packets were sent.",
+    ),
+    Explanation(
+        "reordering",
+        "Reordering and duplicates",
+        "Packets that arrive after one that was sent later, and packets that arrive more than once.",
+        "Packets and their share, per service instance and direction.",
+        "RFC 4737: a packet is reordered if its number is less than one that has arrived; its extent is the "
+        "distance in packets to the first such one; it is n-reordered if the n packets directly before it were sent"
+        " later. RFC 5236: reorder density is the distribution of places by which packets arrive late or early, "
+        "lost and duplicate packets left out; the buffer occupancy is what a receiver has to hold to restore the "
+        "order.",
+        "Only packets that are 3-reordered or more make TCP retransmit; a small extent is harmless. Packets of one "
+        "flow that a physical NIC spreads over several receive queues have no order there: it is then unknown, not "
+        "zero.",
+    ),
+    Explanation(
         "loss-by-hop",
         "Loss by hop",
         "Losses of each instance and direction between two hops of the path, and the owner that they are charged to.",

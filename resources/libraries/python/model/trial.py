@@ -211,7 +211,7 @@ class FlowLosses(Frozen):
     bursts: int
     """Groups of losses with fewer than 16 packets received between two (Gmin of RFC 3611)."""
     burst_packets: tuple[int, int, int] | None
-    """Lost packets of a burst: 10th, 50th and 90th percentile."""
+    """Size of the burst that a lost packet belongs to: 10th, 50th and 90th percentile over lost packets."""
     burst_s: float | None
     """Median duration of a burst."""
     burst_interval_s: tuple[float, float, float] | None

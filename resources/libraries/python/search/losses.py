@@ -99,6 +99,16 @@ def losses_in_words(flow: FlowLosses) -> str:
     return "; ".join(parts)
 
 
+def flow_in_words(flow: FlowLosses) -> str:
+    """Return the sentence of a flow with its instance and direction."""
+    return f"instance {flow.instance} {flow.direction}: {losses_in_words(flow)}"
+
+
+def worst_flow(row: LossesAtLoad) -> FlowLosses:
+    """Return the flow that lost most, or reordered most where none lost anything."""
+    return max(row.flows, key=lambda flow: (flow.lost, flow.order.reordered or 0, flow.duplicates))
+
+
 def _loss_in_words(flow: FlowLosses) -> str:
     lost, pattern = flow.lost, pattern_of(flow)
     share = _one_in(lost, flow.sent)
@@ -107,6 +117,9 @@ def _loss_in_words(flow: FlowLosses) -> str:
     elif pattern is LossPattern.FEW:
         longest = "one at a time" if flow.longest == 1 else f"up to {flow.longest:,} in a row"
         text = f"{lost:,} of {flow.sent:,} packets lost, {longest}: too few for a pattern"
+    elif pattern is LossPattern.PERIODIC and (flow.burst_s or 0.0) > (_period_s(flow) or 0.0) / 2:
+        waves = f"waves every {_time(_period_s(flow) or 0.0)}"
+        text = f"{share} lost, in {waves}, up to {flow.longest:,} packets in a row"
     elif pattern is LossPattern.PERIODIC:
         text = f"{_bursts(flow)} every {_time(_period_s(flow) or 0.0)} ({share} lost)"
     elif pattern is LossPattern.RANDOM:

@@ -18,7 +18,7 @@ from resources.libraries.python.search.findings.locate import locate, locating_t
 from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
 from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.losses import loss_loads, losses_in_words, measure_losses
+from resources.libraries.python.search.losses import flow_in_words, loss_loads, measure_losses, worst_flow
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
@@ -206,11 +206,8 @@ class DensityTest:
         loads = loss_loads(ndr_pps, pdr_pps, self._highest_loads().search_pps)
         rows = measure_losses(self._measure_losses, loads, duration_s, draft.asked.frame)
         draft.losses = rows
-        return tuple(
-            f"{row.label} instance {flow.instance} {flow.direction}: {losses_in_words(flow)}"
-            for row in rows
-            for flow in row.flows
-        )
+        draft.loss_patterns = {row.label: flow_in_words(worst_flow(row)) for row in rows if row.flows}
+        return tuple(f"{row.label} {flow_in_words(flow)}" for row in rows for flow in row.flows)
 
     def _measure_losses(self, trial: Trial) -> TrialResult:
         """Run a trial, and keep its result without what the record has of it elsewhere."""

@@ -1,0 +1,124 @@
+"""Losses, reordering and duplicates of a test by load, instance and direction, with a figure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.report.figures import Figure, Json
+from resources.libraries.python.model.result import LossesAtLoad
+from resources.libraries.python.model.trial import FlowLosses
+from resources.libraries.python.search.losses import losses_in_words
+
+_OVER_TIME, _LENGTHS, _ORDER = "over time", "loss periods by length", "reorder density"
+_LISTED = 40
+"""Flows of a load in the table; the CSV file has all."""
+
+
+@dataclass(frozen=True)
+class LossPatternView:
+    """One line of the table of loss patterns."""
+
+    load: str
+    load_pps: float
+    instance: int
+    direction: str
+    sent: int
+    lost: int
+    sentence: str
+    loss_periods: int
+    longest: int
+    longest_s: float
+    reordered: int | None
+    largest_extent: int | None
+    three_reordered: int | None
+    """Packets that are 3-reordered or more, which TCP takes for lost."""
+    duplicates: int
+
+
+def loss_patterns(rows: Iterable[LossesAtLoad]) -> tuple[LossPatternView, ...]:
+    """Return the lines of the table."""
+    return tuple(_line(row, flow) for row in rows for flow in row.flows[:_LISTED])
+
+
+def _line(row: LossesAtLoad, flow: FlowLosses) -> LossPatternView:
+    order = flow.order
+    known = order.reordered is not None and not order.unknown
+    return LossPatternView(
+        load=row.label,
+        load_pps=row.load_pps,
+        instance=flow.instance,
+        direction=str(flow.direction),
+        sent=flow.sent,
+        lost=flow.lost,
+        sentence=losses_in_words(flow),
+        loss_periods=flow.loss_periods,
+        longest=flow.longest,
+        longest_s=flow.longest_s,
+        reordered=order.reordered,
+        largest_extent=max((extent for extent, _ in order.extents), default=0) if known else None,
+        three_reordered=sum(count for degree, count in order.degrees if degree >= 3) if known else None,
+        duplicates=flow.duplicates,
+    )
+
+
+def loss_pattern_figure(identity: str, title: str, rows: Sequence[LossesAtLoad], *, simulated: bool) -> Figure | None:
+    """Return loss periods over time and by length, and the reorder density; None without losses and reordering."""
+    drawn = {_OVER_TIME: _over_time, _LENGTHS: _lengths, _ORDER: _density}
+    variants: Json = {}
+    for row in rows:
+        for name, draw in drawn.items():
+            data = [trace for index, flow in enumerate(row.flows) for trace in draw(flow, index)]
+            if data:
+                variants[f"{row.label}|{name}"] = {"data": data, "layout": _LAYOUTS[name]}
+    if not variants:
+        return None
+    loads = tuple(row.label for row in rows if any(key.startswith(f"{row.label}|") for key in variants))
+    kinds = tuple(name for name in drawn if any(key.endswith(f"|{name}") for key in variants))
+    empty: Json = {"data": [], "layout": {}}
+    whole = {f"{load}|{kind}": variants.get(f"{load}|{kind}", empty) for load in loads for kind in kinds}
+    return Figure(identity, title, simulated, (loads, kinds), whole)
+
+
+_LAYOUTS: dict[str, Json] = {
+    _OVER_TIME: {
+        "xaxis": {"title": {"text": "time since the first packet, ms"}},
+        "yaxis": {"title": {"text": "packets lost in a row"}, "type": "log"},
+    },
+    _LENGTHS: {
+        "xaxis": {"title": {"text": "packets lost in a row"}, "type": "log"},
+        "yaxis": {"title": {"text": "loss periods"}, "type": "log"},
+    },
+    _ORDER: {
+        "xaxis": {"title": {"text": "places late (> 0) or early"}},
+        "yaxis": {"title": {"text": "share of packets"}, "type": "log"},
+    },
+}
+
+
+def _trace(flow: FlowLosses, index: int, points: Sequence[tuple[float, float]]) -> Json:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": escape(f"instance {flow.instance} {flow.direction}"),
+        "x": [x for x, _ in points],
+        "y": [y for _, y in points],
+        "marker": {"symbol": "circle" if flow.direction == "forward" else "diamond-open", "size": 5},
+        "meta": {"colour": index},
+    }
+
+
+def _over_time(flow: FlowLosses, index: int) -> Iterator[Json]:
+    if flow.listed:
+        yield _trace(flow, index, [(round(offset / 1e6, 4), packets) for offset, _, packets in flow.listed])
+
+
+def _lengths(flow: FlowLosses, index: int) -> Iterator[Json]:
+    if flow.run_lengths:
+        yield _trace(flow, index, flow.run_lengths)
+
+
+def _density(flow: FlowLosses, index: int) -> Iterator[Json]:
+    total = sum(count for _, count in flow.order.displacements)
+    if flow.order.reordered and total:
+        points = [(place, float(f"{count / total:.4g}")) for place, count in flow.order.displacements]
+        yield _trace(flow, index, points)
