@@ -113,15 +113,24 @@ def tree_of(path: str) -> ast.AST:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 
-def imports(tree: ast.AST) -> Iterator[Finding]:
+@cache
+def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a file, listed once for all rules."""
+    return tuple(ast.walk(tree))
+
+
+@cache
+def imports(tree: ast.AST) -> tuple[Finding, ...]:
     """Every imported module as a dotted name; relative imports are refused by the linter."""
-    for node in ast.walk(tree):
+    found: list[Finding] = []
+    for node in walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.lineno, node.module
+            found.append((node.lineno, node.module))
             # `from package import module` imports the module as well.
-            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+            found += ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+    return tuple(found)
 
 
 def room(name: str) -> str | None:
@@ -181,8 +190,8 @@ def products_live_in_drivers(path: str, tree: ast.AST) -> Iterator[Finding]:
         and room_of(path) not in {"drivers", "registration"}
         and not path.removeprefix(LIBRARIES).startswith(tuple(MAY_NAME_PRODUCTS))
     ):
-        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+        for node in walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
                 yield from ((node.lineno, f"says {found[0]}") for found in PRODUCTS.finditer(node.value))
 
@@ -192,8 +201,8 @@ def drivers_name_no_other_product(path: str, tree: ast.AST) -> Iterator[Finding]
     inside = path.removeprefix(LIBRARIES)
     if path.startswith(f"{LIBRARIES}drivers/") and not inside.startswith(tuple(MAY_NAME_OTHERS)):
         parts = set(inside.split("/"))
-        prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
+        prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+        for node in walk(tree):
             said = node.value if isinstance(node, ast.Constant) and id(node) not in prose else None
             if isinstance(said, str) and not said.startswith(f"{DRIVERS}."):
                 for found in PRODUCTS.finditer(said):
@@ -203,7 +212,7 @@ def drivers_name_no_other_product(path: str, tree: ast.AST) -> Iterator[Finding]
 
 def nothing_dangerous(_: str, tree: ast.AST) -> Iterator[Finding]:
     """Argument vectors instead of shell strings; only safe YAML."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.keyword) and node.arg == "shell" and getattr(node.value, "value", True) is not False:
             yield node.value.lineno, "passes shell="
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"yaml.load", "os.system", "os.popen"}:
@@ -213,7 +222,7 @@ def nothing_dangerous(_: str, tree: ast.AST) -> Iterator[Finding]:
 def broad_excepts_are_boundaries(path: str, tree: ast.AST, text: str | None = None) -> Iterator[Finding]:
     """Catching everything: at a boundary only, and the line says so. Cleaning up and raising again is free."""
     lines = ((ROOT / path).read_text(encoding="utf-8") if text is None else text).splitlines()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ExceptHandler):
             caught = {part.id for part in ast.walk(node.type) if isinstance(part, ast.Name)} if node.type else BROAD
             raises_again = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
@@ -274,7 +283,7 @@ def test_no_file_grows_long() -> None:
 
 def methods(tree: ast.AST) -> Iterator[tuple[ast.ClassDef, ast.FunctionDef]]:
     """Public methods of classes."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             rows = [each for each in node.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
             yield from ((node, method) for method in rows)
@@ -310,7 +319,7 @@ def shared_class_names(trees: Mapping[str, ast.AST]) -> dict[str, list[str]]:
     """
     modules: dict[str, list[str]] = {}
     for path, tree in trees.items():
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 modules.setdefault(node.name, []).append(path)
     return {name: found for name, found in modules.items() if len(found) > 1}
@@ -400,7 +409,7 @@ def test_helpers_are_not_imported_from_tests() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {node.module}"
         for path in (ROOT / "tests").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in walk(tree_of(str(path.relative_to(ROOT))))
         if isinstance(node, ast.ImportFrom) and re.search(r"\.test_\w+$", node.module or "")
     }
     assert not found
