@@ -2,6 +2,7 @@
 
 import math
 import random
+from statistics import fmean
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
@@ -72,18 +73,18 @@ def rate_of(service: ServiceType, chains: int, nodes: int) -> float:
     return base / crossings * math.pow(chains, -0.3 if service is ServiceType.VSC else -0.1)
 
 
-def histogram(median_ns: float, count: int, rng: random.Random) -> HdrHistogram:
-    """A latency histogram with a tail."""
-    made = HdrHistogram(1, 10_000_000_000, 3)
-    for _ in range(count):
-        tail = 4.0 if rng.random() < 0.005 else 1.0
-        made.record_value(int(median_ns * math.exp(rng.gauss(0, 0.15)) * tail))
-    return made
+def latencies(median_ns: float, count: int, rng: random.Random) -> list[int]:
+    """Nanoseconds, with a tail."""
+    tails = (4.0 if rng.random() < 0.005 else 1.0 for _ in range(count))
+    return [int(median_ns * math.exp(rng.gauss(0, 0.15)) * tail) for tail in tails]
 
 
 def flow_latency(instance: int, direction: Direction, median_ns: float, count: int, rng: random.Random) -> FlowLatency:
-    """The latency of one flow, all figures from one histogram."""
-    made = histogram(median_ns, count, rng)
+    """The latency of one flow."""
+    values_ns = latencies(median_ns, count, rng)
+    made = HdrHistogram(1, 10_000_000_000, 3)
+    for value in values_ns:
+        made.record_value(value)
     p50, p90, p99, p999 = (int(made.get_value_at_percentile(at)) for at in (50, 90, 99, 99.9))
     return FlowLatency(
         instance=instance,
@@ -91,7 +92,7 @@ def flow_latency(instance: int, direction: Direction, median_ns: float, count: i
         sent=count,
         received=count,
         min_ns=int(made.get_min_value()),
-        mean_ns=float(made.get_mean_value()),
+        mean_ns=fmean(values_ns),  # the histogram takes 0.3 s for its own
         p50_ns=p50,
         p90_ns=p90,
         p99_ns=p99,
