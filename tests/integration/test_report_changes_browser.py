@@ -20,8 +20,8 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
-from csit_utils.report.rendered import render, shell
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import render, shell
 from csit_utils.report.units import DASH
 from csit_utils.studies.registry import measured_rows as numbers_of
 from tests.integration.browser import CHROMIUM, Browser

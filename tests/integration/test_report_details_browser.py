@@ -9,9 +9,8 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Dataset, Recorded, Status
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
-from csit_utils.report.rendered import Rendered, render, shell
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import rendered
+from csit_utils.report.site import Rendered, render, rendered, shell
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.evidence import HopLoss, Located

@@ -3,8 +3,8 @@
 import re
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import Rendered, render
 from csit_utils.report.study import Page
 from resources.libraries.python.model.record import Record
 from tests.unit.csit_utils.characterized import dataset_of

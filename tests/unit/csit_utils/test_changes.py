@@ -11,8 +11,8 @@ from csit_utils.analysis.trends.trend import ALPHA, TrendState
 from csit_utils.commands.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
-from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import Rendered, render
 from csit_utils.report.units import MINUS
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import NIGHTS, STEP_NIGHT, Rows, nights, planted, row

@@ -7,8 +7,7 @@ import pytest
 
 from csit_utils.report.characterizations import views
 from csit_utils.report.pages import failures, overview
-from csit_utils.report.rendered import Rendered, render
-from csit_utils.report.site import single_file
+from csit_utils.report.site import Rendered, render, single_file
 from csit_utils.report.study import Page
 from csit_utils.studies.registry import explanations
 from csit_utils.studies.sizing import study as sizings

@@ -12,8 +12,8 @@ from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.dataset.rows import InstanceRow
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
-from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import Rendered, render
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH

@@ -17,8 +17,8 @@ from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
-from csit_utils.report.rendered import render
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import render
 from csit_utils.studies.interference.study import NORMALIZED
 from csit_utils.studies.registry import measured_rows as rows_of
 from csit_utils.studies.sizing.study import CAPACITY

@@ -11,8 +11,8 @@ from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
 from csit_utils.report.published import PublishedSection
-from csit_utils.report.rendered import Rendered, render
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import Rendered, render
 from csit_utils.report.study import Page
 from csit_utils.studies.chains import study as chain_study
 from csit_utils.studies.interference import study as interference_page

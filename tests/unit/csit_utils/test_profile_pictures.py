@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.rendered import Rendered
+from csit_utils.report.site import Rendered
 from csit_utils.studies.sweep.functions import below
 from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import Alone, delays_figure, parts_figure

@@ -8,9 +8,9 @@ from csit_utils.report import figures as report_figures
 from csit_utils.report.characterizations import views
 from csit_utils.report.figures import Figure, Panel, stacked
 from csit_utils.studies.sizing import study as sizings
+from csit_utils.studies.sizing.figures import traces_figure
 from csit_utils.studies.sizing.reported_values import option_figures
 from csit_utils.studies.sizing.study import sizing_comparisons
-from csit_utils.studies.sizing.traces import traces_figure
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sizing.model.options import Option
 from resources.libraries.python.studies.sizing.model.spec import Offered, Servers

@@ -8,8 +8,7 @@ import pytest
 
 from csit_utils.report.characterizations import views
 from csit_utils.report.pages import environment, overview
-from csit_utils.report.rendered import render
-from csit_utils.report.site import single_file
+from csit_utils.report.site import render, single_file
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure
 from csit_utils.studies.chains.transition_figures import graphs_figure

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.model.goal import Goal
 from resources.libraries.python.search.bounds import GoalReading
 from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.standing import GoalEvidence, Guess, ThresholdRange
+from resources.libraries.python.search.laddersearch import GoalEvidence, Guess, ThresholdRange
 
 GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 """Two trials of one second decide a rung."""

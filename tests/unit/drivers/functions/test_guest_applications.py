@@ -19,8 +19,12 @@ from resources.libraries.python.drivers.functions.nftables.rulesets import firew
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm_application import guest_software
 from resources.libraries.python.drivers.functions.vm_application.applications import application, needed
-from resources.libraries.python.drivers.functions.vm_application.guest_software import Applications, Questions
-from resources.libraries.python.drivers.functions.vm_application.image import END, render_init
+from resources.libraries.python.drivers.functions.vm_application.guest_software import (
+    END,
+    Applications,
+    Questions,
+    render_init,
+)
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from resources.libraries.python.drivers.functions.sim.driver import SimFunctions
-from resources.libraries.python.drivers.generators.sim.driver import SimGenerator
 from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.drivers.vswitches.sim.driver import SimSwitch
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.chains.planning.policies.meaning import Policy, policy
-from resources.libraries.python.studies.chains.planning.policies.syntax import (
+from resources.libraries.python.studies.chains.planning.chain_policies import (
     MOST_BRACKETS,
     Name,
     OperandGroup,
     Operator,
+    Policy,
     parse,
+    policy,
 )
 
 NAMES = ("A", "B", "C", "D")

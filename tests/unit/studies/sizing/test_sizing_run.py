@@ -20,10 +20,9 @@ from resources.libraries.python.errors import (
 )
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
 from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
-from resources.libraries.python.studies.sizing.load_monitor import LoadMonitor
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Size, Sized, Sizing, Trace, Use
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, run_sizing
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 from tests.unit.studies.sizing.sizing_specs import service

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.drivers.functions.sim.driver import SimFunctions
-from resources.libraries.python.drivers.generators.sim.driver import SimGenerator
 from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, SimFeatureSampler, SimSampler
 from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.drivers.vswitches.sim.driver import SimSwitch
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology

@@ -12,27 +12,30 @@ from threading import Lock
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.monitor import suricata
+from resources.libraries.python.drivers.functions.monitor.registration import OWN_USER, READER
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
+from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
+from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
+from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
+from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest_software import Router
 from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_application.applications import (
+    PLACE,
     Application,
     application,
     needed,
 )
-from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
-from resources.libraries.python.drivers.functions.vm_application.image import (
-    END,
-    FILES,
-    PORT,
-    PROGRAM,
-    RULES,
-    THEN,
-    UP,
-    initramfs,
+from resources.libraries.python.drivers.functions.vm_application.counters import (
+    CONTROL,
+    DATAGRAMS,
+    PACKETS,
+    PacketSockets,
 )
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
@@ -42,6 +45,7 @@ from resources.libraries.python.model.driver import FunctionDriver, GuestKind, R
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, TapPlan
+from resources.libraries.python.rendering import render
 
 _FEW = 1000
 """Packets that may be the system's own, or on their way."""
@@ -53,6 +57,16 @@ _WITHIN_S = 20.0
 """A guest in emulation may have to wait for its CPU."""
 _CHUNK = 1 << 16
 _MOST_BYTES = 1 << 20
+PORT = "csit.application"
+"""The port for questions."""
+END = "CSIT-ANSWERED"
+"""Begins the last line of an answer; after it comes 0, or another status where there is none."""
+RULES, PROGRAM, UP, THEN, FILES = (f"opt/csit/{word}" for word in ("rules", "program", "up", "then", "files"))
+"""What QEMU calls the files with rules and with the program's command line, the shell's test whether it is up, what is
+done then, and the folder of files that the program reads."""
+_COUNTS, _CONTROL = Path("/csit/packet-counts.pl"), Path("/csit/control.pl")
+_USERS = f"root:x:0:0::/:\n{OWN_USER}:x:100:100::/:\n"
+_GROUPS = "root:x:0:\n"
 
 
 class Questions:
@@ -311,3 +325,58 @@ def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
     """Yield what this machine lacks for Linux guests of a node."""
     yield from vm_missing()
     yield from missing(node, kind)
+
+
+def initramfs(base: Image, programs: Mapping[str, Path], more: Sequence[Path], cache: Path) -> Path:
+    """An archive with the guests' image and programs, made once for each set of them.
+
+    Args:
+        base: Of all guests.
+        programs: Where this machine has them, by name.
+        more: Shared objects that a program loads when it runs.
+        cache: Where archives are kept.
+
+    Raises:
+        Unsupported: Libraries of a program cannot be found.
+        CsitError: It cannot be made.
+    """
+    carried = [*programs.values(), *more]
+    needed = libraries(carried)
+    init = render_init(base.description.application_modules, programs, needed)
+    entries = [
+        folder(str(_COUNTS.parent).lstrip("/")),
+        file(str(_COUNTS).lstrip("/"), render("guest-packet-counts.pl", {}).encode()),
+        file(str(_CONTROL).lstrip("/"), render("guest-control.pl", {}).encode()),
+        folder("etc"),
+        file("etc/passwd", _USERS.encode()),
+        file("etc/group", _GROUPS.encode()),
+        file("init", init.encode(), executable=True),
+    ]
+    return extended(base, "+".join(programs), [*carried, *needed], entries, cache)
+
+
+def render_init(modules: Sequence[str], programs: Mapping[str, Path], needed: Sequence[Path]) -> str:
+    """The guest's first program.
+
+    Args:
+        modules: Names of kernel modules, in the order of loading.
+        programs: Where they are, by name; what is not there is not asked for.
+        needed: Their libraries.
+    """
+    values = {
+        "modules": list(modules),
+        "ready": READY,
+        "probe": PROBE,
+        "libraries": list(dict.fromkeys(str(path.parent) for path in needed)),
+        "rules_program": programs.get(RULES_PROGRAM.name, RULES_PROGRAM.name),
+        "perl": programs.get(READER.name, READER.name),
+        "counts": _COUNTS,
+        "control": _CONTROL,
+        "control_socket": PLACE / suricata.CONTROL,
+        "place": PLACE,
+        "questions": {"packets": PACKETS, "control": CONTROL, "datagrams": DATAGRAMS},
+        "table": TABLE,
+        "port": PORT,
+        "end": END,
+    }
+    return render("guest-application-init.sh.j2", values)

@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MOST_SETS, refuse_endless
 from resources.libraries.python.studies.chains.model.record import DroppedChains
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
-from resources.libraries.python.studies.chains.planning.policies.meaning import Pair, Policy, policy
+from resources.libraries.python.studies.chains.planning.chain_policies import Pair, Policy, policy
 
 EXAMPLES = 3
 """Of chains that a policy forbids."""

@@ -1,14 +1,17 @@
-"""From the text of a policy to a tree, with the place of a mistake marked."""
+"""Policies of chains: from text to a tree, to conditions on the VNFs of a chain, and to pairs in a fixed order."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import combinations, product
 from typing import NamedTuple, NoReturn
 
 from resources.libraries.python.errors import ConfigError
 
+Pair = tuple[str, str]
+"""The first comes before the second, in a chain that has both."""
 MOST_BRACKETS = 20
 """Depth of parentheses."""
 
@@ -155,3 +158,56 @@ class _PolicyReader:
 
 def _quoted(token: str) -> str:
     return token if token == _END else f"'{token}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One policy, see the package for its language."""
+
+    text: str
+    conditions: tuple[OperandGroup, ...]
+    """Its operators `&` and `|` with their operands: on which VNFs there are, in any order."""
+    pairs: frozenset[Pair]
+    """All that its operators `>` say."""
+
+    def may_meet(self, vnfs: Set[str]) -> bool:
+        """Whether a chain may have these VNFs and no others, in whatever order."""
+        return all(_holds(condition, vnfs) for condition in self.conditions)
+
+    def obeys(self, order: Sequence[str]) -> bool:
+        """Whether a chain, VNFs in order, obeys the policy."""
+        place = {name: index for index, name in enumerate(order)}
+        return self.may_meet(place.keys()) and all(
+            place[first] < place[second] for first, second in self.pairs if first in place and second in place
+        )
+
+
+def policy(text: str, names: Sequence[str], where: str) -> Policy:
+    """Read a policy over VNFs.
+
+    Raises:
+        ConfigError: It is no policy; see `syntax.parse`.
+    """
+    groups = tuple(_groups(parse(text, names, where)))
+    return Policy(
+        " ".join(text.split()),
+        tuple(group for group in groups if group.operator is not Operator.FOLLOWS),
+        frozenset(pair for group in groups if group.operator is Operator.FOLLOWS for pair in _pairs(group)),
+    )
+
+
+def _groups(expression: Expression) -> Iterator[OperandGroup]:
+    if isinstance(expression, OperandGroup):
+        yield expression
+        for operand in expression.operands:
+            yield from _groups(operand)
+
+
+def _pairs(group: OperandGroup) -> Iterator[Pair]:
+    for first, second in combinations(group.operands, 2):
+        yield from product(first.names, second.names)
+
+
+def _holds(group: OperandGroup, vnfs: Set[str]) -> bool:
+    there = sum(not operand.names.isdisjoint(vnfs) for operand in group.operands)
+    return there <= 1 if group.operator is Operator.ONE else there in {0, len(group.operands)}
