@@ -5,9 +5,9 @@ from typing import Any
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 

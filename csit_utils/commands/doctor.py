@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.tables import TableForm, TableLine, print_table, styled
-from resources.libraries.python.model.check_finding import CheckFinding, Severity
+from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.testbed.maintenance.doctor import examine

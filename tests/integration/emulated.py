@@ -19,8 +19,8 @@ from resources.libraries.python.emulation.layout import EmulatedLayout
 from resources.libraries.python.emulation.machine import QEMU
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, state_folder
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from tests.integration.lab import merged
 

@@ -13,7 +13,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, NotReady
-from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection import program as program_module
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.machine import StreamConnection

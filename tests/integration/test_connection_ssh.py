@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from resources.libraries.python.errors import CommandFailed, ConfigError, ConnectionFailed, CsitError, NotReady
-from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection import command as words
 from resources.libraries.python.testbed.connection import ssh, transport
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES

@@ -28,7 +28,7 @@ from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.settings import Container
+from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Processing

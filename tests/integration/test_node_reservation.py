@@ -16,7 +16,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.node.lease import Lease

@@ -13,7 +13,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import Rendered, render, rendered, shell
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.evidence import HopLoss, Located
+from resources.libraries.python.model.findings.evidence import HopLoss, Located
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.browser import IN_CHROMIUM, Browser

@@ -27,7 +27,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import VerdictKind
-from resources.libraries.python.model.settings import Container
+from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -68,7 +68,7 @@ def any_of(words: Iterable[str]) -> re.Pattern[str]:
 PRODUCTS, PROGRAMS = any_of(PRODUCT_WORDS), any_of(PRODUCT_WORDS - NAMES)
 MAY_NAME_PRODUCTS = {
     "emulation/": "nodes are machines of QEMU, with a disk that has the packages of drivers",
-    "model/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
+    "model/testbed/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
     "csit_utils/bench/": "what is compared",
 }
 """Paths below the libraries or of csit_utils, with the reason."""

@@ -30,7 +30,7 @@ from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, Th
 from csit_utils.dataset.store import characterized, columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.evidence import Itemized, Located
+from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
 from resources.libraries.python.model.trial import TrialResult

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.losses import busiest_cpu
-from resources.libraries.python.model.evidence import Itemized, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import Itemized, Located, ThreadLoad, Usage
 from resources.libraries.python.search.findings.locate import by_owner
 from resources.libraries.python.studies.density.model.record import DensityRecord
 

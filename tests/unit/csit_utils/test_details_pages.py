@@ -22,7 +22,7 @@ from csit_utils.studies.density.cell_maps import CellMaps, MapSquare
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType, TestType
-from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.studies.density.model.record import DensityRecord

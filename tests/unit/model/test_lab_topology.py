@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cabling import Socket, ways
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.cabling import Socket, ways
 from resources.libraries.python.model.topology import Topology
 
 AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"

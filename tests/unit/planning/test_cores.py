@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.settings import Sizes
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.placement.cores import allocate, demand, refusal, sized_nfs
 from resources.libraries.python.planning.placement.queue_balance import unequal
 from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft

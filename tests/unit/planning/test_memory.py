@@ -15,7 +15,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.memory import MemoryNode, Need
+from resources.libraries.python.model.testbed.memory import MemoryNode, Need
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import need, node_of, shortages, spare_mb

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import digest, make_plan
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.settings import Sizes
+from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.edges import Edges
 from resources.libraries.python.planning.placement.cores import allocate

@@ -6,10 +6,10 @@ from search_fakes import FRAME
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.settings import Sizes
+from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.wiring import wire

@@ -4,7 +4,7 @@ import pytest
 from test_connectivity import planned
 
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind

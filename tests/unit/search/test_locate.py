@@ -10,7 +10,7 @@ from test_connectivity import planned
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
-from resources.libraries.python.model.evidence import Located
+from resources.libraries.python.model.findings.evidence import Located
 from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult

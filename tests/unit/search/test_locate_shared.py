@@ -7,7 +7,7 @@ from search_fakes import FRAME
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.evidence import HopLoss, Located
+from resources.libraries.python.model.findings.evidence import HopLoss, Located
 from resources.libraries.python.model.plan import Hop, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.plan import make_plan

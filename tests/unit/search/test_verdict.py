@@ -5,7 +5,7 @@ from search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
 from test_connectivity import planned
 
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.evidence import HopLoss, Located
+from resources.libraries.python.model.findings.evidence import HopLoss, Located
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction

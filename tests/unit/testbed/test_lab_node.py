@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.errors import HostRefused
-from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.remote.node import LabNode
 
 TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "available" / "lab-2n-kernel.yaml")

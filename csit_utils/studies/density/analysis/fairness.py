@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.rows import InstanceRow
-from resources.libraries.python.model.evidence import Itemized
+from resources.libraries.python.model.findings.evidence import Itemized
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal
 from resources.libraries.python.studies.density.model.record import DensityRecord
 

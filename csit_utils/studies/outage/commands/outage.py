@@ -7,8 +7,8 @@ import typer
 
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
-from resources.libraries.python.model.csit_topology import Secrets
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning.schedule import cost, refusals, schedule
 

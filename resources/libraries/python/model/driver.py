@@ -15,9 +15,9 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.testbed.memory import Need
 from resources.libraries.python.model.trial import Protocol
 
 

@@ -1,10 +1,13 @@
-"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes."""
+"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes.
+
+Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
+"""
 
 import re
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
@@ -17,6 +20,9 @@ FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"
 SMALLEST, LARGEST = 64, 9018
 """Bytes of an Ethernet frame with FCS, jumbo frames included."""
 _BYTES = re.compile(r"0*([1-9]\d{1,4})B")
+PROFILE_FILE = RESOURCES / "traffic_profiles" / "density.yaml"
+
+Byte = Annotated[int, Field(ge=0, le=255)]
 
 
 class _FramesFile(Frozen):
@@ -57,3 +63,44 @@ def _named(value: object) -> object:
 
 FrameByName = Annotated[Frame, BeforeValidator(_named)]
 """A field of a file in which a frame size has its name only."""
+
+
+class LoadPackets(Frozen):
+    """Packets that are the load."""
+
+    protocol: Byte
+    """Of IPv4."""
+    ttl: Annotated[int, Field(ge=1, le=255)]
+    dscp: Annotated[int, Field(ge=0, le=63)]
+    sources: Literal["increment", "random"]
+    """The order in which a flow's source addresses are used."""
+    udp_port: Annotated[int, Field(ge=1, le=65535)]
+    """Destination port where the load is to be UDP datagrams."""
+
+
+class ProbePackets(Frozen):
+    """Packets whose latency is measured."""
+
+    protocol: Literal[17]
+    """UDP: latency is measured by what is in the payload."""
+    port: Annotated[int, Field(ge=1, le=65535)]
+    """Of source and destination."""
+    ttl: Annotated[int, Field(ge=1, le=255)]
+    dscp: Annotated[int, Field(ge=0, le=63)]
+
+
+class TrafficProfile(Frozen):
+    """Contents of the packets of every flow."""
+
+    load: LoadPackets
+    probes: ProbePackets
+
+
+@cache
+def traffic_profile() -> TrafficProfile:
+    """The project's profile.
+
+    Raises:
+        ConfigError: The file is missing or wrong.
+    """
+    return load_yaml(PROFILE_FILE, TrafficProfile)

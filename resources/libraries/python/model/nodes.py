@@ -7,14 +7,14 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
-from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.settings import Container, Generator, Sizes
+from resources.libraries.python.model.testbed.access import Access
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.memory import MemoryLayout
+from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
 
 
 def _is_cpu_list(ranges: str) -> str:

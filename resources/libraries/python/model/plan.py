@@ -5,13 +5,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.model.trial import Direction
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.base import Frozen, Misfit
-from resources.libraries.python.model.cabling import Socket, Way, ways
 from resources.libraries.python.model.nodes import DutNode, Name, TgNode
+from resources.libraries.python.model.testbed.attachment import attachment_of
+from resources.libraries.python.model.testbed.cabling import Socket, Way, ways
 
 
 class World(StrEnum):

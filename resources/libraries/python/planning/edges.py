@@ -14,10 +14,10 @@ from typing import Literal
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.attachment import attachment_of, uio_driver
-from resources.libraries.python.model.cabling import Socket
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.testbed.attachment import attachment_of, uio_driver
+from resources.libraries.python.model.testbed.cabling import Socket
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 from resources.libraries.python.planning.placement.polling import polled_queues

@@ -11,8 +11,8 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.memory import NAMESPACE_MB, MemoryLayout, MemoryNode, Need
 from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNode, Need
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.reasons import Limit, Reason
 

@@ -7,9 +7,9 @@ from itertools import product
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import check, edges_of

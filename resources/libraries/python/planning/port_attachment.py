@@ -1,8 +1,8 @@
 """Drivers of the physical ports of a testbed, as text. Pure."""
 
-from resources.libraries.python.model.attachment import Attachment, attachment_of, port_option, uio_driver
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, port_option, uio_driver
 from resources.libraries.python.model.topology import Topology, World
 
 _WORDS = {

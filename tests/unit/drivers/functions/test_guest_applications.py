@@ -31,8 +31,8 @@ from resources.libraries.python.model.counters import InterfaceCounters, Process
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.testbed.memory import Need
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from tests.builders import cpus

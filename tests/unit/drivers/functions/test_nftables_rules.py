@@ -11,10 +11,10 @@ from resources.libraries.python.drivers.functions.nftables.rulesets import firew
 from resources.libraries.python.drivers.host.programs import installed
 from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers

@@ -19,12 +19,12 @@ from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.cpu import layout
+from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.traffic import traffic_profile
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers
 

@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.memory import MemoryNode
+from resources.libraries.python.model.testbed.memory import MemoryNode
 
 MEMINFO = """MemTotal:       33554432 kB
 MemFree:        20971520 kB

@@ -19,9 +19,9 @@ from resources.libraries.python.drivers.vpp.startup import (
 )
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Segment
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 
 LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")

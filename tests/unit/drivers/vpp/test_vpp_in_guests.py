@@ -13,9 +13,9 @@ from resources.libraries.python.drivers.vpp.startup import Waiting
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 
 _READ = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")

@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daem
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.memory import MemoryNode
 from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.testbed.memory import MemoryNode
 from resources.libraries.python.planning.memory import in_pages, need
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab

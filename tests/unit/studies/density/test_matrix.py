@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.model.selection import parse_selection

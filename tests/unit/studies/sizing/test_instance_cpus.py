@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Share, Size
 from resources.libraries.python.studies.sizing.planning.instance_cpus import place
 

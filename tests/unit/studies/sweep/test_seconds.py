@@ -6,10 +6,10 @@ import pytest
 
 from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, TaskTime, ThreadTime
-from resources.libraries.python.model.cpu import layout
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Interval, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import (

@@ -7,7 +7,7 @@ import paramiko
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.route import route
 
 CONFIG = """

@@ -17,10 +17,10 @@ from resources.libraries.python.drivers.containers.engine import Engine, configu
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.driver import InstalledProgram
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.settings import Container
+from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.redaction import command_text
 
 STORE = Path("/run/csit-density/engine")

@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import Load
 from resources.libraries.python.drivers.services.scripts import environment
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.plan import Port
+from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import Size

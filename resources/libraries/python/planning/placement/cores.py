@@ -18,9 +18,9 @@ from math import ceil
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.settings import Sizes
+from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name
 
 Core = tuple[int, ...]

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
-from resources.libraries.python.model.cpu import CpuLayout
 from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.placement.cores import allocate, impossible, lack

@@ -1,8 +1,8 @@
 """Physical ports that a vSwitch or generator polls by its own driver, and their possible receive queues."""
 
-from resources.libraries.python.model.attachment import Attachment, attachment_of, kernel_driver
-from resources.libraries.python.model.nics import most_rx_queues
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, kernel_driver
+from resources.libraries.python.model.testbed.nics import most_rx_queues
 
 _WITH_ONE_QUEUE = (Attachment.KERNEL, Attachment.AF_XDP)
 

@@ -7,7 +7,7 @@ construction of a trial, so the fairness of what is forwarded is that of the sys
 
 from collections.abc import Iterable, Sequence
 
-from resources.libraries.python.model.evidence import FlowRate, Itemized
+from resources.libraries.python.model.findings.evidence import FlowRate, Itemized
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.trial import Direction, TrialResult
 

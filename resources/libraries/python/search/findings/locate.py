@@ -23,7 +23,7 @@ from typing import Literal
 
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.evidence import HopLoss, Located, Usage
+from resources.libraries.python.model.findings.evidence import HopLoss, Located, Usage
 from resources.libraries.python.model.goal import GoalResult, SearchProfile
 from resources.libraries.python.model.plan import Hop, Path, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.libraries.python.model.evidence import Located
+from resources.libraries.python.model.findings.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import TrialResult

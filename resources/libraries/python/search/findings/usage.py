@@ -1,7 +1,7 @@
 """From two readings of a sampler to shares of time."""
 
 from resources.libraries.python.model.counters import Sample
-from resources.libraries.python.model.evidence import CpuLoad, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import CpuLoad, ThreadLoad, Usage
 from resources.libraries.python.model.plan import Plan, Port
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from resources.libraries.python.model.evidence import Located
+from resources.libraries.python.model.findings.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Finding, ReceiveRate, Verdict, VerdictKind

@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from resources.libraries.python.model.cpu import CpuLayout
-from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.testbed.services.bundle import ServiceBundle

@@ -13,7 +13,7 @@ import paramiko
 from pydantic import SecretStr
 
 from resources.libraries.python.errors import ConfigError, ConnectionFailed
-from resources.libraries.python.model.access import SecretReference
+from resources.libraries.python.model.testbed.access import SecretReference
 from resources.libraries.python.redaction import command_text, keep_secret
 from resources.libraries.python.testbed.connection.route import SshHop
 

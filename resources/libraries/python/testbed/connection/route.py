@@ -8,7 +8,7 @@ from pathlib import Path
 import paramiko
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.access import Access, Jump, SecretReference
+from resources.libraries.python.model.testbed.access import Access, Jump, SecretReference
 from resources.libraries.python.testbed.connection.known_hosts import SYSTEM_FILES, USER_FILES, name_of
 
 CONFIG_FILES = (Path("~/.ssh/config"), Path("/etc/ssh/ssh_config"))

@@ -9,7 +9,7 @@ from typing import Any
 import paramiko
 
 from resources.libraries.python.errors import ConnectionFailed
-from resources.libraries.python.model.access import Access
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.command import command_line
 from resources.libraries.python.testbed.connection.machine import StreamConnection
 from resources.libraries.python.testbed.connection.route import route, user_configuration

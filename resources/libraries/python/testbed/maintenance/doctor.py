@@ -6,7 +6,7 @@ from concurrent.futures import TimeoutError as Late
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import located
 from resources.libraries.python.testbed.deployment.parts import Testbed

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.reservation import ReservableNode

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 from resources.libraries.python.drivers.host.ownership.processes import user
 from resources.libraries.python.errors import ConnectionFailed, CsitError, HostRefused, NotReady
-from resources.libraries.python.model.access import Access
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls

@@ -28,10 +28,10 @@ from resources.libraries.python.drivers.services.orchestrator import LocalOrches
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread
-from resources.libraries.python.model.memory import MemoryLayout
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch

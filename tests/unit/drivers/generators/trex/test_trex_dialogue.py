@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.generators.trex.results import trial_res
 from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.traffic import traffic_profile
+from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.trial import Trial, TrialResult
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, StandIn, plan, running
 

@@ -13,8 +13,8 @@ from resources.libraries.python.drivers.generators.trex.profile import MOST_PROB
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.traffic import traffic_profile
 from resources.libraries.python.model.trial import Trial
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 

@@ -21,9 +21,9 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.traffic import traffic_profile
 
 _READY_S = 15.0
 _FEW = 1000

@@ -9,10 +9,10 @@ from resources.libraries.python.drivers.host.ownership.preflight import Prefligh
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.frames import TrafficProfile
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
-from resources.libraries.python.model.traffic import TrafficProfile
 from resources.libraries.python.rendering import render
 
 NAME = "nginx"

@@ -6,8 +6,8 @@ from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
 
 _VM_HUGE_PAGES_MB = 4096
 """A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""

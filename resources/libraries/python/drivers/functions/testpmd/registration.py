@@ -5,8 +5,8 @@ from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import PACKET, FunctionDriver, RequiredProgram
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
 from resources.libraries.python.planning.media import SHARED_MEMORY, to_vswitch, vswitch_of
 
 _POOL_MB = 336

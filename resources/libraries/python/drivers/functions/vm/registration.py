@@ -18,8 +18,8 @@ from resources.libraries.python.model.driver import (
 )
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
 
 
 class Vm(Frozen):

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.nodes import DutNode
 
 _TUN = Path("/dev/net/tun")

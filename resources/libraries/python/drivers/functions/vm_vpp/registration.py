@@ -8,8 +8,8 @@ from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import Need
 from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.memory import Need
 
 
 def _memory(dut: DutNode, _: NfKind, __: ServiceType, limits: Limits) -> Need:

@@ -6,9 +6,9 @@ from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import PACKET, FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
 
 
 def _memory(dut: DutNode, _: NfKind, __: ServiceType, ___: Limits) -> Need:

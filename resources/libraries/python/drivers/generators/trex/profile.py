@@ -6,8 +6,8 @@ from ipaddress import IPv4Address
 
 from resources.libraries.python.drivers.generators.trex.wire import Stream, Vary
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.frames import LoadPackets, ProbePackets, TrafficProfile
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.traffic import LoadPackets, ProbePackets, TrafficProfile
 from resources.libraries.python.model.trial import Trial
 
 MOST_PROBE_GROUPS = 128

@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.generators.trex.client_process import LI
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem
 from resources.libraries.python.model.driver import InstalledProgram
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem
 from resources.libraries.python.model.nodes import TgNode
 
 _API = Path("trex", "stl", "api.py")

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cpu import CpuLayout, layout
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 
 SYSTEM = Path("/sys/devices/system")
 

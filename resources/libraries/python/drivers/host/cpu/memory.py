@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.memory import MemoryLayout, MemoryNode
+from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
 
 NODES = Path("/sys/devices/system/node")
 MEMINFO = Path("/proc/meminfo")

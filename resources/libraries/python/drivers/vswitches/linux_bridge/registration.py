@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import BRIDGE, VETH, VSwitchDriver
-from resources.libraries.python.model.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
 
 DRIVERS = (
     VSwitchDriver(

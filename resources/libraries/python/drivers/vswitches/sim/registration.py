@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import VSwitchDriver
-from resources.libraries.python.model.memory import Need
+from resources.libraries.python.model.testbed.memory import Need
 
 HUGE_PAGES_MB = 1024
 """FD.io CSIT sets 215,040 buffers of 2,496 bytes with SMT on, which is 512 MB of huge pages

@@ -24,11 +24,11 @@ from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp, pool_mb
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.attachment import Attachment
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Nic, Plan, Segment
+from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.names import VSWITCH
 
 _log = logging.getLogger(__name__)

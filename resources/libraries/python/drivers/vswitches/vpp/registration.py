@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, Vpp, need, pool_mb, read_earlier
-from resources.libraries.python.model.attachment import attachment_of
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import AF_XDP, PortOption, VSwitchDriver
 from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.memory import NAMESPACE_MB, Need
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.testbed.attachment import attachment_of
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
 
 
 def _memory(dut: DutNode) -> Need:

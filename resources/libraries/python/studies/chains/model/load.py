@@ -18,7 +18,7 @@ from resources.libraries.python.model.bounds import (
     MOST_NAMES,
     MOST_WORKLOADS,
 )
-from resources.libraries.python.model.coverage import LeastMeasured
+from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.coverage import Coverage
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistics

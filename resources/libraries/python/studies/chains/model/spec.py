@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame, misfit
-from resources.libraries.python.model.coverage import LeastMeasured
+from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.evidence import Itemized, Located
+from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
 from resources.libraries.python.model.result import Affinity, Asked, LatencyAtLoad, LossesAtLoad, ReceiveRate, Verdict

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Cell, Frame, TestType
-from resources.libraries.python.model.cpu import CpuLayout
-from resources.libraries.python.model.memory import MemoryLayout
+from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of

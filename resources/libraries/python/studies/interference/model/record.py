@@ -18,7 +18,7 @@ from resources.libraries.python.model.bounds import (
     at_most_items,
 )
 from resources.libraries.python.model.cell import Frame, misfit
-from resources.libraries.python.model.coverage import Coverage, LeastMeasured
+from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize

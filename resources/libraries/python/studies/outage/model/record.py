@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.coverage import Coverage
+from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.studies.outage.model.spec import OutageSpec
 

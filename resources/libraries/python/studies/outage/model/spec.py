@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import HIGHEST_PPS, MOST_REPETITIONS, at_most, at_most_items
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType
-from resources.libraries.python.model.coverage import LeastMeasured
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.load import load_yaml

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Sample, ThreadTime
-from resources.libraries.python.model.evidence import Usage
+from resources.libraries.python.model.findings.evidence import Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.search.findings.usage import usage

@@ -5,10 +5,10 @@ A port has to be present, on the right NUMA node, with a suitable driver, and no
 
 from collections.abc import Iterator, Mapping
 
-from resources.libraries.python.model.attachment import UIO_DRIVERS, attachment_of
-from resources.libraries.python.model.cabling import Cable, Socket
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.nodes import Interface
+from resources.libraries.python.model.testbed.attachment import UIO_DRIVERS, attachment_of
+from resources.libraries.python.model.testbed.cabling import Cable, Socket
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.port_attachment import how_driven
 from resources.libraries.python.redaction import command_text

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator
 
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.cpu import CpuLayout, layout
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from resources.libraries.python.model.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.testbed.node.facts import Facts
 

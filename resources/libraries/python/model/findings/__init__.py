@@ -1,0 +1,1 @@
+"""Evidence of results, coverage of studies, and findings of checks."""
