@@ -41,7 +41,7 @@ class _Side:
     one_way: bool
     goal: GoalWords | None
     sent: str
-    """Of a study other than density: its kind of load."""
+    """Kind of load of a study other than density."""
 
 
 def likeness(

@@ -184,7 +184,7 @@ class Judgement(NamedTuple):
     method: Method
     change: float
     low: float
-    """Of its confidence interval."""
+    """Lower end of its confidence interval."""
     high: float
     probability: float | None
     """p-value; None if the noise is unknown."""

@@ -79,7 +79,7 @@ class PlantedEvent:
     factor: float = 1.0
     """By which the capacity is multiplied."""
     share: float = 1.0
-    """Of nights between first and last that are affected."""
+    """Share of nights between first and last that are affected."""
 
     def meets(self, testbed: str, night: int, cell: Cell) -> bool:
         """Whether a test can be affected."""

@@ -61,7 +61,7 @@ _NOT_PLANTED_IN = {
 
 class _AskedChains(NamedTuple):
     kind: str | None
-    """Of the planted fault; None without one."""
+    """Kind of the planted fault; None without one."""
     seed: int
     volumes: int
 
@@ -73,7 +73,7 @@ class SuspectRanking(NamedTuple):
     chains: int
     """Without a fault, of two or more network functions."""
     rank: int | None
-    """Of the faulty chain among the suspects, from 1; None if it is not a suspect."""
+    """Rank of the faulty chain among the suspects, from 1; None if it is not a suspect."""
     false: tuple[tuple[str, ...], ...]
     """For each suspect without a fault, the rules that flagged it."""
 

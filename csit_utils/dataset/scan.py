@@ -150,7 +150,7 @@ _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 _MOST_DEPTH = 1000
-"""Of elements in a test: Robot permits 100 nested keywords."""
+"""Maximum depth of elements in a test: Robot permits 100 nested keywords."""
 _FIRST_YEAR = 2008
 """Year of the first release of Robot Framework."""
 
@@ -290,7 +290,7 @@ class TestElement:
 LARGEST_TEST_BYTES = 256 * 1024 * 1024
 """Upper bound of a test, which is held in memory as a whole."""
 LARGEST_BETWEEN_BYTES = 16_000_000
-"""Of a message or metadata between tests."""
+"""Maximum size of a message or metadata between tests."""
 MOST_UNRECORDED = 20_000
 """Tests without a record, of which nothing is known but the name."""
 _MARKER = b">" + RESULT_MARKER.encode()

@@ -41,7 +41,7 @@ class Findings:
     """Findings in a series."""
 
     scale: float
-    """Of the noise, in the unit of the values."""
+    """Standard deviation of the noise, in the unit of the values."""
     steps: tuple[Step, ...] = ()
     bands: TwoBands | None = None
     drift: Drift | None = None

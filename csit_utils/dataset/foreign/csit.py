@@ -39,7 +39,7 @@ class Place:
     """The cell of a test; unknown for tests without NFs."""
 
     columns: dict[str, Any]
-    """Of `TestRow`."""
+    """Columns of `TestRow`."""
     service_type: ServiceType | None = None
     data_cores: float | None = None
 

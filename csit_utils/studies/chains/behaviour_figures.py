@@ -12,7 +12,7 @@ from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 MOST_SHOWN = 6
 """Suspects with plots."""
 _MOST_CHAINS = 40
-"""Of a plot; all are in the table."""
+"""Maximum number of chains of a plot; all are in the table."""
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _NO_CLASS = "#9aa5b4"
 """Colour of activity outside the workflow classes, which use all distinguishable colours."""

@@ -12,7 +12,7 @@ from resources.libraries.python.studies.chains.model.record import ChainStudy, S
 from resources.libraries.python.studies.chains.model.spec import Member
 
 _MOST_EVENTS = 14
-"""Of a picture, those that come most often."""
+"""Maximum number of events of a picture, those that come most often."""
 _EXIT = "kvm_exit:"
 _ALONE = "VNFs alone"
 _PX_PER_EVENT = 24

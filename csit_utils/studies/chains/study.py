@@ -109,7 +109,7 @@ class Suspected:
     """A suspect on the page."""
 
     id: str
-    """Of its reasons and evidence, for links."""
+    """Id of its reasons and evidence, for links."""
     rank: int
     suspect: Suspect
     changed: tuple[ChangedFeature, ...]
@@ -129,7 +129,7 @@ class StudiedChains:
     compared: tuple[Figure, ...]
     """Throughput, distances and resources against the volume; samples over time."""
     traced: tuple[Figure, ...]
-    """Of what was traced: workflow classes, events and state transitions."""
+    """Figures of what was traced: workflow classes, events and state transitions."""
     suspects: tuple[Suspected, ...]
     runs: tuple[ChainRun, ...]
     failed: tuple[ChainRun, ...]
@@ -178,7 +178,7 @@ def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
 
 
 def _highest_throughput(record: ChainsRecord, figure: PublishedFigure) -> float | None:
-    """Of a VNF of the same kind and mode alone, Mbit/s."""
+    """Return the highest throughput of a VNF of the same kind and mode alone, Mbit/s."""
     study = record.chain_study
     if study is None:
         return None

@@ -10,7 +10,7 @@ from csit_utils.studies.chains.behaviour_figures import MOST_SHOWN, choice_of
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, StateGraph, Suspect
 
 _MOST_EDGES = 24
-"""Of a picture, those with the most time; more are a ball of wool."""
+"""Maximum number of edges of a picture, those with the most time; more are unreadable."""
 _MOST_PX = 9.0
 _LEAST_PX = 1.2
 _BEND = 0.18

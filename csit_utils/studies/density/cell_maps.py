@@ -95,7 +95,7 @@ class CellMaps:
 
     @property
     def columns(self) -> int:
-        """Of the widest map."""
+        """Columns of the widest map."""
         return max(len(each.columns) for each in self.maps)
 
     @property

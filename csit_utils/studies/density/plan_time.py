@@ -40,12 +40,12 @@ class Times:
 
     @property
     def tests(self) -> int:
-        """Of all suites."""
+        """Number of tests of all suites."""
         return sum(suite.tests for suite in self.suites)
 
     @property
     def seconds(self) -> float:
-        """Of all suites."""
+        """Time of all suites."""
         return sum(suite.seconds for suite in self.suites)
 
     @property

@@ -157,7 +157,7 @@ def _mean_rows(found: Interference) -> tuple[MeansRow, ...]:
 
 
 def _normalized(record: InterferenceRecord, figure: PublishedFigure) -> float | None:
-    """Of network functions of the same type, beside all others or beside those of a type."""
+    """Return the normalized throughput of network functions of the same type, beside all others or those of a type."""
     found = record.interference
     if found is None:
         return None

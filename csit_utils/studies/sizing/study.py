@@ -145,7 +145,7 @@ def _how(deployment: DeploymentSpec, workload: WorkloadSpec) -> str:
 
 
 def _capacity(record: SizingRecord, figure: PublishedFigure) -> float | None:
-    """Of the same size under calls of the same kind."""
+    """Return the capacity of the same size under calls of the same kind."""
     sizing = record.sizing
     if sizing is None:
         return None

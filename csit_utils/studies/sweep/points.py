@@ -39,7 +39,7 @@ class PlotPosition:
 
 
 def place(row: SweepPoint | SweepSample, frame: Frame) -> PlotPosition:
-    """Of a load, or of one of its seconds."""
+    """Return the position of a load, or of one of its seconds."""
     return PlotPosition(
         rate=l2_bps(row.input_pps, frame) / GIGA,
         input_pps=row.input_pps,

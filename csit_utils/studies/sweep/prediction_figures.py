@@ -107,7 +107,7 @@ def cpu_figure(anchor: str, record: SweepRecord, alone: Mapping[str, Sweep]) -> 
 
 
 def share_of(sweep: Sweep, vnf: Vnf) -> float:
-    """Of the chain's rate that goes through a VNF: a branch of two gets half."""
+    """Return the share of the chain's rate that goes through a VNF: a branch of two gets half."""
     instance, node = (int(word) for word in vnf.name.split("-")[1:3])
     return 1.0 if instance == 0 else 1.0 / sweep.cell.count_of(node)
 

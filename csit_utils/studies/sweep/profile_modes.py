@@ -58,7 +58,7 @@ class ProfiledService:
     name: str
     points: tuple[SweepPoint, ...]
     vcpus: Mapping[str, int]
-    """Of each VNF."""
+    """vCPUs of each VNF."""
     profile: Profile
 
 

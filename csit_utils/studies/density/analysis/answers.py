@@ -24,7 +24,7 @@ class Question:
     """Number of instances at a rate each, with p99 below a bound."""
 
     rate_pps: float
-    """Of one instance, both directions together."""
+    """Rate of one instance, both directions together."""
     p99_ns: float | None = None
     """None: no latency bound."""
     metric: Metric = Metric.PDR

@@ -64,7 +64,7 @@ class Ratio:
 
     metric: str
     sizes: str
-    """Of NFs and vSwitch."""
+    """Sizes of NFs and vSwitch."""
     place: tuple[int, int]
     rates_pps: dict[str, float]
     """By service type; those with a figure."""

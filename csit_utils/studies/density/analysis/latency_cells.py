@@ -44,12 +44,12 @@ class LatencyFigure:
     """A percentile of several instances and directions at one load."""
 
     value_ns: int | None
-    """Of the worst one."""
+    """Latency of the worst one."""
     best_ns: int | None
-    """Of the best one."""
+    """Latency of the best one."""
     instance: int
     direction: str
-    """Of the worst one, or of the one that makes it unknown."""
+    """Direction of the worst one, or of the one that makes it unknown."""
     load_pps: float
     samples: int | None
     """Fewest samples of any of them; None if unknown."""

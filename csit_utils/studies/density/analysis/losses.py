@@ -32,7 +32,7 @@ class OwnerShare:
     """`vSwitch`, `NF 2` for the second NF of any instance, `generator`, or `link`."""
     lost: int
     share: float
-    """Of the losses that were located, in [0, 1]."""
+    """Share of the losses that were located, in [0, 1]."""
     busy: float | None
     """Share of the time in which its busiest data thread ran; None where that is not known."""
 

@@ -21,7 +21,7 @@ class SizePoint:
 
     @property
     def rate_pps(self) -> float:
-        """Of all instances and both directions."""
+        """Rate of all instances and both directions."""
         return self.cell.value_pps or 0.0
 
 

@@ -81,7 +81,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
 
 def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
-    """Of every test that looked for losses."""
+    """Return losses by owner of every test that located them."""
     hops: dict[str, list[HopRow]] = {}
     for hop in shown.contents.hops(shown.latest_anchors):
         hops.setdefault(hop.anchor, []).append(hop)

@@ -29,7 +29,7 @@ class Alone:
     """Measurements of a chain's parts with the frame and size of the chain."""
 
     vnfs: Mapping[str, Sweep] = field(default_factory=dict)
-    """Of single VNFs by kind, as `kind_words` has it."""
+    """Sweeps of single VNFs by kind, as `kind_words` has it."""
     path: Sweep | None = None
     """Without any VNF."""
 
@@ -175,7 +175,7 @@ class Chained:
 
     view: View
     way: str
-    """Of its packets."""
+    """Direction of its packets."""
     profile: str
     """Link to its own profile."""
     figures: tuple[Figure, ...]

@@ -123,7 +123,7 @@ def _profiled(view: View) -> Profiled:
 
 
 def _saturation(record: SweepRecord, figure: PublishedFigure) -> float | None:
-    """Of a VNF of the same kind alone, Gbit/s."""
+    """Return the saturation of a VNF of the same kind alone, Gbit/s."""
     sweep, profile = record.sweep, record.profile
     if sweep is None or [vnf.kind for vnf in sweep.vnfs] != [figure.match] or profile is None:
         return None

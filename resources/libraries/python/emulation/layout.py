@@ -15,7 +15,7 @@ PAIRS = 2
 
 
 MOST_QUEUES = 8
-"""Of a port: more than data threads that these machines have."""
+"""Maximum number of queues of a port: more than data threads that these machines have."""
 
 
 class EmulatedLayout(Frozen):
@@ -24,7 +24,7 @@ class EmulatedLayout(Frozen):
     nodes: Literal[2, 3] = 2
     """Machines: a TG, and one or two DUTs."""
     nic: EmulatedNicModel = EmulatedNicModel.VIRTIO
-    """Of the first pair of ports."""
+    """NIC of the first pair of ports."""
     accelerator: Literal["tcg", "kvm"] = "tcg"
     queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
     """Receive queues of virtio ports of the first pair."""
@@ -37,12 +37,12 @@ class EmulatedLayout(Frozen):
 
     @property
     def second_nic(self) -> EmulatedNicModel:
-        """Of the second pair: another model, so that a topology's `nic` chooses between the two."""
+        """NIC of the second pair: another model, so that a topology's `nic` chooses between the two."""
         return EmulatedNicModel.VIRTIO if self.nic is EmulatedNicModel.E1000E else EmulatedNicModel.E1000E
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the machines."""
+        """Names of the machines."""
         return ("TG", *(f"DUT{number}" for number in range(1, self.nodes)))
 
     @property

@@ -95,7 +95,7 @@ class EmulatedMachine:
     threads: int = 2
     """Per core."""
     system_cores: int = 1
-    """Of each socket, which are not isolated."""
+    """Cores of each socket, which are not isolated."""
 
     @property
     def cpus_per_node(self) -> int:

@@ -61,7 +61,7 @@ class State(Frozen):
     name: str
     port: int
     pid: int | None
-    """Of its QEMU; None where that has ended."""
+    """PID of its QEMU; None where that has ended."""
     memory_mb: int | None
     """That QEMU takes now."""
     answers: bool

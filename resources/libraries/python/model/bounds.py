@@ -9,9 +9,9 @@ from pydantic_core import PydanticKnownError
 from resources.libraries.python.errors import ConfigError
 
 LARGEST_INPUT_BYTES = 1 << 20
-"""Of a topology, specification or table that a person writes. The largest real one has 100 kB."""
+"""Maximum size of a topology, specification or table that a person writes. The largest real one has 100 kB."""
 DEEPEST_NESTING = 40
-"""Of mappings and lists in YAML and JSON."""
+"""Maximum depth of mappings and lists in YAML and JSON."""
 MOST_ITEMS = 200_000
 """Values, keys and collections of a YAML file, each alias counted as the tree that it repeats."""
 LONGEST_NUMBER = 100
@@ -34,31 +34,31 @@ MOST_NFS_OF_A_SELECTION = 100_000
 """Of all its cells together, whose plans are all made before the first one is measured."""
 DAY_S = 86_400
 LONGEST_RUN_S = 365 * DAY_S
-"""Of all of them together, as estimated."""
+"""Maximum duration of all of them together, as estimated."""
 LONGEST_TRIAL_S = DAY_S
-"""Of one load."""
+"""Maximum duration of one load."""
 LONGEST_LOAD_S = 3600
-"""Of one load of a sweep or of a chain, chosen by a variable: it is sampled each second."""
+"""Maximum duration of one load of a sweep or of a chain, chosen by a variable: it is sampled each second."""
 MOST_REPETITIONS = 1000
 MOST_TOGETHER = 64
 """Network functions on one server."""
 MOST_NAMES = 200
 """Network functions, policies or lengths of a study."""
 MOST_WORKLOADS = 1000
-"""Of a study of chains."""
+"""Maximum number of workloads of a study of chains."""
 MOST_SWEEP_LOADS = 1000
 MOST_SIZING_LOADS = 10_000
 MOST_SIZES = 10_000
-"""Of a service that is sized."""
+"""Maximum number of sizes of a service that is sized."""
 MOST_SETS = 2**14
-"""Of VNFs, that are looked at one by one to count chains; 14 VNFs of any length."""
+"""Maximum number of sets of VNFs, that are looked at one by one to count chains; 14 VNFs of any length."""
 HIGHEST_PPS = 1e12
 HIGHEST_BPS = 1e15
 MOST_MEMORY_MIB = 2**24
 """16 TiB."""
 
 MOST_ERRORS = 1000
-"""Of one file that are looked at."""
+"""Maximum number of errors of one file that are looked at."""
 
 ASKED = {"asked": True}
 """Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""

@@ -134,9 +134,9 @@ class Cell(Frozen):
     """One kind for each service instance, where instances are different services side by side, of one NF each. Then
     sizes, limits and programs too are one for each instance, and not for each node."""
     limits: tuple[Limits, ...] = Field(default=(), exclude_if=_is_empty)
-    """Of the NFs of an instance, one for each node; empty for none."""
+    """Limits of the NFs of an instance, one for each node; empty for none."""
     programs: tuple[UserProgram | None, ...] = Field(default=(), exclude_if=_is_empty)
-    """Of the NFs of an instance, one for each node; only nodes whose kind takes one have it."""
+    """Programs of the NFs of an instance, one for each node; only nodes whose kind takes one have it."""
 
     @model_validator(mode="after")
     def _instances_have_one_kind_each(self) -> Self:

@@ -89,9 +89,9 @@ class Cost:
     cpu_s: float | None = None
     """CPU time of its processes and of the kernel's threads that work for it."""
     memory_bytes: int | None = None
-    """Of its processes, at the end."""
+    """Memory of its processes, at the end."""
     cache_misses: int | None = None
-    """Of the last level of cache, by all its threads."""
+    """Cache misses of the last level of cache, by all its threads."""
 
 
 @dataclass(frozen=True, slots=True)

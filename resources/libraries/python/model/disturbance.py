@@ -34,7 +34,7 @@ class Disturbance(Frozen):
     after_s: Annotated[float, Field(ge=0)]
     """From the request to the event."""
     hold_s: Annotated[float, Field(ge=0)] = 0.0
-    """Of a pause."""
+    """Duration of a pause."""
 
 
 class Happened(Frozen):

@@ -149,7 +149,7 @@ class Leftover:
     """
 
     key: str
-    """Of the record, under which `MachineLock.claim` puts an entry before the thing is made."""
+    """Key of the record, under which `MachineLock.claim` puts an entry before the thing is made."""
     label: str = ""
     """Description before an entry in messages."""
     entry: str | None = None
@@ -254,7 +254,7 @@ class GuestKind:
     """A kind of NF as an application in the guests of virtual machines."""
 
     name: str
-    """Of the kind, behind that of the virtual machines: `firewall` is `qemu_firewall` in those of `qemu`."""
+    """Name of the kind, behind that of the virtual machines: `firewall` is `qemu_firewall` in those of `qemu`."""
     application: str
     """Function that says what a guest runs, called with the NF, the node and the number of vCPUs."""
     programs: tuple[RequiredProgram, ...] = ()

@@ -69,7 +69,7 @@ class LoadPackets(Frozen):
     """Packets that are the load."""
 
     protocol: Byte
-    """Of IPv4."""
+    """Protocol number in the IPv4 header."""
     ttl: Annotated[int, Field(ge=1, le=255)]
     dscp: Annotated[int, Field(ge=0, le=63)]
     sources: Literal["increment", "random"]
@@ -84,7 +84,7 @@ class ProbePackets(Frozen):
     protocol: Literal[17]
     """UDP: latency is measured by what is in the payload."""
     port: Annotated[int, Field(ge=1, le=65535)]
-    """Of source and destination."""
+    """Port number of source and destination."""
     ttl: Annotated[int, Field(ge=1, le=255)]
     dscp: Annotated[int, Field(ge=0, le=63)]
 

@@ -13,7 +13,7 @@ class Limits(Frozen):
     cpu: Annotated[float, Field(gt=0)] | None = None
     """CPUs, 1.0 for one: its threads and processes together get no more CPU time than that."""
     memory_mib: Annotated[int, Field(ge=16)] | None = None
-    """Of its processes, or of its virtual machine."""
+    """Memory of its processes, or of its virtual machine."""
     network_pps: Annotated[float, Field(gt=0)] | None = Field(default=None, exclude_if=lambda pps: pps is None)
     """Packets per second that each of its ports may receive."""
 

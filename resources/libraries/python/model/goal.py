@@ -76,7 +76,7 @@ class LoadEstimate(Frozen):
     loss_ratio: float
     mean_pps: float
     stdev_pps: float
-    """Of the posterior distribution of both fitted functions together."""
+    """Standard deviation of the posterior distribution of both fitted functions together."""
     by_function: dict[str, float]
     """Mean by each of them; their distance is a part of the deviation."""
 

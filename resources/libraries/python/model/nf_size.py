@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 from resources.libraries.python.model.bounds import quoted
 
 MOST_CORES = 256
-"""Of one NF: above what a NUMA node of today's servers has."""
+"""Maximum number of cores of one NF: above what a NUMA node of today's servers has."""
 _PATTERN = r"^(0\.5|[1-9][0-9]{0,2})c$"
 
 

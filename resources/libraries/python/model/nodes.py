@@ -184,7 +184,7 @@ class TgNode(_Node):
     """If it is a separate machine."""
     generator: Generator
     uio_driver: UioDriver | None = None
-    """Of all its ports that do not say another one."""
+    """Driver of all its ports that do not say another one."""
     shares_machine_with: Name | None = None
     """The DUT node on whose machine the generator runs: its cores are then planned too."""
     interfaces: Interfaces
@@ -247,7 +247,7 @@ class DutNode(_Node):
     """Run cells that do not fit anyway; their results say so."""
     core_sharing: Sizes = Sizes()
     uio_driver: UioDriver | None = None
-    """Of all its ports that do not say another one."""
+    """Driver of all its ports that do not say another one."""
     interfaces: Interfaces
 
     @model_validator(mode="after")

@@ -82,7 +82,7 @@ class Port(Frozen):
     rx_queues: tuple[int, ...] = Field(default=(), exclude_if=_is_empty)
     """Index of the owner's data thread for each receive queue; empty for one queue, on `data_thread`."""
     nic: Nic | None = None
-    """Of a cable."""
+    """NIC of a cable."""
     vlan: int | None = None
     """The VLAN whose frames of the cable this port has; None for all of them."""
     trunk: str | None = Field(default=None, exclude_if=_is_empty)
@@ -175,7 +175,7 @@ class NfPlan(Frozen):
     """The network that an NF of kind linux_nat translates source addresses to on the way forward, one to one."""
     limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
     program: UserProgram | None = Field(default=None, exclude_if=_is_empty)
-    """Of kind `process` only."""
+    """User's program; kind `process` only."""
 
 
 class TapPlan(Frozen):
@@ -194,7 +194,7 @@ class TapPlan(Frozen):
     mac: str
     limits: Limits = Field(default=Limits(), exclude_if=_is_unlimited)
     program: UserProgram | None = Field(default=None, exclude_if=_is_empty)
-    """Of kind `process` only."""
+    """User's program; kind `process` only."""
 
 
 class Flow(Frozen):

@@ -18,7 +18,7 @@ class Asked(Frozen):
     frame: Frame
     profile: SearchProfile
     repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
-    """Of the same measurement, from 0: simulated ones differ by their noise."""
+    """Number of the repetition, from 0: simulated ones differ by their noise."""
 
 
 class VerdictKind(StrEnum):
@@ -140,7 +140,7 @@ class Environment(Frozen):
     git_revision: str | None
     git_dirty: bool | None
     nodes: dict[str, "Environment"] = Field(default_factory=dict)
-    """Of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
+    """Nodes of a lab: the other machines that took part, by node; what is above is of the (first) DUT."""
 
 
 class Affinity(Frozen):
@@ -156,7 +156,7 @@ class Affinity(Frozen):
 
     @property
     def name(self) -> str:
-        """Of the receive queue, as the plan has it."""
+        """Name of the receive queue, as the plan has it."""
         return f"{self.interface} queue {self.queue}" if self.queue else self.interface
 
 

@@ -89,9 +89,9 @@ class SessionFigures(Frozen):
     goodput_bps: float
     """Bits per second of payload."""
     jitter_ns: float | None = None
-    """Of UDP, as RFC 3550 has it: mean over the sessions."""
+    """Jitter of UDP, as RFC 3550 has it: mean over the sessions."""
     retransmits: int | None = None
-    """Of TCP: segments that were sent again."""
+    """Retransmits of TCP: segments that were sent again."""
 
 
 class FlowCount(Frozen):
@@ -188,7 +188,7 @@ class FlowLosses(Frozen):
     """Duplicates not counted."""
     duplicates: int
     duration_s: float
-    """Of sending."""
+    """Duration of sending."""
     loss_periods: int
     """Runs of consecutive lost packets (RFC 3357)."""
     longest: int
@@ -254,9 +254,9 @@ class TrialResult(Frozen):
     sessions: tuple[SessionFigures, ...] = Field(default=(), exclude_if=_is_empty)
     """From a generator that makes sessions; empty from others."""
     timelines: tuple[FlowTimeline, ...] = Field(default=(), exclude_if=_is_empty)
-    """Of a trial with `Trial.timeline_s`; empty from generators that number no packets."""
+    """Timelines of a trial with `Trial.timeline_s`; empty from generators that number no packets."""
     losses: tuple[FlowLosses, ...] = Field(default=(), exclude_if=_is_empty)
-    """Of a trial with `Trial.count_losses`; empty from generators that number no packets."""
+    """Losses of a trial with `Trial.count_losses`; empty from generators that number no packets."""
     interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 

@@ -15,13 +15,13 @@ class StudyCost(ABC):
     """
 
     name: str
-    """Of the study."""
+    """Name of the study."""
     steps: int
     """Measured one after the other, each in the journal; what the progress counts."""
     runs: int
     """Measurements of all steps together."""
     unit: str
-    """Of `runs`, in the plural."""
+    """Unit of `runs`, in the plural."""
     seconds: float
 
     def __post_init__(self) -> None:

@@ -25,11 +25,11 @@ class MaxRate:
     """The highest load, and the place that decides it."""
 
     flow_pps: float
-    """Of one instance in one direction."""
+    """Rate of one instance in one direction."""
     direction_pps: float
-    """Of all instances in one direction."""
+    """Rate of all instances in one direction."""
     aggregate_pps: float
-    """Of all instances in both directions: what a trial's load is."""
+    """Rate of all instances in both directions: what a trial's load is."""
     reason: str
     """The place with its numbers."""
 

@@ -38,7 +38,7 @@ class ServiceLayout:
 
     cell: Cell
     kinds: Sequence[NfKind]
-    """Of the NFs of an instance on one DUT; by instance where those have different kinds."""
+    """Kinds of the NFs of an instance on one DUT; by instance where those have different kinds."""
     edges: Edges
 
     @property

@@ -57,7 +57,7 @@ class RunBegun(Event):
     version: Literal[1] = 1
     run_id: str
     boot_id: str | None
-    """Of the kernel: a different one later means that the machine went down in between."""
+    """Boot id of the kernel: a different one later means that the machine went down in between."""
     choices: Choices
     environment: Environment
     command: Literal["local", "robot"] | None = None
@@ -102,7 +102,7 @@ class TestEnded(Event):
     test: str
     status: Status
     digest: str = ""
-    """Of what the test measured; empty in earlier journals, which hold the record itself."""
+    """Digest of what the test measured; empty in earlier journals, which hold the record itself."""
     record: str = ""
     """File name in the folder of results."""
     result: dict[str, Any] | None = None

@@ -29,7 +29,7 @@ def _declared() -> dict[str, type[Record]]:
 RECORDS = _declared()
 """Class of a record by its study."""
 MOST_KEYS = 10_000
-"""Of one object. Instances, nodes and drivers are keys of some objects."""
+"""Maximum number of keys of one object. Instances, nodes and drivers are keys of some objects."""
 _SHORTEST_KEY_BYTES = len('"a":1,')
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
 

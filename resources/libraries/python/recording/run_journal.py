@@ -59,7 +59,7 @@ class TestKey:
     test: str
     """Different for every test of a run."""
     digest: str
-    """Of what is measured: a test with other settings is another test."""
+    """Digest of what is measured: a test with other settings is another test."""
     cell: str
     """Scope of a quarantine: tests of the same cell deploy the same."""
 

@@ -95,7 +95,7 @@ class SearchOutcome(Frozen):
     elapsed_s: float
     record: SearchRecord
     estimate: LoadEstimate | None = None
-    """Of PLRsearch, which has no bounds."""
+    """Estimate of PLRsearch, which has no bounds."""
 
     def goal(self, name: str) -> GoalResult | None:
         """The result for the goal of that name; None when it was not asked for."""

@@ -42,7 +42,7 @@ class _RunningContainer:
     """A container that runs."""
 
     pid: int
-    """Of its first process, which sleeps."""
+    """PID of its first process, which sleeps."""
     groups: Mapping[str, Path]
     """Folders of its control groups by controllers."""
 
@@ -140,7 +140,7 @@ class NfContainers:
         return ExecContext(tuple(folder / "cgroup.procs" for folder in running.groups.values()), running.pid)
 
     def folders(self, name: str) -> tuple[Path, ...]:
-        """Of the control groups of an NF's container."""
+        """Return the folders of the control groups of an NF's container."""
         return tuple(self._running[name].groups.values())
 
     def allows_real_time(self, name: str) -> bool:

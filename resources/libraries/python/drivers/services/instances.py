@@ -108,7 +108,7 @@ class ServiceInstance:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Of its group; none before it is made, when a group of that name is not ours."""
+        """Folders of its group; none before it is made, when a group of that name is not ours."""
         return self.group.folders if self._claimed else ()
 
 

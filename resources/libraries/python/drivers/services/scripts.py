@@ -28,7 +28,7 @@ _FIGURE = re.compile(r"[A-Za-z][\w-]{0,31}")
 """Names of figures become columns of tables; other numbers of an object are not recorded."""
 _PAUSE_S = 0.01
 _MOST_SECONDS = 100_000
-"""Of a load: a day has fewer."""
+"""Maximum number of seconds of a load: a day has fewer."""
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

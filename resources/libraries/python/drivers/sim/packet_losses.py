@@ -19,7 +19,7 @@ from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import FlowLosses
 
 MOST_PACKETS = 200_000
-"""Of a flow in a simulated trial."""
+"""Maximum number of packets of a flow in a simulated trial."""
 _NS = 1_000_000_000
 
 Ratio = Annotated[float, Field(ge=0, le=1)]

@@ -76,7 +76,7 @@ class Simulation(Frozen):
     )
     """Pressure of all neighbours at which NFs of a kind lose half of that."""
     pressure: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
-    """Of an NF of a kind on its neighbours; see `neighbours`, too."""
+    """Pressure of an NF of a kind on its neighbours; see `neighbours`, too."""
     network_part: Share = 0.4
     """The part of what NFs lose that goes away when each has its share of the network guaranteed."""
     noise: Share = 0.02
@@ -109,7 +109,7 @@ class Simulation(Frozen):
     interruptions: Interruptions = Field(
         default=Interruptions(), exclude_if=lambda interruptions: interruptions == Interruptions()
     )
-    """Of events while traffic runs."""
+    """Interruptions of events while traffic runs."""
     packet_losses: PacketLosses = Field(default=PacketLosses(), exclude_if=lambda losses: losses == PacketLosses())
     """Mechanisms that lose and reorder packets while losses are counted."""
     moved: tuple[str, ...] = ()

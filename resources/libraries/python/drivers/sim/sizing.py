@@ -47,7 +47,7 @@ class SimComponent(Frozen):
     imbalance: Part = 0.0
     """How much less the other instances have to do than the first one."""
     memory_mb: Annotated[float, Field(ge=0)] = 100.0
-    """Of an idle instance."""
+    """Memory of an idle instance."""
     memory_kb: Annotated[float, Field(ge=0)] = 0.0
     """More for each call per second."""
     network_bytes: Annotated[float, Field(ge=0)] = 0.0
@@ -62,7 +62,7 @@ class LoadControl(Frozen):
     again: Part = 0.4
     """Chance that calls still wait too long after a decrease, so that another one follows."""
     increase: Part = 0.003
-    """Of what the service carries, added in each second in which they have not."""
+    """Increase of what the service carries, added in each second in which they have not."""
 
     def next(self, admitted: float, limit: float, *, late: bool, rng: Random) -> float:
         """Calls that the next second admits."""
@@ -176,7 +176,7 @@ class _Instance:
 
     name: str
     cpu_s: float
-    """Of a call of the whole service."""
+    """CPU time of a call of the whole service."""
     network_bytes: float
     """As cpu_s."""
     idle_bytes: float

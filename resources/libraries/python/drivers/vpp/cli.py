@@ -19,7 +19,7 @@ _ASKED = bytes([_IAC, _SB, _TERMINAL_TYPE])
 _LINE_BY_LINE = bytes([_IAC, _SB, _TERMINAL_TYPE, _IS]) + b"vppctl" + bytes([_IAC, _SE])
 _END = b"\0"
 _MOST_BYTES = 2048
-"""Of a command; VPP reads up to 4096 bytes at once."""
+"""Maximum size of a command; VPP reads up to 4096 bytes at once."""
 _CHUNK = 1 << 16
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 

@@ -165,7 +165,7 @@ class VppInstance:
 
     @property
     def version(self) -> str:
-        """Of the running program."""
+        """Version of the running program."""
         return self._version
 
     @property

@@ -92,7 +92,7 @@ class Waiting:
 
     rx_mode: RxMode
     sleep_us: int
-    """Of the main thread, each time it has looked for work; 0 for never."""
+    """Sleep of the main thread, each time it has looked for work; 0 for never."""
 
     @property
     def data_threads(self) -> str:

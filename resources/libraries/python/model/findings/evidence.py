@@ -37,7 +37,7 @@ class Itemized(Frozen):
     worst_instance: int
     """The instance with the highest loss ratio; of equals, the first."""
     worst_loss_ratio: float
-    """Of that instance, both directions together."""
+    """Loss ratio of that instance, both directions together."""
 
 
 class HopLoss(Frozen):

@@ -41,7 +41,7 @@ class Access(Frozen):
     key_file: str | None = None
     """A private key; None for those of the agent and the user's default ones. `~` is the user's home."""
     password: SecretReference | None = None
-    """Of the user, or of the key where that is locked."""
+    """Password of the user, or of the key where that is locked."""
     known_hosts: str | None = None
     """A file beside the user's own one, such as one that belongs to the lab. A host in neither is refused."""
     jump: tuple[Jump, ...] = ()

@@ -53,7 +53,7 @@ class Need:
     either_mb: int = 0
     """From huge pages where there are enough for all of it, else from ordinary memory."""
     pages_1gb: int = field(default=0, compare=False)
-    """Of the huge pages, where they are of 1 GB: each program begins in pages of its own."""
+    """Number of huge pages where they are of 1 GB: each program begins in pages of its own."""
 
     @classmethod
     def huge(cls, mb: int, ordinary_mb: int = 0) -> Self:
@@ -69,7 +69,7 @@ class Need:
         )
 
     def times(self, count: int) -> "Need":
-        """Of several of a kind."""
+        """Return the memory of several of a kind."""
         return Need(self.ordinary_mb * count, self.hugepages_mb * count, self.either_mb * count, self.pages_1gb * count)
 
     def where(self, hugepages_mb: int) -> "Need":

@@ -31,4 +31,4 @@ class Container(Frozen):
     """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else
     `none`. A result says which one it was."""
     image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$")] | None = None
-    """Of the containers; None for the file system of the node, read-only, with its own programs."""
+    """Image of the containers; None for the file system of the node, read-only, with its own programs."""

@@ -43,13 +43,13 @@ class RxQueues:
         self._first: dict[int, Mapping[_Place, int]] = {}
 
     def at_edge(self, instance: int, number: int) -> Queues:
-        """Of the vSwitch's port at an edge, 1 to 4 along the service."""
+        """Return the queues of the vSwitch's port at an edge, 1 to 4 along the service."""
         dut = (number + 1) // 2
         place = ("edge", 0 if self._edges.one_cable else instance, number)
         return self._in_turn(dut, place, self._edge_count(instance, number))
 
     def at_crossing(self, dut: int, instance: int, position: int) -> Queues:
-        """Of the vSwitch's port towards an NF; `position` counts from 1 within instance and DUT."""
+        """Return the queues of the vSwitch's port towards an NF; `position` counts from 1 within instance and DUT."""
         return self._in_turn(dut, ("crossing", instance, position), self._crossing_count(dut, instance, position))
 
     def to_tap(self, dut: int, instance: int, number: int) -> Queues:
@@ -57,7 +57,7 @@ class RxQueues:
         return ((instance + number) % self._threads[vswitch_name(dut)],)
 
     def at_nf(self, instance: int, node: int, side: int) -> Queues:
-        """Of an NF's side 1 or 2; a shared NF has two sides for each instance, with a queue each."""
+        """Return the queues of an NF's side 1 or 2; a shared NF has two sides for each instance, with a queue each."""
         threads = self._threads[self._service.name(instance, node)]
         counts = self.nf_counts(instance, node)
         if max(counts) == 1:
@@ -69,7 +69,7 @@ class RxQueues:
         return tuple(_block(2 * queue + side - 1, 2 * counts[0], threads) for queue in range(counts[0]))
 
     def at_generator(self, instance: int, port: int) -> Queues:
-        """Of the generator's port 1 or 2."""
+        """Return the queues of the generator's port 1 or 2."""
         alone = not self._edges.ways or self._edges.one_cable
         position = port - 1 if alone else 2 * (instance - 1) + port - 1
         return (position % max(1, self._threads[GENERATOR]),)

@@ -26,7 +26,7 @@ class EdgePort:
     """The vSwitch."""
     queues: Queues
     cpus: tuple[int, ...]
-    """Of the data thread of each queue."""
+    """CPUs of the data thread of each queue."""
     threads: int
     """Data threads of the owner."""
     most: int | None

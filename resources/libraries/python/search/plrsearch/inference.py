@@ -53,7 +53,7 @@ class Observation:
     intended: int
     """Packets."""
     lost: int
-    """Of these, what was not sent and is charged included."""
+    """Lost packets, including those that were not sent and are charged."""
 
 
 def stretch(load: _Array, m: _Array, a: _Array) -> _Array:

@@ -151,7 +151,7 @@ class WatchedChain:
     notes: list[str] = field(default_factory=list)
     """Reason why something could not be sampled or traced."""
     costs: tuple[StepCost, ...] = ()
-    """Of sampler and tracer, if known."""
+    """Costs of sampler and tracer, if known."""
 
 
 @contextmanager

@@ -26,13 +26,13 @@ class ChainMeasured(Frozen):
     runs: tuple[ChainRun, ...]
     """One for each workload."""
     facts: dict[str, dict[str, str]]
-    """Of the parts of the deployment."""
+    """Facts of the parts of the deployment."""
     sources: dict[str, str]
     """Traced events, or the reason for none."""
     notes: tuple[str, ...] = ()
     """Features not sampled, moved threads and leftovers."""
     costs: tuple[StepCost, ...] = ()
-    """Of deploying, watching and removing it."""
+    """Costs of deploying, watching and removing it."""
 
 
 class ChainJournal(StepJournal[ChainMeasured]):

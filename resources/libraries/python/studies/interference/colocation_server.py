@@ -46,7 +46,7 @@ class SharedServer:
         """Of a group with the limits of each; raises PlanError where they do not fit."""
 
     def plan_digest(self, group: tuple[str, ...], limits: Limits = _FREE) -> str:
-        """Of the plan of a group; raises PlanError where they do not fit."""
+        """Return the digest of the plan of a group; raises PlanError where they do not fit."""
         return digest(self.plan(group, limits))
 
     def deploy(

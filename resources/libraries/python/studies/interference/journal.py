@@ -39,7 +39,7 @@ class MeetingMeasured(Frozen):
     """Digest of the plan by which it was deployed."""
     meeting: Meeting
     facts: dict[str, dict[str, str]]
-    """Of the parts of the deployment."""
+    """Facts of the parts of the deployment."""
     missing: dict[str, str]
     """Counts that are missing, with reasons."""
     notes: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ class LoadStep:
     """A load of the sweep, its begin and duration."""
 
     rate_pps: float
-    """Of each flow, one way; 0 between bursts."""
+    """Rate of each flow, one way; 0 between bursts."""
     begin_s: int
     """Number of its first sample."""
     duration_s: int
@@ -57,7 +57,7 @@ class LoadEnded:
     point: SweepPoint | None
     """None of bursts."""
     number: int
-    """Of the load in the sweep, from 1."""
+    """Number of the load in the sweep, from 1."""
     of: int
     measured_s: float
     """Seconds of load measured now: 0 for a load of an earlier run."""

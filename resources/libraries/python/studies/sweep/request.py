@@ -19,13 +19,13 @@ class AskedSweep:
     """The choice of the experiment."""
 
     name: str
-    """Of the service."""
+    """Name of the service."""
     cell: Cell
     frame: Frame
     flows: int
     protocol: Protocol
     duration_s: int
-    """Of each load; of all bursts together."""
+    """Duration of each load; of all bursts together."""
     rates: Rates | None = None
     """None without bursts: twelve steps up to 1.6 times what the service can forward."""
     bursts: Bursts | RelativeBursts | None = None

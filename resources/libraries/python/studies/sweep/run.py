@@ -273,5 +273,5 @@ def predictions(
 
 
 def _share(cell: Cell, node: int) -> float:
-    """Of the chain's rate that goes through one NF of a node: branches share the flows equally."""
+    """Return the share of the chain's rate that goes through one NF of a node: branches share the flows equally."""
     return 1.0 / cell.count_of(node)

@@ -89,7 +89,7 @@ class NodeInspection:
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
     numa_nodes: Mapping[str, int | None] = field(default_factory=dict)
-    """Of its ports, by their names in the topology; None where the machine does not know."""
+    """NUMA nodes of its ports, by their names in the topology; None where the machine does not know."""
 
 
 @dataclass(frozen=True, slots=True)

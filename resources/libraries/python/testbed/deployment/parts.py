@@ -59,7 +59,7 @@ class NodeParts:
     features: FeatureSampler | None = None
     tracer: Tracer | None = None
     costs: CostMeter | None = None
-    """Of this machine's NFs and vSwitch."""
+    """Costs of this machine's NFs and vSwitch."""
 
     def in_order(self) -> tuple[DeploymentPart, ...]:
         """Return the parts in the order in which they are started."""

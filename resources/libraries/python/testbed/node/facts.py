@@ -195,7 +195,7 @@ class Leftovers(Frozen):
     groups: tuple[str, ...] = ()
     """Control groups, by their folders."""
     containers: tuple[str, ...] = ()
-    """Of a container engine, by engine and name."""
+    """Containers of a container engine, by engine and name."""
     folders: tuple[str, ...] = ()
     traces: tuple[str, ...] = ()
     """Tracing instances of the kernel, by their names."""

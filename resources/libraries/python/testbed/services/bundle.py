@@ -16,7 +16,7 @@ from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 
 MOST_BYTES = 16_000_000
-"""Of both folders together, in one message to each node."""
+"""Maximum size of both folders together, in one message to each node."""
 _NAMES = ("deployment", "workload")
 """What the folders of the two specifications are called on a node; where both lie in one, it is the first."""
 _OTHERS_READ = 0o755

@@ -19,7 +19,7 @@ from resources.libraries.python.testbed.roles.service import InstanceUse, LoadRe
 from resources.libraries.python.testbed.services.bundle import ServiceBundle, as_on_node, write
 
 FOLDER = Path("/var/lib/csit-density/service")
-"""Of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
+"""Folder of the user's files on the node. Not below /run, from which programs cannot be started everywhere."""
 
 
 class NodeService:

@@ -55,7 +55,7 @@ class MonitorProgram:
     name: str
     """What is run."""
     package: str
-    """Of Debian, that has it."""
+    """Debian package that has it."""
     does: str
     """With each packet, as a phrase of the facts."""
     argv: Callable[[str, Path], list[str]]

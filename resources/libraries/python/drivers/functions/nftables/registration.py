@@ -22,7 +22,7 @@ class Gateway(Frozen):
     """What an NF of kind linux_gateway does."""
 
     addresses: Annotated[int, Field(ge=1, le=65_536)] = 500
-    """Of the set that source and destination of every packet are looked up in; none of them matches."""
+    """Addresses of the set that source and destination of every packet are looked up in; none of them matches."""
 
 
 PROGRAM = RequiredProgram("nft", "nftables", label="nftables", version=r"nftables v(\S+)")

@@ -23,7 +23,7 @@ class TunnelEnd:
     port: int
     """UDP, of loopback."""
     table: int
-    """Of the routes of packets that arrive on its side."""
+    """Table of the routes of packets that arrive on its side."""
 
 
 LEFT, RIGHT = TunnelEnd("tun-left", "server", 1194, 101), TunnelEnd("tun-right", "client", 1195, 102)
@@ -37,7 +37,7 @@ class TunnelFiles:
     certificate: str
     key: str
     fingerprint: str
-    """Of the other end's certificate, SHA-256 as `AA:BB:...`: that, and no other, is believed."""
+    """Fingerprint of the other end's certificate, SHA-256 as `AA:BB:...`; no other one is accepted."""
 
 
 @dataclass(frozen=True, slots=True)

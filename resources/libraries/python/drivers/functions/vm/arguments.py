@@ -47,11 +47,11 @@ class Hardware:
     vcpus: int
     nics: tuple[GuestNic, ...] = ()
     model: str = CPU_MODEL
-    """Of the CPU in emulation."""
+    """Model of the CPU in emulation."""
     more: tuple[str, ...] = ()
     """Further arguments."""
     huge_page_mb: int = 0
-    """Of the pages that its memory is made of; 0 for ordinary ones."""
+    """Size of the pages that its memory is made of; 0 for ordinary ones."""
     numa_node: int = 0
     """Where huge pages are taken from."""
 
@@ -89,7 +89,7 @@ def arguments(
 
 
 def _memory_mb(hardware: Hardware) -> int:
-    """Of the guest, in whole huge pages."""
+    """Return the memory of the guest, in whole huge pages."""
     page = hardware.huge_page_mb or 1
     return -(-hardware.memory_mb // page) * page
 

@@ -189,7 +189,7 @@ class Guest:
 
     @property
     def pid(self) -> int | None:
-        """Of QEMU; None when it was not started."""
+        """PID of QEMU; None when it was not started."""
         return self._process.pid if self._process else None
 
     def ended(self) -> str:

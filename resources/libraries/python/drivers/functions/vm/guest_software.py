@@ -26,10 +26,10 @@ class Inside(Protocol):
     """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
 
     def cpu_model(self, name: str) -> str:
-        """Of the guest of an NF in emulation."""
+        """Return the CPU model of the guest of an NF in emulation."""
 
     def memory_mb(self, name: str) -> int:
-        """Of the guest of an NF whose limits do not say it."""
+        """Return the memory of the guest of an NF whose limits do not say it."""
 
     def initramfs(self, name: str, base: Image, cache: Path) -> Path:
         """What the guest of an NF begins with: the image's own, or one with more in it, kept in the cache."""
@@ -38,7 +38,7 @@ class Inside(Protocol):
         """The CPU of each vCPU of an NF."""
 
     def command_line(self, function: NfPlan | TapPlan, mtu: int) -> str:
-        """Of the guest's kernel."""
+        """Return the command line of the guest's kernel."""
 
     def arguments(self, function: NfPlan | TapPlan, folder: Path) -> tuple[str, ...]:
         """Further ones of QEMU, after what they need is made in a folder."""
@@ -58,7 +58,7 @@ class Inside(Protocol):
         """Number of the vCPU that receives from each queue of a port; fewer where nothing does."""
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """Of interfaces that only the guests see."""
+        """Return the counters of interfaces that only the guests see."""
 
     def processed(self) -> Mapping[str, Processed]:
         """What NFs have done that do not just forward, by name."""

@@ -26,7 +26,7 @@ class Vm(Frozen):
     """How virtual machines are made."""
 
     memory_mb: Annotated[int, Field(ge=64)] = 128
-    """Of a guest's system; what `vpp` says that a VPP has comes on top where one runs in the guest."""
+    """Memory of a guest's system; what `vpp` says that a VPP has comes on top where one runs in the guest."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
     huge_pages: Literal["none", "2mb", "1gb"] = "none"

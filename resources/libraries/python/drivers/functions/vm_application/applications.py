@@ -23,13 +23,13 @@ class Application:
     about: str
     """For messages."""
     version: Callable[[], str]
-    """Of the program that counts, with its name."""
+    """Version of the program that counts, with its name."""
     rules: str = ""
-    """Of nftables, in force before its ports are up."""
+    """Rules of nftables, in force before its ports are up."""
     counter: str = ""
-    """Of those rules, that counts every packet."""
+    """Counter of those rules that counts every packet."""
     argv: tuple[str, ...] = ()
-    """Of the program, which is up before the guest is ready."""
+    """Command line of the program, which is up before the guest is ready."""
     prints: bool = False
     """Whether it prints what it makes on standard output, beside what it has to say."""
     files: Mapping[str, str] = field(default_factory=dict)

@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 FOLDER = Path("/run/vpp")
-"""Of VPP in the guest."""
+"""Folder of VPP in the guest."""
 PORT = "csit.vpp"
 """The port from the host to VPP's command line."""
 STARTUP = "opt/csit/startup.conf"

@@ -29,7 +29,7 @@ _MAXIMUM_S = 1.0
 _MORE_THAN_IT_CAN_PPS = 400_000.0
 _HEADROOM = 0.9
 _MOST_FLOWS = 64
-"""Of a service instance: each is a thread of the sender, and one of the receiver."""
+"""Maximum number of flows of a service instance: each is a thread of the sender, and one of the receiver."""
 
 
 class DitgGenerator:

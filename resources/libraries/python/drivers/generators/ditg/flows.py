@@ -27,7 +27,7 @@ class Script:
 
     lines: tuple[str, ...]
     instances: tuple[int, ...]
-    """Of each line. Lines are flows, which D-ITG counts from 1."""
+    """Instances of each line. Lines are flows, which D-ITG counts from 1."""
 
     @property
     def text(self) -> str:

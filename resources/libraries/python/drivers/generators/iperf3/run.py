@@ -40,7 +40,7 @@ class DirectionReport:
     goodput_bps: float
     jitter_ns: float | None
     retransmits: int | None
-    """Of TCP only."""
+    """Retransmitted segments; TCP only."""
 
 
 @dataclass(frozen=True, slots=True)

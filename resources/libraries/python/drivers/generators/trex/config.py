@@ -107,7 +107,7 @@ class CoreAssignment:
     """CPU of the thread that answers requests."""
     receiving: int
     sending: tuple[tuple[int, ...], ...]
-    """Of each pair of ports; all have the same number."""
+    """Sending threads of each pair of ports; all have the same number."""
 
     @property
     def shared(self) -> bool:

@@ -59,11 +59,11 @@ class OpenedPorts(Frozen):
     """Answer to opening the ports: versions and counters."""
 
     version: str
-    """Of the server."""
+    """Version of the server."""
     python: str
     """That the client runs on."""
     drivers: tuple[str, ...]
-    """Of the ports."""
+    """Drivers of the ports."""
     counters: Count
     """Flows that the ports can count at a time."""
 
@@ -134,7 +134,7 @@ class Report(Frozen):
     latency: tuple[ProbeLatency, ...]
     queue_full: Count
     cpu_percent: float
-    """Of the sending threads, as the server smooths it over some time before."""
+    """CPU usage of the sending threads, as the server smooths it over some time before."""
 
 
 def read(record: type[Record], plain: object) -> Record:

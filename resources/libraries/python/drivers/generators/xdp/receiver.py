@@ -15,7 +15,7 @@ from resources.libraries.python.errors import Unsupported
 NUMBERS = 64
 """Of a word."""
 MOST_NUMBERS = 1 << 28
-"""Of a flow: 64 MB."""
+"""Maximum number of packets of a flow: 64 MB."""
 MOST_LATE = 1 << 18
 """Frames out of order of which the order is kept, of a flow: 2 MB."""
 WORD = np.dtype([("bits", "<u8"), ("sent_tai_ns", "<u8")])

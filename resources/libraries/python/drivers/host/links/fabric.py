@@ -347,7 +347,7 @@ class Fabric:
 
     @property
     def mtu(self) -> int:
-        """Of every port, in bytes."""
+        """MTU of every port, in bytes."""
         return self._mtu
 
     @property

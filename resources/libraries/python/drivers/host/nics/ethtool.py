@@ -44,7 +44,7 @@ class Channels:
     rx: int
     tx: int
     combined: int
-    """Of queues that receive and send."""
+    """Number of queues that receive and send."""
     most_rx: int
     most_tx: int
     most_combined: int

@@ -22,7 +22,7 @@ class ExecContext:
     """Control groups and container that a program joins before exec."""
 
     doors: tuple[Path, ...] = ()
-    """Of control groups: files into which a process writes its id."""
+    """Files of control groups into which a process writes its id."""
     container: int | None = None
     """A process of a container; None for none."""
 

@@ -203,5 +203,5 @@ def _source(is_guest: bool) -> Source:
 
 
 def _buffer_kib(cpus: int) -> int:
-    """Of each CPU."""
+    """Return the buffer of each CPU."""
     return max(512, min(_MOST_BUFFER_KIB, _ALL_BUFFERS_KIB // cpus))

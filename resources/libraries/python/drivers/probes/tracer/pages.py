@@ -40,7 +40,7 @@ class Heads:
     """Headers of some pages."""
 
     times_ns: Ints
-    """Of the first event."""
+    """Time of the first event."""
     missed: npt.NDArray[np.bool_]
     """Whether events were lost between the page before of that CPU and this one."""
     used_words: Ints

@@ -149,7 +149,7 @@ class Vertices:
             self._kinds.append(_Kind(form, self))
 
     def number(self, name: str) -> int:
-        """Of a vertex, an old or a new one."""
+        """Return the number of a vertex, an old or a new one."""
         if name not in self._of_name:
             self._of_name[name] = len(self.names)
             self.names.append(name)

@@ -53,7 +53,7 @@ class Evidence:
 
     @property
     def name(self) -> str:
-        """Of the VNF."""
+        """Name of the VNF."""
         return self.member.name
 
     def gain(self, name: str) -> float:

@@ -145,7 +145,7 @@ def _suspect(chain: _Measured, known: Truth) -> Suspect:
 
 
 def _farthest(found: Sequence[Outlier]) -> tuple[Outlier, ...]:
-    """Of each owner and feature one."""
+    """Return the farthest deviation of each owner and feature."""
     farthest: dict[tuple[str, str], Outlier] = {}
     for each in sorted(found, key=lambda each: -each.score / each.threshold):
         farthest.setdefault((each.owner, each.feature), each)

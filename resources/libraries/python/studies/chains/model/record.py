@@ -113,7 +113,7 @@ class ChainRun(Frozen):
 
     @property
     def share(self) -> float | None:
-        """Of what was sent, what arrived, in [0, 1]; None where nothing was sent."""
+        """Share of sent packets that arrived, in [0, 1]; None where nothing was sent."""
         return None if self.throughput_bps is None or not self.offered_bps else self.throughput_bps / self.offered_bps
 
 
@@ -144,7 +144,7 @@ class Outlier(Frozen):
     score: float
     """Distance in robust standard deviations."""
     threshold: float
-    """Of the score."""
+    """Threshold of the score."""
     peers: int
     """Values that were compared, this one among them."""
 
@@ -188,7 +188,7 @@ class Suspect(Frozen):
     """The farthest of each owner and feature, the farthest first."""
     deviations: tuple[FeatureDeviation, ...] = ()
     portions: tuple[ClassPortion, ...] = ()
-    """Of its VNFs, under the workload at which it stands out most."""
+    """Portions of its VNFs, under the workload at which it stands out most."""
     reasons: tuple[str, ...] = ()
     """Plain sentences with their evidence, the strongest first."""
     planted: str | None = None
@@ -232,7 +232,7 @@ class ChainStudy(Frozen):
     notes: tuple[str, ...] = ()
     """Measurements that are missing, with reasons."""
     costs: tuple[StepCost, ...] = ()
-    """Of all chains together; empty in records of older versions."""
+    """Costs of all chains together; empty in records of older versions."""
 
     @property
     def coverage(self) -> Coverage:

@@ -41,7 +41,7 @@ class VnfSpec(Frozen):
     memory_mib: tuple[Annotated[int, Field(ge=16)], ...] = ()
     """Memory range: each is tried; empty leaves it to the kind."""
     program: UserProgram | None = None
-    """Of kind `process` only."""
+    """User's program; kind `process` only."""
 
     @model_validator(mode="after")
     def _program_fits(self) -> Self:
@@ -93,10 +93,10 @@ class ChainStudySpec(Frozen):
     """Lengths of chains to measure; empty for every length."""
     workloads: Annotated[tuple[Workload, ...], Field(min_length=1)]
     duration_s: Annotated[int, Field(ge=1)] = 5
-    """Of each workload: samples, one each second."""
+    """Duration of each workload: samples, one each second."""
     faults: tuple[Fault, ...] = ()
     least_measured: LeastMeasured = 1.0
-    """Of all chains and workloads; with less the test fails, and its record has what there is."""
+    """Required share of all chains and workloads; with less the test fails, and its record has what there is."""
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

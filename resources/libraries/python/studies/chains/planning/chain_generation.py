@@ -70,7 +70,7 @@ class Chains:
 
     spec: ChainStudySpec
     lengths: tuple[int, ...]
-    """Of chains, ascending, 1 always among them."""
+    """Lengths of chains, ascending, 1 always among them."""
     policies: tuple[Policy, ...]
     orders: Mapping[int, int]
     """Orders by length, resources not counted."""

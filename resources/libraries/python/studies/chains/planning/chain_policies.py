@@ -50,7 +50,7 @@ class OperandGroup:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all network functions inside."""
+        """Names of all network functions inside."""
         return frozenset().union(*(operand.names for operand in self.operands))
 
 

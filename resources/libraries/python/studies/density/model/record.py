@@ -36,7 +36,7 @@ class DensityRecord(Record):
     losses: Annotated[tuple[LossesAtLoad, ...], PACKED] = Field(default=(), exclude_if=is_empty)
     """Losses, duplicates and reordering of every packet, where they were asked for."""
     loss_patterns: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
-    """Of each of these loads, the flow that lost or reordered most, in a sentence."""
+    """Loss patterns of each of these loads, the flow that lost or reordered most, in a sentence."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
     itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
     """Throughput figures per instance and direction."""

@@ -35,7 +35,7 @@ class Candidate:
     cores: CoreMap | None
     """None when it cannot be run."""
     balance: Balance | None
-    """Of queues and threads; None when it cannot be run."""
+    """Balance of queues and threads; None when it cannot be run."""
     ports: tuple[EdgePort, ...] = ()
     """Physical ports of the vSwitches of a lab, with their receive queues."""
 

@@ -54,7 +54,7 @@ class Contender(Frozen):
     stand_in_for: str | None = None
     """The kind for which it is a stand-in, if that is not installed."""
     program: UserProgram | None = Field(default=None, exclude_if=lambda program: program is None)
-    """Of kind `process` only: the user's own."""
+    """User's program; kind `process` only."""
 
     @model_validator(mode="after")
     def _program_fits(self) -> Self:
@@ -87,7 +87,7 @@ class InterferenceSpec(Frozen):
     name: str
     contenders: Annotated[tuple[Contender, ...], Field(min_length=1), at_most_items(MOST_NAMES)]
     size: NfSize = NfSize.ONE
-    """Of each: they are compared on equal terms."""
+    """Size of each: they are compared on equal terms."""
     frame: Frame
     load_pps: Load = None
     """Offered to each network function, one way; None for more than the fastest carries alone."""
@@ -104,11 +104,11 @@ class InterferenceSpec(Frozen):
     together: Annotated[int, Field(ge=2), at_most(MOST_TOGETHER)] = 2
     """So many at once at most: 2 for pairs."""
     least_measured: LeastMeasured = 1.0
-    """Of all measurements; with less the test fails, and its record has what there is."""
+    """Required share of all measurements; with less the test fails, and its record has what there is."""
     guarantee: bool = False
     """Measure all that share the server once more with an equal share of the network I/O guaranteed to each."""
     seed: int = 1
-    """Of the order of measurements, which are interleaved against drift."""
+    """Seed of the order of measurements, which are interleaved against drift."""
 
     @model_validator(mode="before")
     @classmethod

@@ -47,7 +47,7 @@ class InstanceTrace(Frozen):
 
     instance: int
     begin_s: float
-    """Of the first bin, relative to the event."""
+    """Begin of the first bin, relative to the event."""
     bin_s: float
     lost: tuple[int, ...]
     sent: tuple[int, ...]
@@ -69,9 +69,9 @@ class EventTrial(Frozen):
     """What was done, in words."""
     impacts: tuple[Impact, ...]
     traces: tuple[InstanceTrace, ...] = ()
-    """Of the first repetition."""
+    """Traces of the first repetition."""
     note: str | None = None
-    """Of the generator."""
+    """Note of the generator."""
 
 
 class MeanInterval(Frozen):
@@ -99,7 +99,7 @@ class Effect(Frozen):
     control: MeanInterval | None = None
     """Packets lost in trials without an event; None without such trials, and for the effect of these."""
     recovery_s: MeanInterval | None
-    """Of the repetitions in which it recovered."""
+    """Recovery time in the repetitions in which it recovered."""
     recovered: int
     """Repetitions in which it did."""
     first_packet_s: MeanInterval | None
@@ -131,7 +131,7 @@ class Outage(Frozen):
     rate_pps: float
     """Offered to each instance in each direction."""
     ndr_pps: float | None
-    """Of the deployment, aggregate; None where the rate was given."""
+    """NDR of the deployment, aggregate; None where the rate was given."""
     trials: tuple[EventTrial, ...]
     effects: tuple[Effect, ...]
     quarantined: tuple[Quarantined, ...] = ()

@@ -32,7 +32,7 @@ class Strike(Frozen):
     target: Annotated[str, Field(pattern=r"^(nf-[1-9]\d{0,2}-[1-9]\d{0,2}|instance-[1-9]\d{0,2}|vswitch)$")] = "nf-1-1"
     """An NF as `nf-<instance>-<node>`, all NFs of a service instance as `instance-<instance>`, or `vswitch`."""
     hold_s: Annotated[float, Field(ge=0), at_most(LONGEST_WINDOW_S)] = 0.2
-    """Of a pause."""
+    """Duration of a pause."""
 
     @property
     def name(self) -> str:
@@ -60,9 +60,9 @@ class OutageSpec(Frozen):
     size: NfSize = NfSize.ONE
     frame: Frame
     share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Of the NDR of the deployment, which is searched first."""
+    """Share of the NDR of the deployment, which is searched first."""
     rate_pps: Annotated[float, Field(gt=0), at_most(HIGHEST_PPS)] | None = None
-    """Of each instance and direction; None for the share of NDR."""
+    """Rate of each instance and direction; None for the share of NDR."""
     search: str = "quick,width=0.1,sum=1"
     """Profile of that search."""
     events: Annotated[tuple[Strike, ...], Field(min_length=1), at_most_items(MOST_EVENTS)]
@@ -79,9 +79,9 @@ class OutageSpec(Frozen):
     bin_s: Annotated[float, Field(ge=0.0001, le=0.001)] = 0.001
     """Resolution of the receiver."""
     least_measured: LeastMeasured = 1.0
-    """Of all trials; with less the test fails, and its record has what there is."""
+    """Required share of all trials; with less the test fails, and its record has what there is."""
     seed: int = 1
-    """Of the order of events, which is shuffled in each repetition."""
+    """Seed of the order of events, which is shuffled in each repetition."""
 
     @model_validator(mode="after")
     def _cell_exists(self) -> Self:
@@ -117,7 +117,7 @@ class OutageSpec(Frozen):
 
     @property
     def duration_s(self) -> float:
-        """Of one trial."""
+        """Duration of one trial."""
         return self.before_s + self.after_s
 
     @property

@@ -18,14 +18,14 @@ class TraceRow:
     time_s: float
     """At the end of that second, since the size was up."""
     cpu_percent: float | None
-    """Of one CPU: 250 are two and a half CPUs."""
+    """CPU usage in percent of one CPU: 250 are two and a half CPUs."""
     memory_bytes: int | None
     network_bps: float | None
     """Sent and received, L2 bits."""
     load: float
     """That was offered, in the workload's unit."""
     repetition: int
-    """Of that load, from 1."""
+    """Repetition of that load, from 1."""
 
 
 TRACE_COLUMNS = tuple(field.name for field in fields(TraceRow))

@@ -125,7 +125,7 @@ class DeploymentSpec(Frozen):
     watch: WatchedResource = WatchedResource.CPU
     sizes: tuple[Size, ...] = ()
     fixed_vcpus: Annotated[float, Field(ge=0)] = 0.0
-    """Of the resources, taken by what is not sized."""
+    """vCPUs of the resources that are taken by what is not sized."""
 
     def component(self, name: str) -> Component:
         """The component of that name.
@@ -136,12 +136,12 @@ class DeploymentSpec(Frozen):
         return next(row for row in self.components if row.name == name)
 
     def vcpus(self, size: Size) -> float:
-        """Of all instances of a size, without what is not sized."""
+        """Return the vCPUs of all instances of a size, without what is not sized."""
         total = sum(share.instances * self.flavors[share.flavor].vcpus for share in size.components.values())
         return round(total, 6)  # three times 0.1 is 0.3
 
     def memory_mb(self, size: Size) -> int:
-        """Of all instances of a size."""
+        """Return the memory of all instances of a size."""
         return sum(share.instances * self.flavors[share.flavor].memory_mb for share in size.components.values())
 
     def smallest(self) -> Size:
@@ -175,9 +175,9 @@ class Use(Frozen):
     """Resource use of an instance under a load, means over time."""
 
     cpu: float | None
-    """Of its flavor's CPUs, 1.0 is all of them."""
+    """Share of its flavor's CPUs in use; 1.0 is all of them."""
     memory: float | None
-    """Of its flavor's memory, 1.0 is all of it."""
+    """Share of its flavor's memory in use; 1.0 is all of it."""
     network_bps: float | None
     """Sent and received, L2 bits."""
 
@@ -186,7 +186,7 @@ class Trace(Frozen):
     """Samples of each second of one repetition of a load."""
 
     indicators: tuple[float, ...] = ()
-    """Of each second, as the generator script reported them; empty where it reports the mean only."""
+    """Indicators of each second, as the generator script reported them; empty where it reports the mean only."""
     ends_s: tuple[float, ...]
     """Ends of the intervals of `cpu`, since the load's beginning."""
     cpu: dict[str, tuple[float | None, ...]]
@@ -207,7 +207,7 @@ class Offered(Frozen):
     use: dict[str, Use] = Field(default_factory=dict)
     """By instance, `<component>-<number>`; means over the repetitions."""
     trace: Trace | None = Field(default=None, exclude_if=lambda trace: trace is None)
-    """Of the first repetition; kept for three loads of a size: below its capacity, at it, and beyond."""
+    """Trace of the first repetition; kept for three loads of a size: below its capacity, at it, and beyond."""
 
     @property
     def ratio(self) -> float:

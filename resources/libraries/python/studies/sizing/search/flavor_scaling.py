@@ -73,7 +73,7 @@ def _is_busiest(component: str, sized: Sized) -> bool:
 
 
 def _vcpus(spec: DeploymentSpec, sized: Sized, component: str) -> float:
-    """Of one instance."""
+    """Return the vCPUs of one instance."""
     return spec.flavors[sized.size.components[component].flavor].vcpus
 
 

@@ -96,7 +96,7 @@ def _lay(x: Array, y: Array, columns: Array, extra: int = 0) -> tuple[float, Arr
 
 
 def _smooth_criterion(x: Array, y: Array) -> float:
-    """Of the best line without a break-point, straight or bent."""
+    """Return the criterion of the best line without a break-point, straight or bent."""
     return min(_lay(x, y, np.vander(x, degree + 1))[0] for degree in (1, 2))
 
 

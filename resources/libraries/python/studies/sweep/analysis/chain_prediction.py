@@ -38,7 +38,7 @@ class MeasuredVnf:
 
     profile: Profile
     share: float = 1.0
-    """Of the chain's rate that goes through it: 0.5 in either of two branches, 1 before and behind them."""
+    """Share of the chain's rate that goes through it: 0.5 in either of two branches, 1 before and behind them."""
     cpus: str | None = None
     """Parts with the same word here share their CPUs; None for a part with CPUs of its own."""
 

@@ -37,7 +37,7 @@ class Curve:
     shapes: Callable[[Array], tuple[Array, ...]] = lambda _: (np.zeros(1),)
     """Rising candidates for the shape; between two neighbours of a row any shape is allowed."""
     sign: int = 0
-    """Of what multiplies the last basis function; 0 where both are members of the family."""
+    """Sign of what multiplies the last basis function; 0 where both are members of the family."""
     fixed: float = 0.0
     """A part of the function that is not fitted."""
     pole: str | None = None

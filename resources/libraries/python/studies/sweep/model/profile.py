@@ -107,5 +107,5 @@ class Prediction(Frozen):
     """The service without VNFs whose delay was counted once; None where none was measured, so that the delay is the
     plain sum of the parts' delays."""
     summed_delay_error: float | None = Field(default=None, exclude_if=_is_none)
-    """Of `PredictedPoint.summed_delay`, as in `errors`."""
+    """Error of `PredictedPoint.summed_delay`, as in `errors`."""
     notes: tuple[str, ...] = ()

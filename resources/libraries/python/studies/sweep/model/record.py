@@ -43,7 +43,7 @@ class Bursts(Frozen):
     """One load that comes and goes."""
 
     rate_pps: Positive
-    """Of each flow, while it is on."""
+    """Rate of each flow, while it is on."""
     on_s: Annotated[int, Field(ge=1), at_most(LONGEST_LOAD_S)]
     off_s: Annotated[int, Field(ge=1), at_most(LONGEST_LOAD_S)]
     """The duty cycle, whole seconds: samples are one second long."""
@@ -55,7 +55,7 @@ class SweepSpec(Frozen):
     rates: Rates | None = None
     bursts: Bursts | None = None
     duration_s: Annotated[int, Field(ge=1)] = 30
-    """Of each load; of all bursts together."""
+    """Duration of each load; of all bursts together."""
     flows: Annotated[int, Field(ge=1, le=1000)] = 1
     protocol: Protocol = Protocol.UDP
     frame: Frame

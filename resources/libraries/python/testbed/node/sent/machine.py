@@ -176,7 +176,7 @@ def _commands(root: Path) -> set[str]:
 
 
 def _disk(path: str) -> dict[str, Any] | None:
-    """Of the file system that a path is on, or would be."""
+    """Return facts of the file system that a path is on, or would be."""
     place = Path(path)
     while not place.exists() and place != place.parent:
         place = place.parent
