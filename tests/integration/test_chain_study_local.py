@@ -34,7 +34,7 @@ vnfs:
   - {name: monitor, kind: tcpdump, mode: passive}
 policies: [monitor > nat, monitor | router]
 lengths: [2]
-workloads: {protocols: [UDP], volumes_mbps: [2, 4], sessions: [4], frames: [64B]}
+workloads: {protocols: [UDP], volumes_mbps: [4], sessions: [4], frames: [64B]}
 duration_s: 1
 faults:
   - {chain: [nat, router], vnf: nat, limits: {cpu: 0.02}}

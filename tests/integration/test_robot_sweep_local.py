@@ -26,7 +26,7 @@ def records(output: Path) -> dict[str, Record]:
 def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     before = network_state()
     # A tenth of what one core forwards, and far more than it can: both ends hold on a loaded machine as well.
-    options = ("-v", "SWEEP_RATES:5000-405000/80000", "-v", "SWEEP_DURATION:1")
+    options = ("-v", "SWEEP_RATES:5000-405000/200000", "-v", "SWEEP_DURATION:1")
     tests = ("--test", "Firewall", "--test", "Bursts Below Saturation", "--test", "Path Alone")
     sources = [SUITES / name for name in ("sweep.robot", "bursts.robot", "chain.robot")]
     done = run_robot(tmp_path, *LOCAL, *options, *tests, sources=sources)
