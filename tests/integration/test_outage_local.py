@@ -2,8 +2,10 @@
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,18 +13,33 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
+from resources.libraries.python.drivers.functions.vm.requirements import missing as missing_qemu
+from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import FlowTimeline, Trial
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis.impact import impacts
+from resources.libraries.python.studies.outage.model.spec import OutageSpec, Strike
+from resources.libraries.python.studies.outage.planning.schedule import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
-from tests.integration.user_space import deployed
+from tests.integration.user_space import (
+    NO_VPP,
+    cell,
+    deployed,
+    planned,
+    send_and_count,
+    topology_with,
+    vpp_topology,
+)
 from tests.realtime import LOSS, realtime
 
 NO_CAPTURE = "" if path_of("tcpdump") else "tcpdump is missing"
@@ -81,6 +98,25 @@ def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, int]]:
             found[name] = len(text.splitlines())
 
 
+def lines_of(
+    deployment: Deployment, event: PartEvent, target: str, after_s: float = 0.9, rate_pps: float = 2000.0
+) -> tuple[TrialResult, Happened]:
+    """One trial with an event 0.5 s after its begin."""
+    part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
+    assert isinstance(part, Disturbable)
+    trial = Trial(
+        load_pps=rate_pps * len(deployment.plan.flows),
+        duration_s=0.5 + after_s,
+        frame=frame("64B"),
+        timeline_s=0.001,
+        purpose="outage",
+    )
+    part.disturb(Disturbance(targets=(target,), event=event, after_s=0.6, hold_s=0.2))
+    result = deployment.parts.generator.run(trial)
+    (happened,) = part.disturbed()
+    return result, happened
+
+
 def struck(
     deployment: Deployment, event: PartEvent, target: str, folder: Path
 ) -> tuple[tuple[FlowTimeline, ...], Happened, dict[str, int]]:
@@ -119,6 +155,134 @@ def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, tar
         assert hit.first_packet_s and 0.19 < hit.first_packet_s < 0.5
     if target != "vswitch":
         assert other.outage_s < 0.5 * hit.outage_s
+
+
+@dataclass(frozen=True)
+class Product:
+    """A testbed with a product, and a part of it that is hit."""
+
+    lacking: str
+    topology: Callable[[], Topology]
+    target: str = "vswitch"
+    kind: str = "linux_router"
+    after_s: float = 4.0
+    """Time that a restart may take."""
+    service_type: str = "CSC"
+
+
+PRODUCTS = {
+    **{
+        f"ovs-{ports}": Product("; ".join(map(str, missing_for_ovs(ports))), partial(topology_with, ports=ports))
+        for ports in ("auto", "system")
+    },
+    "vpp-vswitch": Product(NO_VPP, vpp_topology),
+    "vpp-nf": Product(NO_VPP, partial(vpp_topology, vswitch="linux_bridge"), "nf-1-1", "vpp"),
+    "vpp-memif-vswitch": Product(NO_VPP, vpp_topology, "vswitch", "vpp"),
+    "vpp-memif-nf": Product(NO_VPP, vpp_topology, "nf-1-1", "vpp"),
+    "qemu": Product("; ".join(map(str, missing_qemu())), lambda: TOPOLOGY, "nf-1-1", "qemu", 20.0, "VSC"),
+}
+
+
+@pytest.mark.usefixtures("awake")
+@pytest.mark.parametrize("name", PRODUCTS)
+@realtime(LOSS)
+def test_a_restarted_product_passes_packets_again_and_the_other_instance_goes_on(name: str) -> None:
+    product = PRODUCTS[name]
+    if product.lacking:
+        pytest.skip(product.lacking)
+    asked = cell(product.service_type, 2, 1, (NfKind(product.kind),))
+    plan = make_plan(product.topology(), asked, discover())
+    spec = OutageSpec(
+        name="restart",
+        instances=2,
+        nf_kinds=asked.nf_kinds,
+        frame=frame("64B"),
+        events=(Strike(event=PartEvent.RESTART, target=product.target),),
+    )
+    if sentences := starved(spec, product.topology().dut.vswitch, plan):
+        pytest.skip("; ".join(sentences.values()))
+    with deployed(product.topology(), asked) as deployment:
+        result, happened = lines_of(deployment, PartEvent.RESTART, product.target, product.after_s)
+        hit, other = impacts(result.timelines, happened)
+        assert not (problems := deployment.problems()), "; ".join(problems)
+        cpus = {row.interface: row.actual_cpus for row in deployment.affinity()}
+        again = deployment.parts.generator.run(
+            Trial(load_pps=8000.0, duration_s=0.5, frame=frame("64B"), purpose="after")
+        )
+        planned_cpus = planned(deployment.plan)
+    assert hit.first_packet_s is not None, "packets pass again"
+    assert 0.01 < hit.first_packet_s < product.after_s
+    print(f"{name}: first packet after {hit.first_packet_s:.3f} s, {hit.lost} lost; other: {other.lost} lost")
+    assert again.received > 0.9 * again.sent
+    assert cpus == planned_cpus
+    if product.target == "vswitch":
+        assert other.lost > 0
+    else:
+        assert other.outage_s < 0.5 * hit.outage_s
+
+
+@pytest.mark.usefixtures("awake")
+@pytest.mark.parametrize("name", ["ovs-auto", "vpp-vswitch", "vpp-nf", "qemu"])
+@pytest.mark.parametrize("event", [PartEvent.KILL, PartEvent.PAUSE])
+@realtime(LOSS)
+def test_a_product_that_is_killed_or_paused_stops_passing_packets(name: str, event: PartEvent) -> None:
+    product = PRODUCTS[name]
+    if product.lacking:
+        pytest.skip(product.lacking)
+    asked = cell(product.service_type, 2, 1, (NfKind(product.kind),))
+    with deployed(product.topology(), asked) as deployment:
+        result, happened = lines_of(deployment, event, product.target)
+        hit, other = impacts(result.timelines, happened)
+        problems = deployment.problems()
+    print(f"{name}: {event}: {hit.outage_s:.3f} s, longest delay {(hit.during.worst_ns or 0) / 1e9:.3f} s")
+    if event is PartEvent.KILL:
+        assert hit.recovery_s is None and 0.7 < hit.outage_s < 1.2
+        assert any("SIGKILL" in problem for problem in problems)
+    else:
+        assert hit.outage_s > 0.1 or (hit.during.worst_ns or 0) > 0.1e9, "packets are held, or dropped"
+        assert not problems, problems
+    if product.target != "vswitch":
+        assert other.outage_s < 0.5 * max(hit.outage_s, 0.3)
+
+
+@pytest.mark.usefixtures("awake")
+@pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
+@pytest.mark.parametrize("name", ["vpp-vswitch", "vpp-nf", "vpp-memif-vswitch", "vpp-memif-nf"])
+def test_a_vpp_that_was_killed_and_started_again_is_connected_as_before(name: str) -> None:
+    product = PRODUCTS[name]
+    with deployed(product.topology(), cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
+        part = deployment.parts.switch if product.target == "vswitch" else deployment.parts.functions
+        assert isinstance(part, Disturbable)
+        part.disturb(Disturbance(targets=(product.target,), event=PartEvent.RESTART, after_s=0.0))
+        (happened,) = part.disturbed()
+        assert happened.what == "SIGKILL, then started again"
+        send_and_count(deployment)
+        assert deployment.problems() == ()
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+
+
+RATE_PPS = 150_000
+"""In sum over all flows."""
+
+
+@realtime(LOSS)
+def test_losses_are_resolved_to_a_millisecond_at_more_than_100_kpps() -> None:
+    asked = cell("CSC", 2, 1, (NfKind("linux_router"),))
+    with deployed(TOPOLOGY, asked) as deployment:
+        flows = len(deployment.plan.flows)
+        result, happened = lines_of(deployment, PartEvent.PAUSE, "nf-1-1", rate_pps=RATE_PPS / flows)
+    assert result.sent == round(RATE_PPS * 1.4)
+    assert len(result.timelines) == flows
+    for line in result.timelines:
+        assert line.bin_s == 0.001
+        assert sum(line.sent) == result.sent // flows, "no packet without a number"
+        assert sum(line.received) + sum(gap.packets for gap in line.gaps) == sum(line.sent)
+    hit, other = impacts(result.timelines, happened)
+    length_s = (happened.ended_ns - happened.began_ns) / 1e9
+    assert 0.195 < hit.gap_s < length_s + 0.005, "no shorter than the pause, no longer than the event"
+    print(
+        f"{RATE_PPS} pps, bins of 1 ms: gap {hit.gap_s:.4f} s of a pause of {length_s:.4f} s, other {other.lost} lost"
+    )
 
 
 @pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)

@@ -12,29 +12,27 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.containers.engine_choice import missing as missing_engine
-from resources.libraries.python.drivers.context import NO_CONTAINERS
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
-from resources.libraries.python.drivers.functions.vpp.driver import VppRouters, missing
+from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.cli import CommandLine
-from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.settings import Container
-from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
+    NO_VPP,
+    VPP_PREFIX,
     cell,
     deployed,
     kill_run,
@@ -42,17 +40,15 @@ from tests.integration.user_space import (
     planned,
     send_and_count,
 )
+from tests.integration.user_space import vpp_topology as topology
 from tests.realtime import LOSS, realtime
 
-PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
-LACKING = "; ".join(map(str, missing(Vpp(prefix=PREFIX))))
 pytestmark = [
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
-    pytest.mark.skipif(bool(LACKING), reason=f"{LACKING} (CSIT_VPP_PREFIX={PREFIX})"),
+    pytest.mark.skipif(bool(NO_VPP), reason=f"{NO_VPP} (CSIT_VPP_PREFIX={VPP_PREFIX})"),
 ]
 NO_VMS = "; ".join(map(str, vm_missing()))
-LOCAL_VPP = PROJECT / "topologies" / "local-vpp.yaml"
 PODMAN = Container(engine="podman")
 VPP, ROUTER = NfKind("vpp"), NfKind("linux_router")
 VICTIM = """
@@ -63,16 +59,6 @@ with deployed(topology(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-def topology(
-    *, vswitch: str = "vpp", vms: NfKind | None = None, container: Container = NO_CONTAINERS, **settings: object
-) -> Topology:
-    """The testbed `local-vpp`, with the VPP that is here, in network namespaces unless a container is asked for."""
-    read = load_topology(LOCAL_VPP)
-    vpp = read.dut.settings(Vpp).model_copy(update={"prefix": PREFIX, **settings})
-    dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms, "container": container})
-    return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
 
 
 def of_nf(deployment: Deployment, name: str) -> tuple[VppRouters, int]:
@@ -283,7 +269,7 @@ def test_the_suites_of_virtual_machines_run_with_vpp_in_them(tmp_path: Path) -> 
 def suite(folder: Path, name: str) -> DensityRecord:
     """The record of a run of one suite, VMs with VPP in them."""
     file = folder / "local-vpp.yaml"
-    text = LOCAL_VPP.read_text().replace("prefix: /usr ", f"prefix: {PREFIX} ")
+    text = (PROJECT / "topologies" / "local-vpp.yaml").read_text().replace("prefix: /usr ", f"prefix: {VPP_PREFIX} ")
     file.write_text(text.replace("vms: qemu  ", "vms: qemu_vpp  "))
     search = "SEARCH:quick,sum=2,time=12"
     done = run_robot(

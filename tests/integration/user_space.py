@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.drivers.context import NO_CONTAINERS
+from resources.libraries.python.drivers.functions.vpp.driver import missing as missing_vpp
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.claims import OwnershipRecord
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
@@ -23,6 +26,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
@@ -35,6 +39,8 @@ from tests.integration.robot_runs import PROJECT, network_state, wait_for_networ
 
 FRAMES = 20
 LOCAL_OVS = PROJECT / "topologies" / "local-ovs.yaml"
+VPP_PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
+NO_VPP = "; ".join(map(str, missing_vpp(Vpp(prefix=VPP_PREFIX))))
 _LOCK_S = 120.0
 
 
@@ -46,6 +52,16 @@ def topology_with(*, vswitch: str = "ovs", ports: str = "auto") -> Topology:
     )
     names = {name: dut if node.type == "DUT" else node for name, node in topology.nodes.items()}
     return topology.model_copy(update={"nodes": names})
+
+
+def vpp_topology(
+    *, vswitch: str = "vpp", vms: NfKind | None = None, container: Container = NO_CONTAINERS, **settings: object
+) -> Topology:
+    """The testbed `local-vpp`, with the VPP that is here, in network namespaces unless a container is asked for."""
+    read = load_topology(PROJECT / "topologies" / "local-vpp.yaml")
+    vpp = read.dut.settings(Vpp).model_copy(update={"prefix": VPP_PREFIX, **settings})
+    dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms, "container": container})
+    return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
 
 
 def cell(service_type: str, rows: int, columns: int, kinds: tuple[NfKind, ...] = ()) -> Cell:

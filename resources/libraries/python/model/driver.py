@@ -199,6 +199,8 @@ class VSwitchDriver(Driver):
     """Memory that it takes, an upper estimate."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that it can be hit by."""
+    starts_on_main_cpu: bool = False
+    """A restart takes time on the CPU of its main thread, to which it pins itself."""
     variant: Callable[[DutNode], str] | None = None
     """Its variant on a node that determines media, one of `media` or its name; None where that is its name."""
     media: Mapping[str, Mapping[NfKind | Form, Medium]] = field(default_factory=dict)
@@ -291,6 +293,8 @@ class FunctionDriver(Driver):
     """Medium of links between two of the kind in a pipeline."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that an NF can be hit by."""
+    starts_on_main_cpu: bool = False
+    """A restart takes time on the CPU of its main thread, to which it pins itself."""
     on_request: bool = False
     """A topology can list the kind on machines that lack something for it: other kinds run all the same."""
     simple: bool = False

@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
+from resources.libraries.python.studies.outage.planning.schedule import starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from tests.builders import cpus, plan_of
 
 ROOT = Path(__file__).parents[4]
 SIM = load_topology(ROOT / "topologies" / "sim.yaml")
@@ -241,6 +244,18 @@ def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp
     only = SPEC[: SPEC.index("events:")] + "events: [{event: move, target: vswitch}]\n"
     with pytest.raises(Unsupported, match=r"^move is not possible for vswitch: sim supports kill, restart$"):
         study_of(tmp_path, only).plan()
+
+
+@pytest.mark.parametrize(("count", "is_starved"), [(2, True), (16, False)])
+def test_a_restart_on_a_cpu_that_the_generator_takes_is_refused(tmp_path: Path, count: int, is_starved: bool) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("linux_router", "vpp"))
+    spec = load_outage(tmp_path / "spec.yaml")
+    plan = plan_of("local-vpp", "CSC", 3, 1, cpus(count), nf_kinds=spec.nf_kinds)
+    found = starved(spec, "ovs", plan)
+    assert set(found) == ({"restart nf-2-1"} if is_starved else set())
+    for sentence in found.values():
+        assert sentence.startswith("restart is not possible for nf-2-1: CPU 0 of the main thread of nf-2-1 is the gen")
+    assert not starved(spec, "ovs", plan_of("local-ovs", "CSC", 3, 1, cpus(2), nf_kinds=(NfKind("linux_router"),)))
 
 
 def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -27,7 +27,14 @@ from resources.libraries.python.studies.outage.analysis.effects import effects, 
 from resources.libraries.python.studies.outage.analysis.impact import impacts, traces
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, Strike
-from resources.libraries.python.studies.outage.planning.schedule import OutageTurn, cost, parts_hit, refusals, schedule
+from resources.libraries.python.studies.outage.planning.schedule import (
+    OutageTurn,
+    cost,
+    parts_hit,
+    refusals,
+    schedule,
+    starved,
+)
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -137,7 +144,8 @@ class OutageTest:
             )
         self.draft.plan = plan = self._cell(0).plan()
         self.draft.warnings = list(plan.warnings)
-        self._refused = refusals(self.spec, self._topology.dut.vswitch)
+        vswitch = self._topology.dut.vswitch
+        self._refused = starved(self.spec, vswitch, plan) | refusals(self.spec, vswitch)
         if len(self._refused) == len(self.spec.events):
             raise Unsupported("; ".join(self._refused.values()))
         self.cost = cost(self.spec, self._refused)

@@ -35,7 +35,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
         programs=(RequiredProgram("dpdk-testpmd", "dpdk-dev"),),
         kernel=(PACKET,),
-        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
+        events=frozenset({PartEvent.KILL}),
         memory=_memory,
     ),
 )

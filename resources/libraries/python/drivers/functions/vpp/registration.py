@@ -31,6 +31,7 @@ DRIVERS = (
         words=("vppctl",),
         kernel=(PACKET,),
         events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
+        starts_on_main_cpu=True,
         memory=_memory,
         medium_between=Medium.MEMIF,
     ),

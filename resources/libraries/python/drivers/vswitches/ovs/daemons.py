@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -140,10 +140,29 @@ class Daemons:
         # Waited for by ovs-vsctl: the daemon has read its settings, and said what it can do.
         self.configure(["set", "Open_vSwitch", ".", "external_ids:owner=csit"])
 
-    def _start_forwarder(self, inside: Callable[[Callable[[], None]], None], cpu: int, machine: MachineLock) -> None:
-        inside(lambda: self.forwarder.start(cpu, machine))
+    def _start_forwarder(
+        self, inside: Callable[[Callable[[], None]], None], cpus: int | Collection[int], machine: MachineLock
+    ) -> None:
+        inside(lambda: self.forwarder.start(cpus, machine))
         control = self._control
         self.forwarder.wait_for("its socket", lambda: "" if control.exists() else f"no {control}", _START_S)
+
+    def restart_forwarder(
+        self, inside: Callable[[Callable[[], None]], None], cpus: Collection[int], machine: MachineLock
+    ) -> None:
+        """Start the forwarding daemon again after it was killed; its configuration is in the database.
+
+        Args:
+            inside: Does work in the vSwitch's namespace.
+            cpus: Where it may run.
+            machine: Owns the process.
+
+        Raises:
+            CsitError: It did not start.
+        """
+        self.forwarder.wait_end(_END_S)
+        self._control.unlink(missing_ok=True)
+        self._start_forwarder(inside, cpus, machine)
 
     def configure(self, words: Sequence[str]) -> str:
         """Run one transaction and wait until the forwarding daemon has done what it says; return what was printed."""

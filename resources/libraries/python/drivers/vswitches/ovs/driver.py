@@ -236,7 +236,29 @@ class OpenVSwitch(Disturbed):
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target != self._owner:
             return None
-        return process_steps(event, target, lambda: [self._running.forwarder.pid])
+        with_dpdk = self._kind is DPDK or bool(self._nics)
+        if event is PartEvent.RESTART and with_dpdk and self._plan.cores.oversubscribed:
+            raise Unsupported(
+                f"restart is not possible for {target}: DPDK pins its main thread to a CPU that the generator takes"
+            )
+        return process_steps(event, target, lambda: [self._running.forwarder.pid], self._restart)
+
+    def _restart(self) -> None:
+        """Start the forwarding daemon again after it was killed.
+
+        Where the generator sends from the CPU of its main thread, in real time, it would not start before the load has
+        ended: so it uses the CPUs of its data threads.
+
+        Raises:
+            CsitError: It ended, or a port could not be set up.
+        """
+        cores = self._plan.cores
+        cpus = set(cores.cpus(self._owner, ThreadRole.DATA if cores.oversubscribed else ThreadRole.MAIN))
+        self._running.restart_forwarder(partial(self._fabric.run_inside, self._owner), cpus, self._machine)
+        self._check_interfaces()
+        if rules := transaction.rules_of_copies(self._plan):
+            self._running.add_rules(transaction.BRIDGE, rules)
+        self._place_threads()
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""

@@ -74,7 +74,7 @@ DRIVERS = (
             KernelFeature("the module openvswitch", "OPENVSWITCH", "openvswitch", when=_takes("kernel")),
         ),
         memory=_memory,
-        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
         variant=variant,
         media={WITH_DPDK: {NfKind("testpmd"): Medium.VHOST_USER}},
         interface_words={"ovs": "ovs"},

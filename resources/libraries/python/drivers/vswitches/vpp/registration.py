@@ -32,6 +32,7 @@ DRIVERS = (
         kernel=(replace(AF_XDP, when=lambda node: node.settings(Vpp).ports == "af_xdp"),),
         memory=_memory,
         events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
+        starts_on_main_cpu=True,
         media={"vpp": {NfKind("vpp"): Medium.MEMIF, Form.VM: Medium.VHOST_USER}},
         ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,

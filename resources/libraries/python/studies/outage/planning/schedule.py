@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from random import Random
 
 from resources.libraries.python.driver_registry import vswitches
+from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.planning.names import nf_name
+from resources.libraries.python.planning.names import GENERATOR, nf_name
 from resources.libraries.python.studies.outage.model.spec import VSWITCH, OutageSpec, Strike
 
 AROUND_S = 1.0
@@ -60,6 +62,23 @@ def refusals(spec: OutageSpec, vswitch: str | None) -> dict[str, str]:
         for name, events in drivers.items():
             if strike.event not in events:
                 found[strike.name] = f"{strike.event} is not possible for {strike.target}: {_supported(name, events)}"
+    return found
+
+
+def starved(spec: OutageSpec, vswitch: str, plan: Plan) -> dict[str, str]:
+    """Restarts that could not end before the load does, a sentence each: the generator takes the CPU that they need."""
+    found: dict[str, str] = {}
+    generator = set(plan.cores.cpus(GENERATOR)) if plan.cores.oversubscribed else set[int]()
+    kinds = {function.name: function.kind.driver.starts_on_main_cpu for function in plan.nfs}
+    pinned = {VSWITCH: vswitches()[vswitch].starts_on_main_cpu} | kinds
+    for strike in spec.events:
+        for part in parts_hit(spec, strike) if strike.event is PartEvent.RESTART else ():
+            shared = generator.intersection(plan.cores.cpus(part, ThreadRole.MAIN)) if pinned.get(part) else ()
+            for cpu in shared:
+                found[strike.name] = (
+                    f"restart is not possible for {strike.target}: CPU {cpu} of the main thread of {part} is the "
+                    "generator's, which sends from it all the time"
+                )
     return found
 
 
