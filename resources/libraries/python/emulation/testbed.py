@@ -258,8 +258,9 @@ class EmulatedTestbed:
         there = self.folder.exists()
         asked = self._running()
         for running in asked.values():
-            with suppress(ProcessLookupError):
-                os.kill(running.pid, signal.SIGTERM)
+            for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process could not end
+                with suppress(ProcessLookupError):
+                    os.kill(running.pid, number)
         with suppress(NotReady):
             wait_until("end of machines", lambda: ", ".join(self._running()), _ENDS_WITHIN_S, pause_s=0.02)
         for running in self._running().values():

@@ -233,7 +233,7 @@ def test_containers_of_a_killed_run_are_removed_by_the_next(monkeypatch: pytest.
     with MachineLock(tmp_path) as machine:
         (sentence,) = machine.remove_leftovers()
         assert sentence.startswith("removed podman container csit-nf-1-1 of pid ")
-        assert [*mine.engine.command, "rm", "--force", "abc"] in asked
+        assert [*mine.engine.command, "rm", "--force", "--time", "0", "abc"] in asked
         assert machine.leftovers() == []
     assert not (tmp_path / "owner.json").exists()
 

@@ -258,7 +258,7 @@ class LabNode:
             CsitError: Something could not be removed.
         """
         with ExitStack() as steps:
-            steps.callback(self._end_agent)
+            steps.callback(self._leave_agent)
             if self._is_open and self._link is not None and not self._link.lost:
                 self._link.call(calls.CLOSE, None)
             self._is_open = False
@@ -267,6 +267,16 @@ class LabNode:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def _leave_agent(self) -> None:
+        """End the agent; one that was lost, also in the last call, is continued in case it was only stopped."""
+        lost = self.lost
+        self._end_agent()
+        if lost and not self._given_up:
+            try:
+                self._continue_agent()
+            except CsitError as error:
+                _log.warning("%s: agent %s, which was lost, is not continued: %s", self.name, self._agent_pid, error)
 
     def _continue_agent(self) -> None:
         """Continue the lost agent, in case it was stopped (SIGSTOP): else it would hold the machine for ever.

@@ -243,8 +243,8 @@ class VirtualMachines(Disturbed):
         while left:
             still = [guest for guest in left if not guest.console.ready]
             for guest in still:
-                if ended := guest.ended():
-                    raise CsitError(ended)
+                if problem := guest.problem():
+                    raise CsitError(problem)
             if len(still) < len(left):
                 left, begin = still, time.monotonic()
             elif time.monotonic() - begin > self._settings.boot_within_s:
@@ -314,8 +314,8 @@ class VirtualMachines(Disturbed):
         """Guests that have ended or lost a vCPU, ports that have lost their data thread or their carrier."""
         found: list[str] = []
         for guest in self._guests.values():
-            if ended := guest.ended():
-                found.append(ended)
+            if problem := guest.problem():
+                found.append(problem)
                 continue
             found += [f"vCPU {number} of {guest.name} is gone" for number in guest.lost_vcpus()]
             found += self._inside.problems(guest.name)

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import ending
+from resources.libraries.python.drivers.host.ownership.processes import ending, is_stopped
 from resources.libraries.python.errors import CsitError
 
 _RUNAWAY_US = 120_000_000
@@ -200,6 +200,13 @@ class Guest:
         if status is None:
             return ""
         return f"the virtual machine of {self.name} {ending(status)}; its console ends with:\n{self.console.tail()}"
+
+    def problem(self) -> str:
+        """Why the guest does not run: it has ended, or is stopped by a signal; empty while it runs."""
+        if ended := self.ended():
+            return ended
+        stopped = self._process is not None and is_stopped(self._process.pid)
+        return f"the virtual machine of {self.name} is stopped (SIGSTOP)" if stopped else ""
 
     def affinity(self, vcpu: int) -> frozenset[int]:
         """CPUs on which a vCPU may really run; empty when its thread is gone."""

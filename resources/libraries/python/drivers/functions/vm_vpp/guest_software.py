@@ -228,8 +228,8 @@ class VppInside:
             try:
                 vpp.configure(self._largest_frame_bytes)
             except CsitError as error:
-                if ended := guests[name].ended():
-                    raise CsitError(ended) from error
+                if problem := guests[name].problem():
+                    raise CsitError(problem) from error
                 raise
             workers = range(1, len(self.cpus(name))) or range(1)  # one thread that does all
             guests[name].favour(workers, emulator=emulator)

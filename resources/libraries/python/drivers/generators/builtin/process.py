@@ -3,7 +3,6 @@
 import logging
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from resources.libraries.python.dialogue import JsonLines, error_of, line_of
-from resources.libraries.python.drivers.host.ownership.processes import is_stopped
+from resources.libraries.python.drivers.host.ownership.processes import end_group, is_stopped
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.paths import PROJECT
 
@@ -141,14 +140,9 @@ class WorkerProcess:
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        if not self.ended:
-            self._process.send_signal(signal.SIGCONT)  # one that is stopped does not see the end of its input
         try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            _LOG.warning("worker %d did not end within %.0f s and is killed", self.pid, _END_S)
-            self._process.kill()
-            self._process.wait()
+            if not end_group(self._process, _END_S):
+                _LOG.warning("worker %d did not end within %.0f s and was killed", self.pid, _END_S)
         finally:
             self._stderr.close()
 

@@ -13,7 +13,7 @@ from resources.libraries.python.dialogue import JsonLines, line_of
 from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.wire import Record, read
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import ending
+from resources.libraries.python.drivers.host.ownership.processes import end_group, ending
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.base import Frozen
 
@@ -151,11 +151,7 @@ class Client:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
-        try:
-            process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            _LOG.warning("TRex's client %d did not end within %.0f s and is killed", process.pid, _END_S)
-            process.kill()
-            process.wait()
+        if not end_group(process, _END_S):
+            _LOG.warning("TRex's client %d did not end within %.0f s and was killed", process.pid, _END_S)
         if self._machine is not None:
             self._machine.release_process(process.pid)

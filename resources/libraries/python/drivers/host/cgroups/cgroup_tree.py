@@ -121,7 +121,8 @@ def end(folders: Collection[Path], grace_s: float) -> tuple[int, ...]:
         NotReady: A killed process does not exit.
     """
     if grace_s:
-        _signal(processes_of(folders), signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process could not end
+            _signal(processes_of(folders), number)
         deadline = time.monotonic() + grace_s
         while processes_of(folders) and time.monotonic() < deadline:
             time.sleep(_PAUSE_S)

@@ -2,7 +2,9 @@
 
 import getpass
 import os
+import select
 import signal
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,12 +29,17 @@ class Process(Frozen):
         return (_command(self.pid) if self.alive else "") or self.command
 
     def kill(self) -> bool:
-        """Kill this process, never another one with a reused PID; return whether it was alive."""
+        """Kill this process, never another one with a reused PID; return whether it was alive.
+
+        With one that leads a process group, the group is killed: what it has started in it would outlive it.
+        """
         with suppress(ProcessLookupError):
             # The descriptor holds on to one process: what is checked after it was opened is what gets killed.
             descriptor = os.pidfd_open(self.pid)
             try:
                 if self.alive:
+                    if os.getpgid(self.pid) == self.pid:
+                        os.killpg(self.pid, signal.SIGKILL)
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                     return True
             finally:
@@ -58,6 +65,52 @@ def children_of(pid: int) -> tuple[int, ...]:
         return tuple(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()))
     except (FileNotFoundError, ProcessLookupError):
         return ()
+
+
+def continue_group(leader: int) -> None:
+    """Continue the processes of a group in case they are stopped: stopped ones get no signal but SIGKILL.
+
+    Args:
+        leader: The process that leads it; not reaped yet, so that its PID is that of the group.
+    """
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGCONT)
+
+
+def end_group(leader: "subprocess.Popen[bytes]", within_s: float) -> bool:
+    """Wait until a process that was asked to end has ended, kill what is left of its process group, and reap it.
+
+    Args:
+        leader: Leads a process group.
+        within_s: How long to wait before it is killed, in seconds.
+
+    Returns:
+        Whether it ended by itself in time.
+    """
+    if leader.poll() is not None:
+        # Reaped earlier: its PID could be a new process's, which is in another session unless this process started it.
+        _kill_members(leader.pid)
+        return True
+    continue_group(leader.pid)
+    descriptor = os.pidfd_open(leader.pid)
+    try:
+        ended, _, _ = select.select([descriptor], [], [], within_s)
+    finally:
+        os.close(descriptor)
+    # Before it is reaped: until then no other group can have its number.
+    with suppress(ProcessLookupError):
+        os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()
+    return bool(ended)
+
+
+def _kill_members(group: int) -> None:
+    """Kill processes of a group whose leader has ended, if they are of this process's session."""
+    session = os.getsid(0)
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        with suppress(ProcessLookupError):
+            if os.getpgid(pid) == group and os.getsid(pid) == session:
+                os.kill(pid, signal.SIGKILL)
 
 
 def ending(status: int) -> str:

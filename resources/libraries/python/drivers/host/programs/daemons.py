@@ -3,13 +3,18 @@
 import os
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_exec import entering
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import ending, is_stopped
+from resources.libraries.python.drivers.host.ownership.processes import (
+    continue_group,
+    end_group,
+    ending,
+    is_stopped,
+)
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 
@@ -146,29 +151,30 @@ class Daemon:
         wait_until(f"{self.what}: {what}", still_missing, within_s, pause_s=0.01)
 
     def tell_to_end(self, last_line: bytes = b"") -> None:
-        """Ask it to end: by closing its standard input after a last line, or by SIGTERM where there is no such line."""
+        """Ask it to end: by closing its standard input after a last line, or by SIGTERM where there is no such line.
+
+        It is continued in case it is stopped (SIGSTOP), as it could not end otherwise.
+        """
         if self._process is None or self._process.poll() is not None:
             return
-        if not last_line:
+        if last_line:
+            assert self._process.stdin is not None  # noqa: S101 - asked for above
+            with suppress(BrokenPipeError):
+                self._process.stdin.write(last_line)
+                self._process.stdin.close()
+        else:
             self._process.terminate()
-            return
-        assert self._process.stdin is not None  # noqa: S101 - asked for above
-        try:
-            self._process.stdin.write(last_line)
-            self._process.stdin.close()
-        except BrokenPipeError:
-            return
+        continue_group(self._process.pid)
 
     def wait_end(self, within_s: float) -> None:
-        """Wait until it has ended, and kill it when it has not. Safe to call at any time and more than once."""
+        """Wait until it has ended, and kill it when it has not, with what it has started in its process group.
+
+        Safe to call at any time and more than once.
+        """
         process, self._process = self._process, None
         if process is None:
             return
-        try:
-            process.wait(within_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_group(process, within_s)
         if process.stdin is not None and not process.stdin.closed:
             process.stdin.close()
         if self._machine is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.processes import children_of
+from resources.libraries.python.drivers.host.ownership.processes import children_of, is_stopped
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.model.core_map import CoreMap
 
@@ -126,10 +126,12 @@ class Companions:
         return (pid, *children_of(pid))
 
     def problems(self) -> Iterator[str]:
-        """Those that have ended, or left the CPUs of their NF."""
+        """Those that have ended or are stopped, as one of their processes may be, or left the CPUs of their NF."""
         for name, daemon in self._daemons.items():
             if problem := daemon.problem():
                 yield problem
+            elif stopped := [pid for pid in children_of(daemon.pid) if is_stopped(pid)]:
+                yield f"process {stopped[0]} of {daemon.what} is stopped (SIGSTOP)"
             elif (cpus := os.sched_getaffinity(daemon.pid)) != self._cpus(name):
                 yield f"{daemon.what} runs on CPUs {sorted(cpus)}, not on {sorted(self._cpus(name))}"
 

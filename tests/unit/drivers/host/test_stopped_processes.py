@@ -1,0 +1,131 @@
+"""Processes that are stopped (SIGSTOP) end like others: they are continued or killed, with what they have started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from resources.libraries.python.drivers.host.cgroups import cgroup_tree
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.processes import end_group, is_stopped, process
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+
+NEVER_S = 60.0
+"""A deadline that nothing here comes near."""
+MASTER = """
+import os, signal, subprocess, sys
+child = subprocess.Popen(["sleep", "600"])
+def end(*_):
+    child.terminate()
+    child.wait()
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print(child.pid, flush=True)
+while True:
+    signal.pause()
+"""
+"""As nginx: one process that ends when those it has started have ended."""
+
+
+def gone(pid: int) -> bool:
+    file = Path(f"/proc/{pid}/stat")
+    try:
+        return file.read_text(encoding="ascii").rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    wait_until("its stop", lambda: "" if is_stopped(pid) else "it runs", NEVER_S, pause_s=0.005)
+
+
+def started(argv: Sequence[str], folder: Path, machine: MachineLock) -> Daemon:
+    """As drivers do: from a thread that ends."""
+    daemon = Daemon(argv[0], argv, folder / "log")
+    thread = Thread(target=daemon.start, args=(os.sched_getaffinity(0), machine))
+    thread.start()
+    thread.join()
+    return daemon
+
+
+def master(folder: Path, machine: MachineLock) -> tuple[Daemon, int]:
+    """One that has started another, and the pid of that."""
+    daemon = started([sys.executable, "-c", MASTER], folder, machine)
+    daemon.wait_for("its child", lambda: "" if daemon.said().endswith("\n") else "nothing", NEVER_S)
+    return daemon, int(daemon.said())
+
+
+@pytest.mark.parametrize(("argv", "line"), [(("sleep", "600"), b""), (("cat",), b"\n")])
+def test_a_stopped_program_is_continued_and_ends_as_asked(tmp_path: Path, argv: tuple[str, ...], line: bytes) -> None:
+    with MachineLock(tmp_path) as machine:
+        daemon = started(argv, tmp_path, machine)
+        pid = daemon.pid
+        stop(pid)
+        assert "is stopped" in daemon.problem()
+        daemon.tell_to_end(line)
+        wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
+        daemon.wait_end(NEVER_S)
+        assert not machine.leftovers()
+
+
+def test_what_a_program_has_started_is_continued_with_it(tmp_path: Path) -> None:
+    with MachineLock(tmp_path) as machine:
+        daemon, child = master(tmp_path, machine)
+        stop(child)
+        begin = time.monotonic()
+        daemon.tell_to_end()
+        daemon.wait_end(NEVER_S)
+        assert time.monotonic() - begin < NEVER_S
+    assert gone(child)
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_what_a_killed_program_has_started_is_killed(tmp_path: Path, *, seen: bool) -> None:
+    """Whether or not its end was seen before, after which its pid may be another process's."""
+    with MachineLock(tmp_path) as machine:
+        daemon, child = master(tmp_path, machine)
+        stop(child)
+        os.kill(daemon.pid, signal.SIGKILL)
+        if seen:
+            wait_until("its end", lambda: "" if daemon.problem() else "it runs", NEVER_S, pause_s=0.005)
+        daemon.wait_end(NEVER_S)
+    wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
+
+
+def test_a_process_that_does_not_end_is_killed_with_its_group() -> None:
+    script = "trap '' TERM; sleep 600 & echo $!; wait; wait"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, process_group=0) as running:
+        assert running.stdout is not None
+        child = int(running.stdout.readline())
+        running.terminate()
+        assert not end_group(running, 0.05)
+        assert running.returncode == -signal.SIGKILL
+        wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
+
+
+def test_of_a_killed_run_stopped_programs_and_what_they_started_are_killed(tmp_path: Path) -> None:
+    with MachineLock(tmp_path) as machine:
+        daemon, child = master(tmp_path, machine)
+        for pid in (daemon.pid, child):
+            stop(pid)
+        assert process(daemon.pid).kill()
+        wait_until("end of the other", lambda: "" if gone(child) else "it is there", NEVER_S, pause_s=0.005)
+        daemon.wait_end(NEVER_S)
+
+
+def test_a_stopped_process_of_a_control_group_is_continued_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["sleep", "600"]) as running:
+        stop(running.pid)
+        monkeypatch.setattr(cgroup_tree, "processes_of", lambda _: () if running.poll() is not None else (running.pid,))
+        assert not cgroup_tree.end([tmp_path], NEVER_S)
+        assert running.returncode == -signal.SIGTERM
