@@ -150,7 +150,7 @@ class Daemons:
     def restart_forwarder(
         self, inside: Callable[[Callable[[], None]], None], cpus: Collection[int], machine: MachineLock
     ) -> None:
-        """Start the forwarding daemon again after it was killed; its configuration is in the database.
+        """Start the forwarding daemon again after it was killed, and wait until it has set up what the database has.
 
         Args:
             inside: Does work in the vSwitch's namespace.
@@ -158,11 +158,13 @@ class Daemons:
             machine: Owns the process.
 
         Raises:
-            CsitError: It did not start.
+            CsitError: It did not start, or did not set up its ports in time.
         """
         self.forwarder.wait_end(_END_S)
         self._control.unlink(missing_ok=True)
         self._start_forwarder(inside, cpus, machine)
+        # A new value: ovs-vsctl does not wait for a transaction that changes nothing.
+        self.configure(["set", "Open_vSwitch", ".", f"external_ids:process={self.forwarder.pid}"])
 
     def configure(self, words: Sequence[str]) -> str:
         """Run one transaction and wait until the forwarding daemon has done what it says; return what was printed."""
