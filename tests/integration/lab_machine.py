@@ -39,6 +39,8 @@ PidFile none
 MaxStartups 200
 Subsystem sftp internal-sftp
 """
+_PENALTIES = "PerSourcePenalties"
+"""OpenSSH 9.8 and later refuse an address for a while after failed logins, of which tests make many."""
 
 
 class Machine:
@@ -97,7 +99,8 @@ class Machine:
         _write(etc / "machine-id", uuid.uuid4().hex)
         _write(etc / "sudoers", "root ALL=(ALL) ALL\ntester ALL=(ALL) NOPASSWD: ALL\nguest ALL=(ALL) ALL", 0o440)
         _write(self.state / "boot_id", str(uuid.uuid4()))
-        _write(ssh / "sshd_config", _SSHD_CONFIG.format(address=self.address))
+        penalties = f"{_PENALTIES} no\n" if _PENALTIES.lower().encode() in Path(SSHD).read_bytes() else ""
+        _write(ssh / "sshd_config", _SSHD_CONFIG.format(address=self.address) + penalties)
         _write(ssh / "authorized_keys", authorized_key)
         make_key(ssh / "host_key")
 

@@ -264,6 +264,17 @@ def test_somebody_else_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "does not answer as an SSH server" in refusal(access)
 
 
+def test_a_server_that_drops_the_connection_at_once(lab: Lab) -> None:
+    """As OpenSSH does after failed logins of an address."""
+    with socket.create_server(("127.0.0.1", 0)) as dropping:
+        thread = threading.Thread(target=lambda: dropping.accept()[0].close())
+        thread.start()
+        said = refusal(Access(**lab.access(DUT, host="127.0.0.1", port=dropping.getsockname()[1])))
+        thread.join()
+    assert "does not answer as an SSH server: it sent no SSH version" in said
+    assert "PerSourcePenalties" in said
+
+
 # -- one connection, and what breaks on it ----------------------------------------------------------------------------
 
 

@@ -142,6 +142,10 @@ def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[S
         key = transport.get_remote_server_key()  # there is none where the time has passed
     except (paramiko.SSHException, EOFError, OSError) as error:
         said = str(error) or "it closed the connection"
+        if said.startswith("Error reading SSH protocol banner"):
+            said = (
+                "it sent no SSH version; OpenSSH refuses clients for a while after failed logins (PerSourcePenalties)"
+            )
         raise ConnectionFailed(f"{who} does not answer as an SSH server: {said}") from error
     shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
     known_hosts.check(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
