@@ -266,8 +266,12 @@ def test_somebody_else_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_drops_the_connection_at_once(lab: Lab) -> None:
     """As OpenSSH does after failed logins of an address."""
+
+    def drop() -> None:
+        dropping.accept()[0].close()
+
     with socket.create_server(("127.0.0.1", 0)) as dropping:
-        thread = threading.Thread(target=lambda: dropping.accept()[0].close())
+        thread = threading.Thread(target=drop)
         thread.start()
         said = refusal(Access(**lab.access(DUT, host="127.0.0.1", port=dropping.getsockname()[1])))
         thread.join()

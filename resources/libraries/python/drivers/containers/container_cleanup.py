@@ -82,7 +82,7 @@ def remove_layers(engine: Engine) -> None:
     if engine.store is None:
         return
     # Folders first: a container is listed before its layer is made.
-    if not (layers := _folders(engines.layers_of(engine.store))):
+    if not (layers := [each for parent in engines.layers_of(engine.store) for each in _folders(parent)]):
         return
     kept = set(call(engine, engines.all_of(engine)).split())
     gone = [layer for layer in layers if layer.name not in kept]

@@ -63,9 +63,9 @@ def configuration_of(store: Path) -> Path:
     return store / "containers.conf"
 
 
-def layers_of(store: Path) -> Path:
-    """The folder where Podman has a folder for each container's layer, by the container's id."""
-    return store / "run" / "overlay-containers"
+def layers_of(store: Path) -> tuple[Path, Path]:
+    """Where Podman 4 and Podman 5 have a folder for each container's layer, by the container's id."""
+    return store / "run" / "overlay-containers", store / "root" / "overlay-containers"
 
 
 CONFIGURATION = """# Locks of containers are files of this folder, not shared memory of all of the machine's Podman.
