@@ -1,17 +1,18 @@
 """Losses, reordering and duplicates of a test by load, instance and direction, with a figure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from csit_utils.report.figures import Figure, Json
 from resources.libraries.python.model.result import LossesAtLoad
 from resources.libraries.python.model.trial import FlowLosses
-from resources.libraries.python.search.losses import losses_in_words
+from resources.libraries.python.search.losses import losses_in_words, rank
 
+_OWNERS = 6
 _OVER_TIME, _LENGTHS, _ORDER = "over time", "loss periods by length", "reorder density"
 _LISTED = 40
-"""Flows of a load in the table; the CSV file has all."""
+"""Flows of a load in the table; the record has all."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,33 @@ class LossPatternView:
 
 
 def loss_patterns(rows: Iterable[LossesAtLoad]) -> tuple[LossPatternView, ...]:
-    """Return the lines of the table."""
-    return tuple(_line(row, flow) for row in rows for flow in row.flows[:_LISTED])
+    """Return the lines of the table: all flows, or those that lost most."""
+    return tuple(_line(row, flow) for row in rows for flow in _listed(row))
+
+
+def _listed(row: LossesAtLoad) -> Sequence[FlowLosses]:
+    most = sorted(row.flows, key=rank, reverse=True)[:_LISTED]
+    return sorted(most, key=row.flows.index)
+
+
+def loss_notes(rows: Iterable[LossesAtLoad], patterns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what else is said of each load: where packets were lost, remarks, why nothing was measured.
+
+    Args:
+        rows: What was measured.
+        patterns: Of the record: a sentence for each load, or the reason in its place.
+    """
+    notes, measured = [], set()
+    for row in rows:
+        measured.add(row.label)
+        if row.lost_at:
+            owners = [f"{owner} {lost:,}" for owner, lost in row.lost_at.items()]
+            more = f" and {len(owners) - _OWNERS} more" if len(owners) > _OWNERS else ""
+            notes.append(f"{row.label}: packets lost at {', '.join(owners[:_OWNERS])}{more}")
+        notes += [f"{row.label}: {remark}" for remark in row.remarks]
+        if len(row.flows) > _LISTED:
+            notes.append(f"{row.label}: the table has the {_LISTED} flows that lost most, of {len(row.flows)}")
+    return (*notes, *(f"{label}: {reason}" for label, reason in patterns.items() if label not in measured))
 
 
 def _line(row: LossesAtLoad, flow: FlowLosses) -> LossPatternView:

@@ -10,7 +10,7 @@ from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame
 from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
-from csit_utils.report.details.loss_patterns import LossPatternView, loss_pattern_figure, loss_patterns
+from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
@@ -101,6 +101,7 @@ class TestView:
     shares: tuple[Shares, ...]
     loss: LossView | None
     loss_patterns: tuple[LossPatternView, ...]
+    loss_notes: tuple[str, ...]
     loss_pattern_figure: Figure | None
     latency_verdict: tuple[str, ...]
     latency_evidence: tuple[str, ...]
@@ -147,6 +148,7 @@ def view_of(
         shares=shares_of(result),
         loss=loss_view(result.located),
         loss_patterns=loss_patterns(result.losses),
+        loss_notes=loss_notes(result.losses, result.loss_patterns),
         loss_pattern_figure=loss_pattern_figure(
             f"losses-{row.anchor}",
             f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: loss patterns",

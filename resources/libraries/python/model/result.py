@@ -118,6 +118,10 @@ class LossesAtLoad(Frozen):
     """`NDR`, `PDR` or `OVERLOAD`."""
     load_pps: float
     flows: tuple[FlowLosses, ...]
+    lost_at: dict[str, int] = Field(default_factory=dict)
+    """Packets lost by owner of the hop, most first, where the counters of hops locate them."""
+    remarks: tuple[str, ...] = ()
+    """Why the losses may not be those of the system under test at this load."""
 
 
 class Environment(Frozen):

@@ -198,7 +198,7 @@ class FlowLosses(Frozen):
     distances: tuple[tuple[int, int], ...]
     """Packets received between two loss periods, as histogram."""
     listed: tuple[tuple[int, int, int], ...]
-    """The first 500 loss periods: nanoseconds after the first packet was sent, number of the first lost one, length."""
+    """The first loss periods, at most 500: nanoseconds after the first packet was sent, first lost number, length."""
     longest_s: float
     """Duration of the longest loss period, between two packets sent."""
     runs_z: float | None
@@ -221,6 +221,8 @@ class FlowLosses(Frozen):
     period_share: float | None
     """How far losses follow it, in [0, 1]."""
     order: Reordering
+    foreign: int = Field(default=0, exclude_if=lambda value: not value)
+    """Packets of other flows that arrived where those of this one do, and late ones of earlier trials."""
 
     @property
     def lost(self) -> int:

@@ -1,6 +1,6 @@
 """Loss trials at NDR, at PDR and in overload, and what their losses look like, in a sentence. Pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from enum import StrEnum
 
 from resources.libraries.python.model.cell import Frame
@@ -16,6 +16,8 @@ _EVEN, _UNEVEN = 0.5, 2.0
 """Indexes of dispersion beyond which losses are no longer called random, where they are significant as well."""
 _FOLLOWED = 0.3
 """Least share of losses that follow a period."""
+_OWN = 0.05
+"""Share of losses at the generator's own ports that is remarked on."""
 _REGULAR = 0.1
 """Intervals between bursts are regular where their 10th and 90th percentile differ by no more than this share."""
 
@@ -44,16 +46,31 @@ def loss_loads(ndr_pps: float | None, pdr_pps: float | None, max_load_pps: float
     return (*found, *([(OVERLOAD_LABEL, overload_pps)] if overload_pps > most_pps else []))
 
 
-def measure_losses(
-    measure: Callable[[Trial], TrialResult], loads: Iterable[tuple[str, float]], duration_s: float, frame: Frame
-) -> tuple[LossesAtLoad, ...]:
-    """Run a loss trial at each load."""
-    rows = []
-    for label, load_pps in loads:
-        trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=frame, purpose="losses", count_losses=True)
-        result = measure(trial)
-        rows.append(LossesAtLoad(label=label, load_pps=load_pps, flows=result.losses))
-    return tuple(rows)
+def loss_trial(load_pps: float, duration_s: float, frame: Frame) -> Trial:
+    """Return the trial that counts losses at a load."""
+    return Trial(load_pps=load_pps, duration_s=duration_s, frame=frame, purpose="losses", count_losses=True)
+
+
+def losses_of(label: str, result: TrialResult, lost_at: Mapping[str, int], generator: str) -> LossesAtLoad:
+    """Return the losses of a loss trial.
+
+    Args:
+        label: Of its load.
+        result: Of the trial.
+        lost_at: Packets lost by owner, as counters of hops locate them.
+        generator: Owner of the generator's ports.
+    """
+    remarks = [result.note or "the generator did not offer the load"] if result.generator_limited else []
+    own, lost = lost_at.get(generator, 0), sum(flow.lost for flow in result.losses)
+    if own > _OWN * lost:
+        remarks.append(f"{own:,} of {lost:,} lost packets were dropped at the generator's own ports")
+    return LossesAtLoad(
+        label=label,
+        load_pps=result.trial.load_pps,
+        flows=result.losses,
+        lost_at=dict(lost_at),
+        remarks=tuple(remarks),
+    )
 
 
 def pattern_of(flow: FlowLosses) -> LossPattern:
@@ -96,6 +113,8 @@ def losses_in_words(flow: FlowLosses) -> str:
         parts.append(text)
     if flow.duplicates:
         parts.append(f"{flow.duplicates:,} duplicates")
+    if flow.foreign:
+        parts.append(f"{flow.foreign:,} packets of other flows or trials arrived")
     return "; ".join(parts)
 
 
@@ -106,7 +125,12 @@ def flow_in_words(flow: FlowLosses) -> str:
 
 def worst_flow(row: LossesAtLoad) -> FlowLosses:
     """Return the flow that lost most, or reordered most where none lost anything."""
-    return max(row.flows, key=lambda flow: (flow.lost, flow.order.reordered or 0, flow.duplicates))
+    return max(row.flows, key=rank)
+
+
+def rank(flow: FlowLosses) -> tuple[int, int, int]:
+    """Return what flows are compared by: losses, reordered packets, duplicates."""
+    return flow.lost, flow.order.reordered or 0, flow.duplicates
 
 
 def _loss_in_words(flow: FlowLosses) -> str:
@@ -114,6 +138,8 @@ def _loss_in_words(flow: FlowLosses) -> str:
     share = _one_in(lost, flow.sent)
     if pattern is LossPattern.NONE:
         text = f"none of {flow.sent:,} packets lost"
+    elif not flow.received:
+        text = f"all {lost:,} packets lost"
     elif pattern is LossPattern.FEW:
         longest = "one at a time" if flow.longest == 1 else f"up to {flow.longest:,} in a row"
         text = f"{lost:,} of {flow.sent:,} packets lost, {longest}: too few for a pattern"
@@ -146,7 +172,8 @@ def _one_in(part: int, whole: int) -> str:
     """Return a share as "1 in 1,000", or in percent where it is large."""
     if part * 10 > whole or not part:
         return f"{100 * part / max(1, whole):.1f} %"
-    return f"1 in {float(f'{whole / part:.3g}'):,.0f}"
+    each = float(f"{whole / part:.3g}")
+    return f"1 in {each:g}" if each < 1000 else f"1 in {each:,.0f}"
 
 
 def _time(seconds: float) -> str:

@@ -15,28 +15,11 @@ from resources.libraries.python.drivers.generators.losses import (
     count_losses,
     histogram,
 )
+from tests.unit.drivers.generators.counted_arrivals import NONE, counted
 
 SPACING_NS = 1_000
 BEGIN_NS = 1_700_000_000_000_000_000
 SEQUENCES = st.lists(st.integers(0, 60), max_size=120)
-
-
-def counted(sequence: Sequence[int], sent: int, *, kept: int = 1000) -> NumberedArrivals:
-    """What the XDP program counts of arrivals, as a model in Python."""
-    came = np.zeros(sent, dtype=np.bool_)
-    late: list[tuple[int, int]] = []
-    arrived = duplicates = following = 0
-    for number in sequence:
-        if came[number]:
-            duplicates += 1
-            continue
-        came[number] = True
-        if number < following:
-            late.append((number, arrived))
-        following = max(following, number + 1)
-        arrived += 1
-    numbers, orders = np.array([*zip(*late[:kept], strict=True)] or [[], []], dtype=np.int64)
-    return NumberedArrivals(came, np.zeros(sent, dtype=np.int64), duplicates, numbers, orders, len(late))
 
 
 def report(arrivals: NumberedArrivals) -> LossReport:
@@ -44,8 +27,7 @@ def report(arrivals: NumberedArrivals) -> LossReport:
 
 
 def of(came: np.ndarray) -> LossReport:
-    nothing = np.zeros(0, dtype=np.int64)
-    return report(NumberedArrivals(came, np.zeros(len(came), dtype=np.int64), 0, nothing, nothing, 0))
+    return report(NumberedArrivals(came, NONE, NONE, 0, NONE, NONE, 0))
 
 
 def _pairs(values: Sequence[int]) -> list[tuple[int, int]]:
@@ -126,8 +108,7 @@ def test_an_incomplete_log_leaves_the_ratio_only() -> None:
 
 
 def test_packets_of_several_receive_queues_have_no_order() -> None:
-    nothing = np.zeros(0, dtype=np.int64)
-    found = report(NumberedArrivals(np.ones(9, dtype=np.bool_), np.zeros(9, dtype=np.int64), 0, nothing, nothing, 0, 4))
+    found = report(NumberedArrivals(np.ones(9, dtype=np.bool_), NONE, NONE, 0, NONE, NONE, 0, 4))
     assert found.order.reordered is None
     assert found.order.unknown == "4 packets arrived in other receive queues than the first one"
 
@@ -157,8 +138,8 @@ def test_the_time_of_losses_follows_the_sender() -> None:
     came[500:510] = False
     sent_ns = BEGIN_NS + SPACING_NS * np.arange(1000)
     sent_ns[500:] += 5_000_000  # the sender paused
-    nothing = np.zeros(0, dtype=np.int64)
-    found = report(NumberedArrivals(came, np.where(came, sent_ns, 0), 0, nothing, nothing, 0))
+    stamped = np.flatnonzero(came)
+    found = report(NumberedArrivals(came, stamped, sent_ns[stamped], 0, NONE, NONE, 0))
     assert found.duration_s == pytest.approx(0.006, rel=0.01)
 
 

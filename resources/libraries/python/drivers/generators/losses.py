@@ -7,18 +7,21 @@ buffer-occupancy density); loss periods and distances as by RFC 3357; bursts by 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 _MOST_PERIODS = 500
-"""Loss periods that a report lists."""
+"""Loss periods that the report of a flow lists."""
 _BURST_GAP = 16
 """Fewer packets than this between two losses belong to one burst: Gmin of RFC 3611."""
 _EXACT_BITS = 6
 _MOST_DEGREE = 64
 """Higher degrees of n-reordering count as this one."""
-_TIME_BINS = 8192
+_TIME_BINS = 1 << 20
+_PACKETS_PER_BIN = 4
+"""Shorter periods than two bins belong to one burst, see `_BURST_GAP`."""
 _FEWEST_PERIODS = 5
 """A period is reported that fits into the trial this often."""
 _FEWEST_LOSSES = 10
@@ -33,12 +36,14 @@ Histogram = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class NumberedArrivals:
-    """NumberedArrivals of the numbered packets of one flow."""
+    """Arrivals of the numbered packets of one flow."""
 
     came: NDArray[np.bool_]
     """Whether each packet arrived, by number."""
-    sent_ns: NDArray[np.int64]
-    """When each left, since the epoch; 0 where unknown."""
+    stamped: NDArray[np.int64]
+    """Numbers of packets whose departure is known, ascending."""
+    stamps_ns: NDArray[np.int64]
+    """When these left, since the epoch."""
     duplicates: int
     late_numbers: NDArray[np.int64]
     """Packets that arrived after one with a higher number, in order of arrival; possibly not all."""
@@ -48,6 +53,8 @@ class NumberedArrivals:
     """All such packets."""
     elsewhere: int = 0
     """Packets of other receive queues than the first one: their order is unknown."""
+    foreign: int = 0
+    """Packets of other flows or earlier trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +93,29 @@ class LossReport:
     period_s: float | None
     period_share: float | None
     order: OrderReport
+    foreign: int = 0
 
 
-def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float]) -> LossReport:
+def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float], listed: int = _MOST_PERIODS) -> LossReport:
     """Compute the figures of a flow.
 
     Args:
         arrivals: Of the packets that were sent.
         due_ns: When the first packet was due, and the time between two.
+        listed: Maximum number of loss periods that are listed.
     """
     came, sent = arrivals.came, len(arrivals.came)
-    left_ns = departures(arrivals.sent_ns, sent, due_ns)
+    begin_ns, last_ns = _left_ns(arrivals, np.array((0, max(0, sent - 1))), due_ns).tolist()
     firsts, lengths = loss_periods(came)
     received = int(came.sum())
-    offsets_ns = left_ns[firsts] - left_ns[0] if sent else firsts
-    ends_ns = left_ns[np.minimum(firsts + lengths, max(0, sent - 1))] if sent else firsts
-    durations_ns = ends_ns - left_ns[firsts] if sent else firsts
-    duration_ns = float(left_ns[-1] - left_ns[0] + due_ns[1]) if sent else 0.0
+    offsets_ns = _left_ns(arrivals, firsts, due_ns) - begin_ns
+    # a loss period ends when the next packet leaves, or would have left after the last one
+    durations_ns = _left_ns(arrivals, firsts + lengths, due_ns) - begin_ns - offsets_ns
+    duration_ns = float(last_ns - begin_ns + due_ns[1]) if sent else 0.0
     distances = firsts[1:] - (firsts + lengths)[:-1]
     bursts = _bursts(firsts, lengths, offsets_ns, durations_ns)
-    period = _period(came, left_ns, duration_ns)
+    lost = np.flatnonzero(~came)
+    period = _period(_left_ns(arrivals, lost, due_ns) - begin_ns, sent, duration_ns)
     dispersion = _dispersion(came)
     return LossReport(
         sent=sent,
@@ -118,9 +128,9 @@ def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float]) -> LossR
         distances=histogram(distances),
         listed=list(
             zip(
-                offsets_ns[:_MOST_PERIODS].tolist(),
-                firsts[:_MOST_PERIODS].tolist(),
-                lengths[:_MOST_PERIODS].tolist(),
+                offsets_ns[:listed].tolist(),
+                firsts[:listed].tolist(),
+                lengths[:listed].tolist(),
                 strict=True,
             )
         ),
@@ -135,21 +145,35 @@ def count_losses(arrivals: NumberedArrivals, due_ns: tuple[int, float]) -> LossR
         period_s=period[0] if period else None,
         period_share=period[1] if period else None,
         order=_order(arrivals),
+        foreign=arrivals.foreign,
     )
 
 
-def departures(sent_ns: NDArray[np.int64], sent: int, due_ns: tuple[int, float]) -> NDArray[np.int64]:
-    """When each packet left: of those that carried the time with them, between their neighbours by the schedule."""
-    numbers = np.arange(sent)
-    scheduled: NDArray[np.int64] = due_ns[0] + np.rint(numbers * due_ns[1]).astype(np.int64)
-    known = np.flatnonzero(sent_ns > 0)
-    if not len(known):
-        return scheduled
+def _left_ns(arrivals: NumberedArrivals, numbers: NDArray[np.int64], due_ns: tuple[int, float]) -> NDArray[np.int64]:
+    return departures(numbers, arrivals.stamped, arrivals.stamps_ns, due_ns)
+
+
+def departures(
+    numbers: NDArray[np.int64], stamped: NDArray[np.int64], stamps_ns: NDArray[np.int64], due_ns: tuple[int, float]
+) -> NDArray[np.int64]:
+    """When packets left: by their time stamps; between two stamped packets by the schedule and the lags of these.
+
+    Args:
+        numbers: Of the packets, shape (n,).
+        stamped: Numbers of those with time stamps, ascending.
+        stamps_ns: Their departures, since the epoch.
+        due_ns: When the first packet was due, and the time between two.
+    """
+
+    def scheduled(those: NDArray[np.int64]) -> NDArray[np.int64]:
+        due: NDArray[np.int64] = due_ns[0] + np.rint(those * due_ns[1]).astype(np.int64)
+        return due
+
+    if not len(stamped):
+        return scheduled(numbers)
     # Lags against the schedule are small numbers, which floating point has exactly.
-    lags = (sent_ns[known] - scheduled[known]).astype(np.float64)
-    between_ns = np.rint(np.interp(numbers, known, lags)).astype(np.int64)
-    left_ns: NDArray[np.int64] = np.where(sent_ns > 0, sent_ns, scheduled + between_ns)
-    return left_ns
+    lags = (stamps_ns - scheduled(stamped)).astype(np.float64)
+    return scheduled(numbers) + np.rint(np.interp(numbers, stamped, lags)).astype(np.int64)
 
 
 def loss_periods(came: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -233,17 +257,23 @@ def _percentiles(values: Iterable[float] | NDArray[np.int64]) -> tuple[float, fl
     return float(low), float(median), float(high)
 
 
-def _period(came: NDArray[np.bool_], left_ns: NDArray[np.int64], duration_ns: float) -> tuple[float, float] | None:
+def _period(offsets_ns: NDArray[np.int64], sent: int, duration_ns: float) -> tuple[float, float] | None:
     """Period of losses over time, and which share of them follows it, in [0, 1].
 
     A peak of the periodogram stands out from the median of its surroundings, one octave to either side, by more than
-    noise does in all frequencies together with a probability of 1e-4.
+    noise does in all frequencies together with a probability of 1e-4. The share is the length of the mean phasor of the
+    losses, from their exact times: shorter periods than two bins alias, and have none.
+
+    Args:
+        offsets_ns: When each lost packet left, after the first packet.
+        sent: Packets sent.
+        duration_ns: Of sending.
     """
-    lost = np.flatnonzero(~came)
-    if len(lost) < _FEWEST_LOSSES or duration_ns <= 0 or len(lost) == len(came):
+    lost = len(offsets_ns)
+    if lost < _FEWEST_LOSSES or duration_ns <= 0 or lost == sent:
         return None
-    bins = max(16, min(_TIME_BINS, len(came)))
-    places = np.minimum(bins - 1, ((left_ns[lost] - left_ns[0]) * (bins / duration_ns)).astype(np.int64))
+    bins = max(16, min(_TIME_BINS, sent // _PACKETS_PER_BIN))
+    places = np.minimum(bins - 1, (offsets_ns * (bins / duration_ns)).astype(np.int64))
     counts = np.bincount(np.maximum(0, places), minlength=bins).astype(np.float64)
     if counts.max() == counts.min():
         return None
@@ -251,15 +281,20 @@ def _period(came: NDArray[np.bool_], left_ns: NDArray[np.int64], duration_ns: fl
     power = spectrum**2
     power[:_FEWEST_PERIODS] = 0.0
     limit = math.log(len(power) / _FALSE_ALARM)
+
+    @cache
+    def noise(half_octave: int) -> float:
+        centre = 2 ** (half_octave / 2)
+        around = power[max(_FEWEST_PERIODS, int(centre / 2)) : int(2 * centre) + 1]
+        return max(float(np.median(around)) / math.log(2), 1e-12)
+
     for k in np.flatnonzero(power >= _PEAK * power.max()).tolist():
-        around = power[max(_FEWEST_PERIODS, k // 2) : 2 * k + 1]
-        noise = float(np.median(around)) / math.log(2)
-        if power[k] != max(power[k - 1 : k + 2]) or power[k] <= limit * max(noise, 1e-12):
+        if power[k] != max(power[k - 1 : k + 2]) or power[k] <= limit * noise(round(2 * math.log2(k))):
             continue
         near = power[k - 1 : k + 2]
         frequency = float(np.dot(near, np.arange(k - 1, k - 1 + len(near))) / near.sum())
-        share = min(1.0, math.sqrt(float(near.sum())) / len(lost))
-        return duration_ns / 1e9 / frequency, share
+        phases = offsets_ns * (2 * math.pi * frequency / duration_ns)
+        return duration_ns / 1e9 / frequency, math.hypot(float(np.cos(phases).mean()), float(np.sin(phases).mean()))
     return None
 
 

@@ -103,5 +103,5 @@ def _received(sequence: list[int], packets: int) -> NumberedArrivals:
         following = max(following, number + 1)
         arrived += 1
     numbers, orders = np.array(late, dtype=np.int64).reshape(-1, 2).T
-    unknown = np.zeros(packets, dtype=np.int64)
-    return NumberedArrivals(came, unknown, len(sequence) - arrived, numbers, orders, len(late))
+    none = np.zeros(0, dtype=np.int64)
+    return NumberedArrivals(came, none, none, len(sequence) - arrived, numbers, orders, len(late))

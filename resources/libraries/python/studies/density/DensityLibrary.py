@@ -19,7 +19,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
 from resources.libraries.python.studies.density.planning.rows import cell_label
-from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
@@ -222,14 +222,18 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def measure_losses(self) -> None:
         """Count losses, reordering and duplicates packet by packet at NDR, at PDR and in overload.
 
-        The variable ``LOSSES`` is the length of each trial in seconds; without it nothing is measured.
+        The variable ``LOSSES`` is the length of each trial in seconds; without it nothing is measured. Where the
+        generator cannot number packets, or count so many, the record has the reason.
 
         | Search Throughput | NDR | PDR |
         | Measure Losses |
         """
         duration_s = chosen_loss_trial_s(self._choices)
         if duration_s is not None:
-            logger.info("\n".join(self._running.losses(duration_s)))
+            said = self._running.losses(duration_s)
+            logger.info("\n".join(said))
+            if reasons := dict.fromkeys(line.partition(" ")[2] for line in said if f" {NOT_MEASURED}: " in line):
+                logger.warn(f"losses {'; '.join(reasons)}")
 
     @keyword
     def measure_mrr(self) -> None:

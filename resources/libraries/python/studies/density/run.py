@@ -7,18 +7,19 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, ReceiveRate
+from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, LossesAtLoad, ReceiveRate
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
-from resources.libraries.python.search.findings.locate import locate, locating_trial
+from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
 from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.losses import flow_in_words, loss_loads, measure_losses, worst_flow
+from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
@@ -29,6 +30,9 @@ from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
+
+NOT_MEASURED = "not measured"
+"""Begins the reason in the place of a loss pattern."""
 
 
 class DensityTest:
@@ -192,28 +196,40 @@ class DensityTest:
     def losses(self, duration_s: float) -> tuple[str, ...]:
         """Count losses, duplicates and reordering at NDR, PDR and in overload; return them in words.
 
+        Where the generator cannot, the record has the reason in the place of a pattern.
+
         Args:
             duration_s: Of each trial.
+        """
+        draft = self.draft
+        ndr_pps, pdr_pps = (found.lower_pps if found else None for found in (draft.ndr, draft.pdr))
+        said = []
+        for label, load_pps in loss_loads(ndr_pps, pdr_pps, self._highest_loads().search_pps):
+            try:
+                row = self._losses_at(label, loss_trial(load_pps, duration_s, draft.asked.frame))
+            except Unsupported as error:
+                draft.loss_patterns = {**draft.loss_patterns, label: f"{NOT_MEASURED}: {error}"}
+                said.append(f"{label} {draft.loss_patterns[label]}")
+                continue
+            draft.losses += (row,)
+            draft.loss_patterns = {**draft.loss_patterns, label: flow_in_words(worst_flow(row))}
+            said += [f"{label} {flow_in_words(flow)}" for flow in row.flows]
+            said += [f"{label}: {remark}" for remark in row.remarks]
+        return tuple(said)
+
+    def _losses_at(self, label: str, trial: Trial) -> LossesAtLoad:
+        """Run a loss trial; its result is kept without what the record has of it elsewhere.
 
         Raises:
-            Unsupported: The generator numbers no packets.
+            Unsupported: The generator numbers no packets, or cannot count so many.
         """
         generator = generators()[self.draft.topology.tg.generator.driver]
         if not generator.numbers_packets:
             raise Unsupported(f"{generator.label} numbers no packets, so it cannot count losses one by one")
-        draft = self.draft
-        ndr_pps, pdr_pps = (found.lower_pps if found else None for found in (draft.ndr, draft.pdr))
-        loads = loss_loads(ndr_pps, pdr_pps, self._highest_loads().search_pps)
-        rows = measure_losses(self._measure_losses, loads, duration_s, draft.asked.frame)
-        draft.losses = rows
-        draft.loss_patterns = {row.label: flow_in_words(worst_flow(row)) for row in rows if row.flows}
-        return tuple(f"{row.label} {flow_in_words(flow)}" for row in rows for flow in row.flows)
-
-    def _measure_losses(self, trial: Trial) -> TrialResult:
-        """Run a trial, and keep its result without what the record has of it elsewhere."""
-        return self._cell.measure(
-            trial, lambda result: self.draft.trials.append(result.model_copy(update={"losses": ()}))
-        )
+        before = self.deployment.counters()
+        result = self._cell.measure(trial, lambda each: self.draft.trials.append(_without_losses(each)))
+        lost_at = by_owner(locate(self.deployment.plan, [result], before, self.deployment.counters()).hops)
+        return losses_of(label, result, lost_at, GENERATOR)
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""
@@ -290,6 +306,10 @@ class DensityTest:
             complaints=self._complaints,
             facts=self.draft.facts,
         )
+
+
+def _without_losses(result: TrialResult) -> TrialResult:
+    return result.model_copy(update={"losses": ()})
 
 
 def describe_estimate(found: LoadEstimate) -> str:

@@ -134,7 +134,14 @@ def load_frames(
 class ProbeFrames:
     """The probe frames of one flow: same path and sizes as the load, distinguished by protocol and number."""
 
-    def __init__(self, flow: FlowSpec, pattern: Sequence[int]) -> None:
+    def __init__(self, flow: FlowSpec, pattern: Sequence[int], mark: int = 0) -> None:
+        """Make the frames.
+
+        Args:
+            flow: Addresses.
+            pattern: Frame sizes with FCS in sending order.
+            mark: A number of 32 bits; 0 for that of probes.
+        """
         sources = np.arange(flow.sources)
         self._pattern = tuple(pattern)
         self._headers: dict[int, list[bytes]] = {}
@@ -145,7 +152,7 @@ class ProbeFrames:
             self._headers[size] = [row.tobytes() for row in rows]
             # a zero UDP checksum means that there is none
             udp = struct.pack("!HHHH", PROBE_PORT, PROBE_PORT, length - _HEADER, 0)
-            frame = bytes(_HEADER) + udp + PROBE_MARK
+            frame = bytes(_HEADER) + udp + (struct.pack("!I", mark) if mark else PROBE_MARK)
             self._frames[size] = bytearray(frame.ljust(length, b"\0"))
 
     def frame(self, number: int) -> bytearray:

@@ -28,7 +28,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 )
 from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.generators.ring.sender import RingSender
-from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver
+from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 
@@ -45,6 +45,8 @@ _HEADER = np.dtype(
 )
 _PROBE = np.dtype([("number", ">u4"), ("stamp", ">u8")])
 _SECOND_NS = 1_000_000_000
+_LISTED, _FEWEST_LISTED = 1000, 20
+"""Loss periods that a report lists of all flows together, and at least of each."""
 # ldb [23]; jne UDP, drop; ldh [36]; jne port, drop; ret snap; drop: ret 0
 _FILTER = (
     (0x30, 0, 0, 23),
@@ -190,7 +192,7 @@ class FlowPorts:
         sender, fallback = self._prepared(spec)
         numbers = load.per_flow if spec.numbered else probes.per_flow
         receivers = [] if spec.losses else self._receivers(numbers)
-        counting = self._counting(numbers) if spec.losses else []
+        counting = self._counting(spec, numbers) if spec.losses else []
         try:
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
@@ -262,20 +264,30 @@ class FlowPorts:
             return []
         return together([partial(ProbeReceiver, flow.rx_interface, probes) for flow in self._flows])
 
-    def _counting(self, numbers: int) -> list[FlowReceiver]:
+    def _counting(self, spec: TrialSpec, numbers: int) -> list[FlowReceiver]:
         """Programs that count the frames of each flow.
 
         Raises:
-            CsitError: They cannot be attached.
+            Unsupported: There are too many frames, or the programs cannot be attached.
         """
         opened = self._xdp.opened if self._xdp else {}
-        made = [
-            partial(FlowReceiver, flow.rx_interface, numbers, opened.get(flow.rx_interface)) for flow in self._flows
-        ]
         try:
-            return together(made)
+            late = most_late(numbers, len(self._flows))
+            return together(
+                [
+                    partial(
+                        FlowReceiver,
+                        flow.rx_interface,
+                        numbers,
+                        spec.mark_of(index),
+                        opened.get(flow.rx_interface),
+                        most_late=late,
+                    )
+                    for index, flow in enumerate(self._flows)
+                ]
+            )
         except Unsupported as error:
-            raise CsitError(f"the generator cannot count losses: {error}") from error
+            raise Unsupported(f"the generator cannot count losses: {error}") from error
 
     def close(self) -> None:
         if self._xdp:
@@ -300,11 +312,16 @@ def _difference(after: Sequence[int], before: Sequence[int]) -> tuple[int, ...]:
 
 def _counted(sent: SentTraffic, receivers: Sequence[FlowReceiver], load: Schedule, begun_ns: int) -> list[FlowReport]:
     """Reports of flows whose load frames are counted by number."""
-    reports = []
+    reports, listed = [], max(_FEWEST_LISTED, _LISTED // len(receivers))
     for flow, receiver in enumerate(receivers):
         packets = sent.packets[flow] + sent.probes[flow]
         due_ns = (begun_ns + round(load.time_of(flow) * 1e9), load.time_of(load.flows) * 1e9)
-        found = count_losses(receiver.collect(packets), due_ns)
+        arrivals = receiver.collect(packets)
+        if sent.stamps_ns is not None:
+            stamps_ns = sent.stamps_ns[flow][:packets]
+            stamped = np.flatnonzero(stamps_ns > 0)
+            arrivals = replace(arrivals, stamped=stamped, stamps_ns=stamps_ns[stamped])
+        found = count_losses(arrivals, due_ns, listed)
         reports.append(FlowReport(packets, found.received, 0, 0, 0, None, 0, None, found))
     return reports
 

@@ -29,7 +29,9 @@ def timeline(
         sent: Frames that were sent.
         frames: Frames that came, duplicates included.
     """
-    arrived_ns, left_ns = arrived_ns[:sent], departures(sent_ns[:sent], sent, due_ns)
+    arrived_ns, sent_ns = arrived_ns[:sent], sent_ns[:sent]
+    stamped = np.flatnonzero(sent_ns > 0)
+    left_ns = departures(np.arange(sent), stamped, sent_ns[stamped], due_ns)
     came = arrived_ns > 0
     begin_ns = int(left_ns[0]) if sent else due_ns[0]
     places = np.maximum(0, (left_ns - begin_ns) // bin_ns)

@@ -54,6 +54,8 @@ class TrialSpec:
     """Every load frame has a number and a time stamp, and the report has a timeline in bins of this length; 0: not."""
     losses: bool = False
     """Every load frame has a number, and the receiver counts what became of each."""
+    mark: int = 0
+    """Mark of the numbered frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes."""
     udp: bool = False
     """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
 
@@ -61,6 +63,10 @@ class TrialSpec:
     def numbered(self) -> bool:
         """Whether load frames have numbers."""
         return self.losses or bool(self.timeline_ns)
+
+    def mark_of(self, flow: int) -> int:
+        """Return the mark of the numbered frames of a flow; 0: that of probes."""
+        return self.mark and self.mark + flow
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,16 +60,17 @@ class ProbeSender:
             self._socket.close()
             raise CsitError(f"generator port {flow.tx_interface} sends no probes: {error.strerror}") from error
 
-    def prepare(self, pattern: Sequence[int], probes: int) -> None:
+    def prepare(self, pattern: Sequence[int], probes: int, mark: int = 0) -> None:
         """Make ready for a trial.
 
         Args:
             pattern: frame sizes with FCS in sending order.
             probes: how many will be sent.
+            mark: of the frames, a number of 32 bits; 0 for that of probes.
         """
         while self._take_stamp():  # those of an earlier trial that broke off
             pass
-        self._frames = frames.ProbeFrames(self._flow, pattern)
+        self._frames = frames.ProbeFrames(self._flow, pattern, mark)
         self._first = self._ever
         self._stamps_ns = np.zeros(probes, dtype=np.int64)
 
@@ -290,8 +291,8 @@ class RingSender:
             self._made = wanted
         if self._probe.total:
             self._probes = self._probes or [ProbeSender(flow) for flow in self._flows]
-            for sender in self._probes:
-                sender.prepare(spec.frame_bytes, self._probe.per_flow)
+            for index, sender in enumerate(self._probes):
+                sender.prepare(spec.frame_bytes, self._probe.per_flow, spec.mark_of(index))
 
     def send(self, watch: LossWatch) -> SentTraffic:
         if self._unpaced:

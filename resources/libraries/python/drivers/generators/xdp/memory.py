@@ -4,6 +4,7 @@ Times are nanoseconds since the program first ran; those of the schedule have 20
 """
 
 import socket
+import struct
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 
@@ -92,17 +93,29 @@ def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
         destination = int(IPv4Address(flow.destination_ip))
         ports = frames.PROBE_PORT << 16 | frames.PROBE_PORT
         row["fragment"], row["destination"] = socket.htonl(frames.DONT_FRAGMENT), socket.htonl(destination)
-        row["udp_ports"], row["mark"] = socket.htonl(ports), np.frombuffer(frames.PROBE_MARK, dtype="=u4")[0]
+        row["udp_ports"] = socket.htonl(ports)
         row["first_source"], row["sources"] = int(IPv4Address(flow.source_ip)), flow.sources
         row["interface"] = socket.if_nametoindex(flow.tx_interface)
         _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL, NO_UDP)
         _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
 
 
-def choose_load(rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool, numbered: bool = False) -> None:
-    """Set what load frames are, shape (at least the flows,): UDP datagrams, numbered and stamped ones, or neither."""
+def choose_load(
+    rows: NDArray[np.void], flows: Sequence[FlowSpec], *, udp: bool, numbered: bool = False, mark: int = 0
+) -> None:
+    """Set what load frames are, shape (at least the flows,): UDP datagrams, numbered and stamped ones, or neither.
+
+    Args:
+        rows: To write.
+        flows: Of the trial.
+        udp: Send UDP datagrams.
+        numbered: Send numbered ones.
+        mark: Of the frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes.
+    """
     kind = UDP_NUMBERED if numbered else UDP_LOAD if udp else NO_UDP
-    for row, flow in zip(rows, flows, strict=False):
+    for index, (row, flow) in enumerate(zip(rows, flows, strict=False)):
+        own = struct.pack("!I", mark + index) if mark else frames.PROBE_MARK
+        row["mark"] = np.frombuffer(own, dtype="=u4")[0]
         _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL if kind == NO_UDP else frames.UDP, kind)
 
 

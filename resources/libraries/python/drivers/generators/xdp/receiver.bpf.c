@@ -5,7 +5,8 @@
  *
  * A bit for each number, and the order of those that came late: with both, the sequence of arrivals is known exactly,
  * and everything else is computed after the trial. Frames are dropped once they are counted, before an skb is
- * allocated where the driver has a frame. All other packets pass.
+ * allocated where the driver has a frame. Each flow has its own mark in each trial: frames of other flows, which a system
+ * may flood, and late ones of an earlier trial are dropped too, and counted apart. All other packets pass.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -16,7 +17,6 @@
 
 #define PROBE_PORT 49190
 #define UDP 17
-#define MARK 0x63736974 /* "csit" */
 #define NUMBERS 64 /* of a word */
 #define FRAGMENT 0x3fff /* flag and offset of a fragment */
 
@@ -39,7 +39,8 @@ struct state {
 	__u64 next; /* one more than the highest number that has arrived */
 	__u64 queue; /* receive queue of the first frame, plus one */
 	__u64 elsewhere; /* frames of other receive queues: their order is unknown */
-	__u64 beyond; /* numbers too high for the map */
+	__u64 foreign; /* frames of other flows or trials, duplicates included */
+	__u64 mark; /* of the flow in this trial, in network order; set before attaching */
 };
 
 /* What follows the UDP header of a numbered frame. */
@@ -76,7 +77,7 @@ static __always_inline void count(__u32 number, __u64 sent_tai_ns, __u64 queue)
 	struct late *late;
 
 	if (!word) {
-		__sync_fetch_and_add(&state.beyond, 1);
+		__sync_fetch_and_add(&state.foreign, 1);
 		return;
 	}
 	before = __sync_fetch_and_or(&word->bits, bit);
@@ -87,7 +88,7 @@ static __always_inline void count(__u32 number, __u64 sent_tai_ns, __u64 queue)
 	if (!before)
 		word->sent_tai_ns = (sent_tai_ns & ~(__u64)(NUMBERS - 1)) | number % NUMBERS;
 	if (!state.queue)
-		state.queue = queue;
+		__sync_val_compare_and_swap(&state.queue, 0, queue);
 	if (state.queue != queue) {
 		__sync_fetch_and_add(&state.elsewhere, 1);
 		return;
@@ -119,8 +120,10 @@ int csit_receiver(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (ip->frag_off & bpf_htons(FRAGMENT) || udp->dest != bpf_htons(PROBE_PORT))
 		return XDP_PASS;
-	if (probe->mark != bpf_htonl(MARK))
-		return XDP_PASS;
+	if (probe->mark != (__u32)state.mark) {
+		__sync_fetch_and_add(&state.foreign, 1);
+		return XDP_DROP;
+	}
 	count(bpf_ntohl(probe->number), bpf_be64_to_cpu(probe->sent_tai_ns), (__u64)ctx->rx_queue_index + 1);
 	return XDP_DROP;
 }

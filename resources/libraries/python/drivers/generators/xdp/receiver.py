@@ -1,4 +1,4 @@
-"""NumberedArrivals of numbered frames, counted by the XDP program of `receiver.bpf.c` on the port where they arrive."""
+"""Arrivals of numbered frames, counted by the XDP program of `receiver.bpf.c` on the port where they arrive."""
 
 import os
 import socket
@@ -14,10 +14,10 @@ from resources.libraries.python.errors import Unsupported
 
 NUMBERS = 64
 """Of a word."""
-MOST_NUMBERS = 1 << 28
-"""Maximum number of packets of a flow: 64 MB."""
-MOST_LATE = 1 << 18
-"""Frames out of order of which the order is kept, of a flow: 2 MB."""
+MOST_NUMBERS = 1 << 26
+"""Maximum number of packets of all flows of a worker: 16 MB of maps, and some seconds and 1 GB to compute figures."""
+MOST_LATE, MOST_LATE_IN_ALL = 1 << 18, 1 << 22
+"""Frames out of order of which the order is kept, of a flow and of all flows of a worker: 2 and 32 MB."""
 WORD = np.dtype([("bits", "<u8"), ("sent_tai_ns", "<u8")])
 LATE = np.dtype([("number", "=u4"), ("order", "=u4")])
 STATE = np.dtype(
@@ -28,7 +28,8 @@ STATE = np.dtype(
         ("next", "=u8"),
         ("queue", "=u8"),  # receive queue of the first frame, plus one
         ("elsewhere", "=u8"),  # frames of other receive queues
-        ("beyond", "=u8"),
+        ("foreign", "=u8"),  # frames of other flows or trials
+        ("mark", "=u8"),  # of the frames of the flow in this trial, as in the frame
     ]
 )
 
@@ -36,24 +37,27 @@ STATE = np.dtype(
 class FlowReceiver:
     """Counts the numbered frames of one flow until it is closed."""
 
-    def __init__(self, interface: str, numbers: int, opened: Opened | None = None) -> None:
+    def __init__(
+        self, interface: str, numbers: int, mark: int, opened: Opened | None = None, *, most_late: int = MOST_LATE
+    ) -> None:
         """Attach the program.
 
         Args:
             interface: Port where the frames arrive.
             numbers: Frames that will be sent.
+            mark: Of the frames, a number of 32 bits.
             opened: What keeps a program attached to this port for the sake of sending.
+            most_late: Frames out of order of which the order is kept.
 
         Raises:
-            Unsupported: Too many frames, or the interface takes no XDP program.
+            Unsupported: The interface takes no XDP program.
         """
-        if numbers > MOST_NUMBERS:
-            raise Unsupported(f"{numbers} frames of a flow, and {MOST_NUMBERS} can be counted one by one")
-        entries = {"words": numbers // NUMBERS + 1, "lates": max(1, min(numbers, MOST_LATE))}
+        entries = {"words": numbers // NUMBERS + 1, "lates": max(1, min(numbers, most_late))}
         self._entries = entries
         with ExitStack() as stack:
             self._program = XdpProgram("csit_receiver", RECEIVER, entries)
             stack.callback(self._program.close)
+            np.frombuffer(self._program.memory, STATE, count=1)["mark"] = socket.htonl(mark)
             try:
                 if opened is not None and opened.link is not None:
                     self._program.replace_at(opened.link)
@@ -76,21 +80,39 @@ class FlowReceiver:
         late = late[: int(state["late"])].copy()
         bits = np.ascontiguousarray(words["bits"]).view(np.uint8)
         came = np.unpackbits(bits, bitorder="little").view(np.bool_)
-        sent_ns = np.zeros(len(came), dtype=np.int64)
-        seen = np.flatnonzero(words["sent_tai_ns"])
+        seen = np.flatnonzero(words["sent_tai_ns"] >= NUMBERS)  # less is the number of a frame without time stamp
         stamps = words["sent_tai_ns"][seen].astype(np.int64)
         low = stamps & (NUMBERS - 1)
-        sent_ns[seen * NUMBERS + low] = stamps - low - kernel.tai_offset_ns()
         return NumberedArrivals(
             came=came[:sent],
-            sent_ns=sent_ns[:sent],
+            stamped=seen * NUMBERS + low,
+            stamps_ns=stamps - low - kernel.tai_offset_ns(),
             duplicates=int(state["duplicates"]),
             late_numbers=late["number"].astype(np.int64),
             late_orders=late["order"].astype(np.int64),
             late=int(state["late"]),
             elsewhere=int(state["elsewhere"]),
+            foreign=int(state["foreign"]),
         )
 
     def close(self) -> None:
         """Detach the program."""
         self._stack.close()
+
+
+def most_late(numbers: int, flows: int) -> int:
+    """Return of how many frames out of order of a flow the order is kept.
+
+    Args:
+        numbers: Frames of a flow that will be sent.
+        flows: Of the worker.
+
+    Raises:
+        Unsupported: Too many frames of all flows.
+    """
+    if numbers * flows > MOST_NUMBERS:
+        raise Unsupported(
+            f"{numbers * flows:,} packets in a trial, and {MOST_NUMBERS:,} can be counted one by one: make it "
+            f"{numbers * flows / MOST_NUMBERS:.1f} times shorter"
+        )
+    return min(MOST_LATE, MOST_LATE_IN_ALL // flows)

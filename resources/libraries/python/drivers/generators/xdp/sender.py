@@ -106,7 +106,8 @@ class XdpSender:
             self._batch = max(1, min(_UNPACED_BATCH, int(_BATCH_NS * spec.load_pps / 1e9)))
         memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes)
         memory.begin(self._memory["flows"][0])
-        memory.choose_load(self._memory["flows"][0], self._flows, udp=spec.udp, numbered=spec.numbered)
+        rows = self._memory["flows"][0]
+        memory.choose_load(rows, self._flows, udp=spec.udp, numbered=spec.numbered, mark=spec.mark)
         self._memory["state"] = np.zeros(1, memory.STATE)
         self._set(
             end_ns=round(self._end_s * 1e9),
