@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
 from resources.libraries.python.model.topology import World
@@ -57,6 +58,8 @@ class Record(Frozen):
     environment: Annotated[Environment, PACKED]
     drivers: dict[str, str]
     """Driver by role."""
+    noise: Annotated[tuple[CpuNoise, ...], PACKED] = Field(default=(), exclude_if=is_empty)
+    """Noise floor of the data CPUs before the run; empty where it was not observed."""
     simulation: dict[str, Any] | None = None
     """Parameters of the simulated system."""
     facts: dict[str, dict[str, str]] = Field(default_factory=dict)

@@ -40,6 +40,8 @@ class VerdictKind(StrEnum):
     """The vSwitch drops what the NFs do not get to see, or its data threads have no time left."""
     NF_BOUND = "nf-bound"
     """An NF drops what the vSwitch delivered, or its data threads have no time left; the evidence names it."""
+    HOST_NOISE = "host-noise"
+    """Interruptions of the data CPUs, as observed when idle, explain the losses above the rate: the host limits it."""
     UNSTABLE = "unstable"
     """Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands."""
     EMULATED = "emulated"

@@ -5,9 +5,12 @@ Waiting follows the M/D/1 queue: mean `rho / (2 (1 - rho))` service times (Polla
 vector of packets, so a service time is that of a vector. None of it is calibrated; it has the right shape.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import log
+from random import Random
 
 from hdrh.histogram import HdrHistogram
 
@@ -63,6 +66,18 @@ def simulate_latency(
             pairs.append((round(shape.scale * (base_ns * (1 + 0.05 * middle) + wait_ns)), upto - counted))
             counted = upto
     return pairs, sum(value * count for value, count in pairs) / received
+
+
+def add_waits(pairs: list[tuple[int, int]], waits_ns: Sequence[int]) -> list[tuple[int, int]]:
+    """Add to the latency of each frame what it waits besides, which does not depend on its latency.
+
+    Args:
+        pairs: Nanoseconds and number of frames.
+        waits_ns: Of the frames sent, in their order; those of lost ones at the end are left out.
+    """
+    latencies = [value for value, count in pairs for _ in range(count)]
+    Random(len(latencies)).shuffle(latencies)  # noqa: S311 (reproducible, not secret)
+    return sorted(Counter(latency + wait for latency, wait in zip(latencies, waits_ns, strict=False)).items())
 
 
 def flow_latency(

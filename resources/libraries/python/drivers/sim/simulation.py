@@ -110,6 +110,12 @@ class Simulation(Frozen):
         default=Interruptions(), exclude_if=lambda interruptions: interruptions == Interruptions()
     )
     """Interruptions of events while traffic runs."""
+    host_gap_hz: Annotated[float, Field(ge=0, le=10_000)] = Field(default=0.0, exclude_if=lambda rate: not rate)
+    """Interruptions of each data CPU by the host, per second; see `host_gaps`."""
+    host_gap_us: Annotated[float, Field(gt=0, le=1_000_000)] = Field(
+        default=500.0, exclude_if=lambda length: length == 500.0
+    )
+    """Their mean duration."""
     packet_losses: PacketLosses = Field(default=PacketLosses(), exclude_if=lambda losses: losses == PacketLosses())
     """Mechanisms that lose and reorder packets while losses are counted."""
     moved: tuple[str, ...] = ()

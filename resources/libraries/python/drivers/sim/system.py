@@ -7,8 +7,9 @@ from random import Random
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import Copies, FlowState, crosses, first_of, shape, split
+from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired
-from resources.libraries.python.drivers.sim.latency import flow_latency, simulate_latency
+from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.packet_losses import MOST_PACKETS, flow_losses
@@ -112,6 +113,7 @@ class SimulatedSystem:
         self._faults = impaired(plan, simulation.impaired)
         self._work = WorkAccounts(plan, self._truth.idle(), self._faults)
         self._copies = Copies(plan)
+        self._host = HostInterruptions(plan, InterruptingHost(simulation.host_gap_hz, simulation.host_gap_us * 1e-6))
         self._loaded = False
         self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
@@ -167,6 +169,7 @@ class SimulatedSystem:
             # Several parts go on for the whole trial: the aborts of each would end at times of their own.
             abort = trial.abort_loss_ratio if len(parts) == 1 else None
             done = forward(model, share_pps, trial.duration_s, rng, abort)
+            self._host.begin(done.duration_s, rng)
             counts += self._pass(part, done, trial.frame, share_pps)
             probed = self._of(part) if trial.probe_pps > 0 else ()
             latency += [self._latency(state, trial, done, share_pps, part) for state in probed]
@@ -246,7 +249,9 @@ class SimulatedSystem:
         lost_each = split(done.sent - done.received, weights, sent_each)
         for state, sent, excess in zip(states, sent_each, lost_each, strict=True):
             state.add(sent, excess, self._limit_hop(state.path, owners))
-            lost = excess + self._lost_by_faults(state, sent - excess, load_pps / self._truth.capacity_pps(frame, part))
+            utilization = load_pps / self._truth.capacity_pps(frame, part)
+            lost = excess + self._lost_by_faults(state, sent - excess, utilization)
+            lost += self._lost_by_host(state, sent - lost, load_pps / len(states), utilization)
             arrived = 0 if self._ends_at(state) < len(state.path.hops) else sent - lost
             yield FlowCount(instance=state.flow.instance, direction=state.flow.direction, sent=sent, received=arrived)
 
@@ -264,6 +269,15 @@ class SimulatedSystem:
             state.vanish(vanished, sending)
             packets -= dropped + vanished
             lost += dropped + vanished
+        return lost
+
+    def _lost_by_host(self, state: FlowState, packets: int, flow_pps: float, utilization: float) -> int:
+        """Let queues overflow whose CPUs the host has taken; return how many of a flow's packets that costs."""
+        lost = 0
+        for index, found in self._host.along(state.path, flow_pps, utilization):
+            dropped = round((packets - lost) * found.lost_ratio)
+            state.lose(dropped, max(1, index - 1))
+            lost += dropped
         return lost
 
     def _copied(self) -> dict[str, int]:
@@ -356,6 +370,13 @@ class SimulatedSystem:
             received = 0
         capacity_pps = self._truth.capacity_pps(trial.frame, part)
         pairs, mean_ns = simulate_latency(state.shape, load_pps, capacity_pps, sent=sent, received=received)
+        flow_pps = load_pps / len(self._of(part))
+        probes_s = [(number + 0.5) / trial.probe_pps for number in range(sent)]
+        interrupted = self._host.along(state.path, flow_pps, load_pps / capacity_pps, probes_s)
+        waits = [found.waits_s for _, found in interrupted]
+        if waits and pairs:
+            pairs = add_waits(pairs, [round(1e9 * sum(each)) for each in zip(*waits, strict=True)])
+            mean_ns = sum(value * count for value, count in pairs) / received
         return flow_latency(state.flow.instance, state.flow.direction, sent, pairs, mean_ns)
 
     def _rng(self, frame: Frame) -> Random:

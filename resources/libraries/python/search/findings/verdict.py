@@ -7,9 +7,10 @@ from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.search.findings.host_noise import HostNoise, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
 from resources.libraries.python.search.findings.limits import limits
-from resources.libraries.python.search.findings.stability import of_bands, of_bounds, of_latency, of_repetition
+from resources.libraries.python.search.findings.stability import LATENCY, of_bands, of_bounds, of_latency, of_repetition
 from resources.libraries.python.search.throughput import SearchOutcome
 
 MRR = "MRR"
@@ -25,6 +26,7 @@ _ORDER = (
     VerdictKind.AFFINITY_LOST,
     VerdictKind.EMULATED,
     VerdictKind.OVERSUBSCRIBED,
+    VerdictKind.HOST_NOISE,
     VerdictKind.UNSTABLE,
     VerdictKind.VSWITCH_BOUND,
     VerdictKind.NF_BOUND,
@@ -49,6 +51,8 @@ def judge(
     affinity_after: Iterable[Affinity] = (),
     complaints: Sequence[str] = (),
     facts: Mapping[str, Mapping[str, str]] | None = None,
+    noise: HostNoise | None = None,
+    tails: Iterable[TailCause] = (),
 ) -> Verdict:
     """Judge a test by all that is known of it.
 
@@ -65,11 +69,14 @@ def judge(
         affinity_after: The same after measuring.
         complaints: Flows that did not arrive, from `connectivity.diagnose`.
         facts: What was found out about the parts, by role.
+        noise: The noise floor along the paths, if it was observed.
+        tails: Causes of latency tails.
     """
     findings = [Finding(kind=VerdictKind.NO_TRAFFIC, text=complaint) for complaint in complaints]
     if outcome is not None:
         findings += _of_search(outcome)
         findings += of_bounds(outcome)
+        findings += noise.findings(outcome.goals, outcome.trials) if noise is not None else ()
     findings += _of_mrr(mrr_trials)
     findings += of_bands(orr_trials, (), (ORR,))
     findings += of_latency(latency_trials, outcome)
@@ -91,6 +98,7 @@ def judge(
             for line in outcome.evidence
             if line not in known
         ]
+    findings += [Finding(kind=VerdictKind.MEASURED, text=str(tail), numbers=(LATENCY,)) for tail in tails]
     return verdict_of(findings)
 
 

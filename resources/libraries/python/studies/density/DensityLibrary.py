@@ -152,7 +152,9 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     def _test_of(self, asked: Asked) -> DensityTest:
         topology, world, environment = self._testbed.opened()
-        test = DensityTest(topology, world, asked, environment, self._searching, priors=self._priors)
+        test = DensityTest(
+            topology, world, asked, environment, self._searching, priors=self._priors, noise=self._testbed.noise
+        )
         test.draft.rerun = rerun(self._choices, topology)
         return test
 
@@ -207,6 +209,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
         | Search Throughput | NDR | PDR |
         """
+        self._remark(self._running.too_noisy())
         logger.info("; ".join(self._running.search(goals)))
 
     @keyword

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, LossesAtLoad, ReceiveRate
 from resources.libraries.python.model.topology import Topology
@@ -14,6 +15,7 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
+from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import usage
@@ -45,6 +47,7 @@ class DensityTest:
         environment: Fingerprint of the machine.
         on_progress: Called during a search.
         priors: Earlier results that a search may start from.
+        noise: Noise floor of the testbed.
     """
 
     def __init__(
@@ -56,8 +59,10 @@ class DensityTest:
         on_progress: Callable[[Progress], None] = lambda _: None,
         *,
         priors: PriorBook | None = None,
+        noise: tuple[CpuNoise, ...] = (),
     ) -> None:
         self._priors = priors
+        self._noise = noise
         self._on_progress = on_progress
         self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
@@ -130,6 +135,20 @@ class DensityTest:
         self._judge()
         if self._complaints:
             raise NoTraffic("no traffic: " + "; ".join(self._complaints))
+
+    def too_noisy(self) -> str | None:
+        """Return why the machine is too noisy for the goals of the search; None where it is not, or is not known.
+
+        The sentence is a warning of the record, too.
+        """
+        goals = [(goal.name, goal.loss_ratio) for goal in self.draft.asked.profile.goals]
+        why = self._host_noise().too_noisy(goals, self._highest_loads().search_pps)
+        if why:
+            self.draft.warnings.append(why)
+        return why
+
+    def _host_noise(self) -> HostNoise:
+        return HostNoise(self.deployment.plan, self._noise)
 
     def search(self, goals: Sequence[str]) -> tuple[str, ...]:
         """Search the throughput for the goals of these names; return what was found in sentences.
@@ -291,6 +310,8 @@ class DensityTest:
         self.draft.affinity = tuple(
             now.get(row.name, row) if row.actual_cpus == (row.planned_cpu,) else row for row in self._cell.placed
         )
+        noise = self._host_noise()
+        full = self.draft.pdr or self.draft.soak
         self.draft.facts = self.deployment.facts()  # once more: some parts report on the last trial
         self.draft.verdict = judge(
             self.deployment.plan,
@@ -305,6 +326,8 @@ class DensityTest:
             affinity_after=self.draft.affinity,
             complaints=self._complaints,
             facts=self.draft.facts,
+            noise=noise,
+            tails=noise.tails(self.draft.latency, full.lower_pps if full else None),
         )
 
 

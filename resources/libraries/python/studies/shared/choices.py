@@ -35,6 +35,8 @@ DEFAULTS = {
 GIVEN = ("LOSSES", "SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
 """Variables that are in the journal where the user sets them. What a suite sets is in the digest of its tests."""
 
+_NOISE_S = 0.9
+"""Sees most of what recurs each second, and no test is longer for it."""
 _NAMED_BY_TAGS = {
     "CELLS": (r"(\d{1,2})R(\d{1,2})C", "{}x{}"),
     "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C", "{}c"),
@@ -192,6 +194,22 @@ def chosen_loss_trial_s(lookup: Lookup) -> float | None:
         duration_s = 0.0
     if not 0.1 <= duration_s <= 60:
         raise ConfigError(f"LOSSES '{text}': the length of a loss trial is 0.1 to 60 seconds")
+    return duration_s
+
+
+def chosen_noise_s(lookup: Lookup) -> float:
+    """How long the noise floor is observed before a run, from `NOISE_FLOOR`; 0 for not at all.
+
+    Raises:
+        ConfigError: It is no number of seconds in [0.1, 10], and not 0.
+    """
+    text = str(lookup("NOISE_FLOOR") or _NOISE_S)
+    try:
+        duration_s = float(text)
+    except ValueError:
+        duration_s = -1.0
+    if duration_s != 0 and not 0.1 <= duration_s <= 10:
+        raise ConfigError(f"NOISE_FLOOR '{text}': the noise floor is observed for 0.1 to 10 s, or for 0: not at all")
     return duration_s
 
 

@@ -12,6 +12,7 @@ from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
 from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
@@ -75,6 +76,8 @@ class StudyKeeper:
         self._reserve: Reserve | None = None
         self._key: TestKey | None = None
         self._cut_short = False
+        self.noise: tuple[CpuNoise, ...] = ()
+        """Noise floor of the testbed, for all records."""
         self.ends_run = False
         """Whether a test was the last one of the run: a signal or an error has ended it."""
         self._held = ExitStack()
@@ -273,6 +276,7 @@ class StudyKeeper:
         except RunStopped as error:
             removal, stop, cut_short = str(error), error, True
         self.ends_run = self.ends_run or cut_short
+        test.draft.noise = self.noise
         record: Record = test.draft.finish(
             test_id=_test_id(),
             test_name=str(variable("TEST NAME")),

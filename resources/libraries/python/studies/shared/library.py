@@ -10,13 +10,15 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.search.findings.host_noise import in_words
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
-from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, resumed
+from resources.libraries.python.studies.shared.choices import Lookup, chosen_noise_s, chosen_topology, resumed
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
@@ -69,9 +71,10 @@ class StudyLibrary(ABC, Generic[_Test]):
         self._choices = resumed(variable)
         topology = self._chosen()
         self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
-        environment = self._testbed.open(topology)
+        environment = self._testbed.open(topology, chosen_noise_s(self._choices))
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
         self._keeper.open(self._choices, chosen_topology(self._choices), environment)
+        self._keeper.noise = self._testbed.noise
 
     @keyword
     def close_testbed(self) -> None:
@@ -206,6 +209,8 @@ class TestbedSession:
         self._topology: Topology | None = None
         self._world: parts.Testbed | None = None
         self._environment: Environment | None = None
+        self.noise: tuple[CpuNoise, ...] = ()
+        """Noise floor when it was opened."""
 
     def enter(self) -> bool:
         """Count a suite in; return whether it is the outermost one, which opens the testbed."""
@@ -224,8 +229,12 @@ class TestbedSession:
                 steps.callback(then)
                 self.close()
 
-    def open(self, topology: Topology) -> Environment:
-        """Check the testbed, reserve it and remove leftovers; return its fingerprint.
+    def open(self, topology: Topology, noise_s: float) -> Environment:
+        """Check the testbed, reserve it, remove leftovers and observe its noise floor; return its fingerprint.
+
+        Args:
+            topology: The testbed.
+            noise_s: How long the noise floor is observed; 0 for not at all.
 
         Raises:
             Unsupported: A machine lacks something.
@@ -241,8 +250,22 @@ class TestbedSession:
         for line in (*attached(topology), *assumptions(topology)):
             logger.info(line, also_console=True)
         self._environment = self._world.environment()  # after opening, which may change settings of the machine
+        self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment
+
+    def _noise_floor(self, noise_s: float, *, on_console: bool) -> tuple[CpuNoise, ...]:
+        """Observe it and say what it is. A run goes on without it where a node does not tell."""
+        if not noise_s or self._world is None:
+            return ()
+        try:
+            found = self._world.noise(noise_s)
+        except CsitError as error:
+            logger.warn(f"the noise floor is not known: {error}")
+            return ()
+        if words := in_words(found):
+            logger.info(words, also_console=on_console)
+        return found
 
     def close(self) -> None:
         """Remove leftovers of a run that was cut short, and release the testbed."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.planning.placement.machines import Layouts
@@ -106,6 +107,16 @@ class Testbed(Protocol):
 
     def environment(self) -> Environment:
         """Fingerprint of the open world, the DUT's first; opening may have changed settings."""
+
+    def noise(self, duration_s: float) -> tuple[CpuNoise, ...]:
+        """Observe the noise floor of all CPUs that plans may use, on all nodes at the same time.
+
+        Args:
+            duration_s: How long they are observed; nothing may run on them meanwhile.
+
+        Raises:
+            CsitError: A node cannot be asked.
+        """
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell."""

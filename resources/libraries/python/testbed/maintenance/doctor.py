@@ -7,19 +7,22 @@ from concurrent.futures import TimeoutError as Late
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import located
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks import drivers, memory, ports, processors, system
+from resources.libraries.python.testbed.node.checks import drivers, memory, noise, ports, processors, system
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
+from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.node.reservation import holder_of
 from resources.libraries.python.testbed.worlds.factory import world_of
 
 WITHIN_S = 120.0
 """For all machines together, which are examined in parallel."""
 _REACH_S = 30.0
+_NOISE_S = 0.5
 
 
 def examine(
@@ -91,6 +94,7 @@ def _look(topology: model.Topology, place: MaintainedMachine) -> tuple[list[Chec
     findings += found
     if facts is not None:
         findings.append(_reservation(place))
+        findings += _noise(topology, place, facts)
     return findings, facts
 
 
@@ -108,6 +112,22 @@ def _facts(place: MaintainedMachine) -> tuple[Facts | None, list[CheckFinding]]:
         fix = "install Python 3.11 or newer there, and name it in access.python"
         found.append(problem(f"{where}.access.python", "facts", _sentence(error), fix))
     return None, found
+
+
+def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> Iterable[CheckFinding]:
+    """Observe the CPUs that plans use, unless a run is using them."""
+    where = f"nodes.{place.name}"
+    if facts.leftovers.in_use:
+        return [ok(where, "noise", "not observed while a run is active")]
+    node, rows = topology.nodes[place.name], facts.machine.cpu.rows
+    there = layout(rows) if node.cpus == "discover" else node.layout
+    cpus = {row[0] for row in rows}.intersection(data_cpus(there, node))
+    root = facts.machine.uid == 0 and node.access is not None
+    try:
+        observed = observe(place.connection, cpus, _NOISE_S, python=place.python, root=root)
+    except CsitError as error:
+        return [warning(where, "noise", _sentence(error), "look at it from its console: dmesg | tail")]
+    return noise.check(where, observed)
 
 
 def _refused(place: MaintainedMachine) -> str:

@@ -145,8 +145,7 @@ def _size(kb: int) -> str:
 def _data_cpus(topology: Topology, name: str, facts: Facts) -> frozenset[int]:
     node, there = topology.nodes[name], layout(facts.machine.cpu.rows)
     wanted: CpuLayout = there if node.cpus == "discover" else node.layout
-    system_cores = node.core_sharing.system_cores if isinstance(node, DutNode) else 1
-    return frozenset(planned_cpus(wanted, node.numa_node, system_cores)) & {row.cpu for row in there.cpus}
+    return frozenset(planned_cpus(wanted, node)) & {row.cpu for row in there.cpus}
 
 
 def _huge_pages(

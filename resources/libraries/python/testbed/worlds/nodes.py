@@ -1,16 +1,18 @@
 """The testbed that sends real packets: this machine alone, or the nodes of a lab over SSH; the parts of its cells."""
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
 from resources.libraries.python.model.counters import Sample
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
@@ -34,8 +36,10 @@ from resources.libraries.python.testbed.agent.role_calls import (
     P,
     RemoteRole,
 )
+from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
 from resources.libraries.python.testbed.node.lease import Lease
+from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
@@ -213,6 +217,21 @@ class NodesTestbed:
                 **code,
             }
         )
+
+    def noise(self, duration_s: float) -> tuple[CpuNoise, ...]:
+        """Observe the CPUs of all nodes; those of the (first) DUT first."""
+
+        def of_node(node: TestbedNode) -> tuple[CpuNoise, ...]:
+            cpus = data_cpus(self.look()[node.name].layout, self._topology.nodes[node.name])
+            machine = None if node.name == self._duts[0] else node.name
+            if node.connection is not None:
+                return observe(node.connection, cpus, duration_s, python=node.python, machine=machine)
+            with closing(LocalConnection()) as here:
+                return observe(here, cpus, duration_s, python=sys.executable, machine=machine)
+
+        found = self._side_by_side(of_node)
+        first = self._duts[0]
+        return (*found.pop(first), *(row for rows in found.values() for row in rows))
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Return drivers for a cell, each on its node.

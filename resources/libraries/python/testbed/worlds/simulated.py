@@ -2,21 +2,25 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, SimFeatureSampler, SimSampler
 from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
+from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.deployment.parts import Host, Parts
+from resources.libraries.python.testbed.node.noise import data_cpus
 
 
 class SimulatedTestbed:
@@ -24,6 +28,7 @@ class SimulatedTestbed:
 
     def __init__(self, topology: Topology) -> None:
         self.layout = topology.dut.layout
+        self._dut = topology.dut
         self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
         self._simulation = simulation_of(topology)
         self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
@@ -39,6 +44,12 @@ class SimulatedTestbed:
 
     def environment(self) -> Environment:
         return fingerprint()
+
+    def noise(self, duration_s: float) -> tuple[CpuNoise, ...]:
+        here = self._simulation
+        host = InterruptingHost(here.host_gap_hz, here.host_gap_us * 1e-6)
+        rng = Random(f"{here.seed}/noise")  # noqa: S311 (reproducible, not secret)
+        return noise_floor(data_cpus(self.layout, self._dut), host, duration_s, rng)
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         clock = VirtualClock()

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology, World
@@ -26,10 +26,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
         wanted = node.layout
         yield from _differences(f"{place}.cpus", wanted, there)
     if topology.world is World.LAB:
-        planned = planned_cpus(
-            wanted, node.numa_node, node.core_sharing.system_cores if isinstance(node, DutNode) else 1
-        )
-        yield from _isolation(place, cpu, planned)
+        yield from _isolation(place, cpu, planned_cpus(wanted, node))
         if cpu.hypervisor:
             fix = "measure on bare metal, or pin its vCPUs and read figures as those of this machine only"
             yield warning(place, "virtual", "it is a virtual machine: its host may take CPUs away at any time", fix)
@@ -39,9 +36,10 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     yield _mitigations(place, facts)
 
 
-def planned_cpus(there: CpuLayout, numa_node: int, system_cores: int) -> tuple[int, ...]:
+def planned_cpus(there: CpuLayout, node: TgNode | DutNode) -> tuple[int, ...]:
     """Logical CPUs that plans may use: those of the NUMA node of the interfaces without the system's cores."""
-    return tuple(sorted(cpu for core in there.cores(numa_node)[system_cores:] for cpu in core))
+    system_cores = node.core_sharing.system_cores if isinstance(node, DutNode) else 1
+    return tuple(sorted(cpu for core in there.cores(node.numa_node)[system_cores:] for cpu in core))
 
 
 def ranges(numbers: Collection[int]) -> str:

@@ -1,0 +1,272 @@
+"""What the noise floor of the CPUs costs: packets that their queues lose meanwhile, and packets that wait.
+
+A data thread that is interrupted for a time g while packets arrive at r per second finds g x r of them. A receive queue
+keeps `QUEUE_FRAMES` of them, the rest is lost. A packet that arrives t after the begin of the interruption waits for
+the rest of it, and for the packets before it: g - t (1 - u) at a utilization u, as in a D/D/1 queue with vacations
+(Takagi, Queueing Analysis, vol. 1: Vacation and Priority Systems, 1991). Interruptions of different CPUs are taken
+as independent and rare, so their shares add up.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.plan import Path, Plan
+from resources.libraries.python.model.result import Finding, LatencyAtLoad, VerdictKind
+from resources.libraries.python.model.trial import FlowLatency, TrialResult
+
+QUEUE_FRAMES = 256
+"""Receive queue of a veth port, and the shortest default of common NICs."""
+_EXPLAINS, _IRRELEVANT = 0.5, 0.1
+"""Shares of a tail, or of a loss, from which on the host is its cause, and below which it is not."""
+_FULLEST = 0.95
+"""Highest utilization: above it queues are in use without interruptions, too."""
+_STEPS = 60
+"""Of a bisection: enough for the resolution of floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """A receive queue on the path of a flow."""
+
+    noise: CpuNoise
+    share: float
+    """Its packets, of those of all flows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TailCause:
+    """Cause of the latency tail of one flow at one load."""
+
+    label: str
+    """Of the load: PDR50 and so on."""
+    flow: FlowLatency
+    host_ns: float
+    """Delay that the noise floor of its CPUs explains at the 99.9th percentile."""
+    worst: CpuNoise
+    """The CPU on its path with the longest interruption."""
+
+    @property
+    def tail_ns(self) -> float:
+        """The 99.9th percentile above the median."""
+        return float((self.flow.p999_ns or 0) - (self.flow.p50_ns or 0))
+
+    @property
+    def cause(self) -> Literal["host", "system under test", "both"]:
+        """Whose it is."""
+        explained = self.host_ns / self.tail_ns if self.tail_ns > 0 else 0.0
+        return "host" if explained >= _EXPLAINS else "system under test" if explained < _IRRELEVANT else "both"
+
+    def __str__(self) -> str:
+        """In a sentence with numbers."""
+        reason = {
+            "host": "the host causes it",
+            "both": "host and system under test cause it",
+            "system under test": "an NF or a vSwitch causes it",
+        }[self.cause]
+        explained = micros(min(self.host_ns, self.tail_ns))
+        return (
+            f"{self.label}: p99.9 of instance {self.flow.instance} {self.flow.direction} is {micros(self.tail_ns)} "
+            f"above the median; interruptions of the CPUs on its path explain {explained} "
+            f"(longest: {longest(self.worst)}): {reason}"
+        )
+
+
+class HostNoise:
+    """The noise floor along the paths of a plan.
+
+    Args:
+        plan: What is deployed.
+        noise: CPUs that were observed; others are taken as free of noise.
+    """
+
+    def __init__(self, plan: Plan, noise: Iterable[CpuNoise]) -> None:
+        self._plan = plan
+        self._noise = {(row.machine, row.cpu): row for row in noise}
+
+    @cached_property
+    def planned(self) -> tuple[CpuNoise, ...]:
+        """Observed CPUs that have data threads of the plan, the one with the longest interruption first."""
+        found = {id(stop.noise): stop.noise for stops in self._stops.values() for stop in stops}
+        return tuple(sorted(found.values(), key=lambda row: -row.longest_ns))
+
+    @cached_property
+    def _stops(self) -> dict[tuple[int, str], tuple[_Stop, ...]]:
+        """By flow."""
+        ports = {port.interface: port for link in self._plan.links for port in (link.a, link.b)}
+        threads = {
+            (thread.owner, thread.index): self._noise.get((thread.machine, thread.cpu))
+            for thread in self._plan.cores.threads
+            if thread.role == "data"
+        }
+        passing: dict[str, int] = {}
+        for path in self._plan.paths:
+            for interface in _received_at(path):
+                passing[interface] = passing.get(interface, 0) + 1
+        stops: dict[tuple[int, str], tuple[_Stop, ...]] = {}
+        for path in self._plan.paths:
+            found = []
+            for interface in _received_at(path):
+                port = ports.get(interface)
+                row = threads.get((port.owner, port.data_thread)) if port is not None else None
+                if row is not None:
+                    found.append(_Stop(row, passing[interface] / len(self._plan.paths)))
+            stops[path.instance, path.direction] = tuple(found)
+        return stops
+
+    def loss_ratio(self, load_pps: float, queue_frames: int = QUEUE_FRAMES) -> float:
+        """Share of the packets of all flows that interruptions lose at a load, in [0, 1].
+
+        Args:
+            load_pps: Aggregate of all instances and directions.
+            queue_frames: Frames that each receive queue keeps.
+        """
+        flows = [
+            sum(_lost(stop.noise, load_pps * stop.share, queue_frames) for stop in stops)
+            for stops in self._stops.values()
+        ]
+        return min(1.0, sum(flows) / len(flows)) if flows else 0.0
+
+    def highest_pps(self, loss_ratio: float, most_pps: float, queue_frames: int = QUEUE_FRAMES) -> float:
+        """Highest load, up to `most_pps`, at which interruptions lose at most that share of the packets."""
+        if self.loss_ratio(most_pps, queue_frames) <= loss_ratio:
+            return most_pps
+        low, high = 0.0, most_pps
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.loss_ratio(middle, queue_frames) <= loss_ratio else (low, middle)
+        return low
+
+    def delay_ns(self, instance: int, direction: str, quantile: float, utilization: float = 0.0) -> float:
+        """Delay that interruptions cost a flow's packets at a quantile.
+
+        Args:
+            instance: Of the flow.
+            direction: Of the flow.
+            quantile: In (0, 1), such as 0.999.
+            utilization: Of the data threads, in [0, 1).
+        """
+        stops = self._stops.get((instance, direction), ())
+        busy = 1 - min(utilization, _FULLEST)
+        low, high = 0.0, max((stop.noise.longest_ns for stop in stops), default=0) * 1e-9
+        if sum(_waiting(stop.noise, low, busy) for stop in stops) <= 1 - quantile:
+            return 0.0
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            waits = sum(_waiting(stop.noise, middle, busy) for stop in stops)
+            low, high = (middle, high) if waits > 1 - quantile else (low, middle)
+        return low * 1e9
+
+    def tails(self, latency: Iterable[LatencyAtLoad], full_pps: float | None) -> tuple[TailCause, ...]:
+        """Causes of the latency tails, one for each load: that of the flow with the longest tail.
+
+        Args:
+            latency: As measured.
+            full_pps: The rate that the loads are shares of; None where it is not known.
+        """
+        found = []
+        for row in latency:
+            known = [flow for flow in row.flows if flow.p999_ns is not None and flow.p50_ns is not None]
+            if not known:
+                continue
+            flow = max(known, key=lambda flow: (flow.p999_ns or 0) - (flow.p50_ns or 0))
+            stops = self._stops.get((flow.instance, flow.direction), ())
+            if not stops:
+                continue
+            worst = max((stop.noise for stop in stops), key=lambda noise: noise.longest_ns)
+            utilization = row.load_pps / full_pps if full_pps else 0.0
+            host_ns = self.delay_ns(flow.instance, flow.direction, 0.999, utilization)
+            found.append(TailCause(row.label, flow, host_ns, worst))
+        return tuple(found)
+
+    def too_noisy(self, goals: Iterable[tuple[str, float]], most_pps: float) -> str | None:
+        """Return why the machine is too noisy for a search, None where it is not.
+
+        Args:
+            goals: Name and loss ratio of each.
+            most_pps: The highest load of the search, aggregate.
+        """
+        limits = {name: self.highest_pps(ratio, most_pps) for name, ratio in goals}
+        low = {name: limit for name, limit in limits.items() if limit < most_pps}
+        if not low or not self.planned:
+            return None
+        rates = ", ".join(f"{name} above {limit:.0f} pps" for name, limit in low.items())
+        return (
+            f"the noise floor limits {rates}: {longest(self.planned[0])}, and a receive queue of {QUEUE_FRAMES} frames "
+            f"overflows meanwhile; the search goes up to {most_pps:.0f} pps"
+        )
+
+    def findings(self, goals: Collection[GoalResult], trials: Sequence[TrialResult]) -> list[Finding]:
+        """Goals that fail because of interruptions: these explain half of what is lost at the upper bound, or more.
+
+        Args:
+            goals: Results of a search.
+            trials: Its trials.
+        """
+        found = []
+        for goal in goals:
+            if goal.upper_pps is None:
+                continue
+            ratios = sorted(
+                trial.loss_ratio or 0.0
+                for trial in trials
+                if abs(trial.trial.load_pps - goal.upper_pps) <= 1e-6 * goal.upper_pps and trial.is_evidence
+            )
+            losing = [ratio for ratio in ratios if ratio > goal.goal.loss_ratio]
+            expected = self.loss_ratio(goal.upper_pps)
+            if not losing or expected <= goal.goal.loss_ratio or expected < _EXPLAINS * losing[len(losing) // 2]:
+                continue
+            lost = losing[len(losing) // 2]
+            text = (
+                f"{goal.goal.name}: at {goal.upper_pps:.0f} pps a loss ratio of {lost:.2g} was measured, and "
+                f"interruptions of idle CPUs explain {min(expected, lost):.2g} with receive queues of {QUEUE_FRAMES} "
+                f"frames (longest: {longest(self.planned[0])}): the host limits this rate"
+            )
+            found.append(Finding(kind=VerdictKind.HOST_NOISE, text=text, numbers=(goal.goal.name,)))
+        return found
+
+
+def _received_at(path: Path) -> list[str]:
+    """Interfaces whose data threads receive a flow's packets, the generator's included."""
+    return [hop.interface for hop in path.hops if hop.counter == "rx"]
+
+
+def _lost(noise: CpuNoise, rate_pps: float, queue_frames: int) -> float:
+    """Share of a queue's packets that interruptions of its CPU lose."""
+    if rate_pps <= 0:
+        return 0.0
+    lost = sum(number * max(0.0, gap_s * rate_pps - queue_frames) for gap_s, number in noise.gaps())
+    return lost / (rate_pps * noise.observed_s)
+
+
+def _waiting(noise: CpuNoise, delay_s: float, free: float) -> float:
+    """Share of a queue's packets that wait longer than that because of interruptions."""
+    waiting_s = sum(number * max(0.0, gap_s - delay_s) for gap_s, number in noise.gaps())
+    return min(1.0, waiting_s / (free * noise.observed_s))
+
+
+def micros(value_ns: float) -> str:
+    """A time with its unit."""
+    return f"{value_ns / 1e6:.2f} ms" if value_ns >= 1e6 else f"{value_ns / 1e3:.1f} us"
+
+
+def longest(noise: CpuNoise) -> str:
+    """The longest interruption of a CPU, in words."""
+    where = f" of {noise.machine}" if noise.machine else ""
+    return f"{micros(noise.longest_ns)} on CPU {noise.cpu}{where} in {noise.observed_s:g} s"
+
+
+def in_words(noise: Iterable[CpuNoise]) -> str:
+    """The noise floor of a testbed in one line; empty where nothing was observed."""
+    rows = list(noise)
+    if not rows:
+        return ""
+    worst, busiest = max(rows, key=lambda row: row.longest_ns), max(rows, key=lambda row: row.share)
+    where = f" of {busiest.machine}" if busiest.machine else ""
+    return (
+        f"noise floor of {len(rows)} data CPU{'s' * (len(rows) > 1)}: longest interruption {longest(worst)}; most time "
+        f"taken {100 * busiest.share:.2g} % on CPU {busiest.cpu}{where}"
+    )

@@ -1,0 +1,61 @@
+"""Observation of the noise floor of a node's CPUs."""
+
+import logging
+from collections.abc import Collection
+
+from pydantic import TypeAdapter, ValidationError
+
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.testbed.node.checks.processors import planned_cpus
+from resources.libraries.python.testbed.node.node_query import ask
+from resources.libraries.python.testbed.node.sent import noise as sent
+from resources.libraries.python.testbed.roles.connection import Connection
+
+LONGEST_S = sent.LONGEST_S
+UNTHROTTLED_S = 0.9
+"""A kernel with its default settings stops real-time threads for 50 ms in each second."""
+_ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...])
+_MORE_S = 30.0
+_log = logging.getLogger(__name__)
+
+
+def data_cpus(there: CpuLayout, node: TgNode | DutNode) -> tuple[int, ...]:
+    """Logical CPUs that may have data threads: all of the NUMA node where plans that do not fit share cores."""
+    shares = isinstance(node, DutNode) and node.oversubscribe
+    every = tuple(sorted(cpu for core in there.cores(node.numa_node) for cpu in core))
+    return every if shares else planned_cpus(there, node) or every
+
+
+def observe(
+    connection: Connection,
+    cpus: Collection[int],
+    duration_s: float,
+    *,
+    python: str = "python3",
+    root: bool = True,
+    machine: str | None = None,
+) -> tuple[CpuNoise, ...]:
+    """Observe idle CPUs, all at the same time. Threads that run there wait meanwhile.
+
+    Args:
+        connection: The way to the machine.
+        cpus: Logical CPUs.
+        duration_s: At most 10; at most 0.9 where real-time threads are throttled.
+        python: The machine's Python.
+        root: With root's rights, which real-time priority needs.
+        machine: The node, for the result; None for the (first) DUT.
+
+    Raises:
+        CsitError: The machine cannot be asked, or answers with something else.
+    """
+    asked = {"cpus": sorted(cpus), "duration_s": duration_s}
+    said = ask(connection, sent, asked, python=python, within_s=duration_s + _MORE_S, root=root)
+    for cpu, why in said.get("refused", ()):
+        _log.warning("%s: the noise floor of CPU %s is not known: %s", connection.name, cpu, why)
+    try:
+        return _ROWS.validate_python([{**row, "machine": machine} for row in said["rows"]])
+    except (KeyError, TypeError, ValidationError) as error:
+        raise CsitError(f"{connection.name}: the noise floor is not of this version: {error}") from error
