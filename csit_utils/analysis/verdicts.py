@@ -12,6 +12,7 @@ _SHORT = {
     "nf-bound": "NF",
     "below-range": "below range",
     "affinity-lost": "moved",
+    "host-noise": "host",
     "oversubscribed": "shared",
 }
 """Short forms of verdicts."""

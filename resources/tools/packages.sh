@@ -76,6 +76,9 @@ want_ids() { # an intrusion detection system; what needs it is skipped without
         optional='suricata/bookworm-backports libhtp2/bookworm-backports' backports=bookworm-backports
     fi
 }
+need_noise() { # peers of the observer of the noise floor
+    need rt-tests command -v oslat
+}
 need_browser() {
     if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
         need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
@@ -106,6 +109,7 @@ need_integration() {
     need dpdk-dev command -v dpdk-testpmd
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
     need_containers
+    need_noise
     need_browser
 }
 

@@ -1,5 +1,6 @@
 """Fixtures that several files of tests share."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +22,7 @@ TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_sizing.py
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ.setdefault("ROBOT_OPTIONS", "--variable NOISE_FLOOR:0.1")  # a second in every run adds up
     config.pluginmanager.register(realtime)
     config.pluginmanager.register(realtime.Tries())
 

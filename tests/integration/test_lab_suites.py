@@ -101,6 +101,7 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
     assert {each.owner for each in row.affinity} == {"vswitch", "nf-1-1"}
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.located and row.located.usage
+    assert {each.machine for each in row.noise} == {None, "TG"} and all(each.real_time for each in row.noise)
 
 
 @realtime(RATE)

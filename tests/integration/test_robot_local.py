@@ -56,6 +56,7 @@ def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"
     assert row.environment.settings.get(IDLE, "0") == "0"
+    assert row.noise and all(each.real_time and each.observed_s == 0.1 and each.interrupts for each in row.noise)
     probes = [flow for each in row.latency for flow in each.flows if flow.received]
     assert {(flow.instance, flow.direction) for flow in probes} == {(1, "forward"), (1, "reverse")}
     assert all(flow.p50_ns and 1_000 < flow.p50_ns < 100_000_000 for flow in probes)

@@ -11,6 +11,7 @@ from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
+from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
@@ -103,6 +104,8 @@ class TestView:
     loss_patterns: tuple[LossPatternView, ...]
     loss_notes: tuple[str, ...]
     loss_pattern_figure: Figure | None
+    noise: tuple[NoiseView, ...]
+    noise_figure: Figure | None
     latency_verdict: tuple[str, ...]
     latency_evidence: tuple[str, ...]
     p99_ns: int | None
@@ -117,7 +120,8 @@ class TestView:
     def figures(self) -> tuple[Figure, ...]:
         """All figures of the test, for the page's script."""
         maps = self.instance_maps.figure if self.instance_maps else None
-        return tuple(figure for figure in (self.latency_figure, maps, self.loss_pattern_figure) if figure is not None)
+        figures = (self.latency_figure, maps, self.loss_pattern_figure, self.noise_figure)
+        return tuple(figure for figure in figures if figure is not None)
 
 
 def view_of(
@@ -153,6 +157,14 @@ def view_of(
             f"losses-{row.anchor}",
             f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: loss patterns",
             result.losses,
+            simulated=result.simulated,
+        ),
+        noise=noise_floor(result.plan, result.noise),
+        noise_figure=noise_figure(
+            f"noise-{row.anchor}",
+            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: noise floor of the data CPUs",
+            result.plan,
+            result.noise,
             simulated=result.simulated,
         ),
         latency_verdict=tuple(result.verdict.of("LATENCY")),

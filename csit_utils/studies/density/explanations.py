@@ -163,12 +163,39 @@ EXPLANATIONS = (
         "One or more words, most important first, each with evidence in numbers.",
         "vswitch-bound, nf-bound: above its limit, the system loses packets there. generator-bound: the system can do "
         "more than was offered. unstable: two bands, NDR far under PDR, or more forwarded beyond the bound than at it. "
+        "host-noise: interruptions of the data CPUs alone lose more than the goal allows. "
         "below-range: the lowest load lost too much. incomplete: the search ran out of time. oversubscribed: "
         "data threads shared cores. quarantined: the cell broke the system under test twice and was given up. "
         "no-traffic, affinity-lost, emulated, failed: see the evidence. measured: none of them.",
         "Each figure has its own: PDR may be generator-bound where NDR is vswitch-bound. The place of the loss and the "
         "CPU time of threads may contradict each other; then both are shown. `generator-bound` figures are lower "
         "bounds, shown with ≥.",
+    ),
+    Explanation(
+        "noise-floor",
+        "Noise floor",
+        "Interruptions of idle data CPUs: how often, and for how long, something else than a data thread has them.",
+        "Interruptions per second, share of the time, and the longest interruption, for each CPU that plans may use.",
+        "Before a run, a thread with real-time priority reads the clock on each of these CPUs for 0.9 s "
+        "(`-v NOISE_FLOOR:5` for longer, 0 for not at all). A gap of 2 us or more between two readings is an "
+        "interruption, as in `oslat` of rt-tests. Interrupts, preemptions, steal time and, where they can be read, "
+        "System Management Interrupts of the same time are beside it.",
+        "A receive queue of 256 frames that gets 1 Mpps overflows in 256 us: interruptions limit NDR, whatever NF "
+        "or vSwitch is measured, which is said before the search. What happens less than once a second is mostly "
+        "missed. Real queues may be longer than 256 frames; then the rate is higher than the limit, and is not "
+        "attributed to the host.",
+    ),
+    Explanation(
+        "latency-tail",
+        "Cause of a latency tail",
+        "The part of the 99.9th percentile above the median that interruptions of the CPUs on the path explain.",
+        "Microseconds, for the flow with the longest tail at each load; in the evidence of the latency verdict.",
+        "The waiting time of a packet at a CPU with this noise floor: the workload of an M/G/1 queue whose jobs are "
+        "interruptions (Pollaczek-Khinchine; Takagi, Queueing Analysis, vol. 1, 1991), at the utilization "
+        "of the load, added up over the data CPUs of the path. The host causes the tail if that explains half of it "
+        "or more, an NF or a vSwitch if it explains less than a tenth, otherwise both do.",
+        "The noise floor is that of idle CPUs before the run. Interrupts of NICs and softirqs under load come on top "
+        "of it, and count as the system's.",
     ),
     Explanation(
         "loss-pattern",

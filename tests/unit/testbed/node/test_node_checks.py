@@ -263,9 +263,8 @@ def test_clocks_are_compared_no_finer_than_the_way_allows() -> None:
 def test_plans_use_the_node_of_the_ports_without_the_system_s_core() -> None:
     dut = two_nodes().dut
     assert planned_cpus(dut.layout, dut) == (1, 2, 3, 9, 10, 11)
-    sharing = dut.core_sharing.model_copy(update={"system_cores": 0})
-    other = dut.model_copy(update={"numa_node": 1, "core_sharing": sharing})
-    assert planned_cpus(dut.layout, other) == (4, 5, 6, 7, 12, 13, 14, 15)
+    sharing = dut.core_sharing.model_copy(update={"system_cores": 2})
+    assert planned_cpus(dut.layout, dut.model_copy(update={"core_sharing": sharing})) == (2, 3, 10, 11)
 
 
 @pytest.mark.parametrize("text", ["0", "0-3", "0-3,8,10-11"])

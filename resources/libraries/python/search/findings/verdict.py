@@ -76,7 +76,7 @@ def judge(
     if outcome is not None:
         findings += _of_search(outcome)
         findings += of_bounds(outcome)
-        findings += noise.findings(outcome.goals, outcome.trials) if noise is not None else ()
+        findings += noise.findings(outcome.goals) if noise is not None else ()
     findings += _of_mrr(mrr_trials)
     findings += of_bands(orr_trials, (), (ORR,))
     findings += of_latency(latency_trials, outcome)

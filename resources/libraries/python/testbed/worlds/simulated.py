@@ -47,6 +47,8 @@ class SimulatedTestbed:
 
     def noise(self, duration_s: float) -> tuple[CpuNoise, ...]:
         here = self._simulation
+        if not here.host_gap_hz:
+            return ()  # a host without noise
         host = InterruptingHost(here.host_gap_hz, here.host_gap_us * 1e-6)
         rng = Random(f"{here.seed}/noise")  # noqa: S311 (reproducible, not secret)
         return noise_floor(data_cpus(self.layout, self._dut), host, duration_s, rng)

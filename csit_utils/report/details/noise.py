@@ -1,0 +1,104 @@
+"""The noise floor of a test's data CPUs, with a figure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.report.figures import Figure, Json
+from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES
+
+_LISTED = 40
+"""CPUs in the table and the figure, those with the longest interruptions first."""
+_INTERRUPTS = 3
+
+
+@dataclass(frozen=True)
+class NoiseView:
+    """One line of the table of the noise floor."""
+
+    cpu: str
+    owners: str
+    """Owners of the data threads that are planned on it."""
+    per_s: float
+    """Interruptions per second."""
+    share: float
+    longest_ns: int
+    limit_pps: float | None
+    """Rate at which a receive queue is full at the end of the longest interruption; None without one."""
+    causes: str
+    """What the kernel and the processor counted meanwhile."""
+
+
+def noise_floor(plan: Plan | None, noise: Iterable[CpuNoise]) -> tuple[NoiseView, ...]:
+    """Return the lines of the table: CPUs of the test's data threads."""
+    owners: dict[tuple[str | None, int], list[str]] = {}
+    for thread in plan.cores.threads if plan is not None else ():
+        if thread.role == "data":
+            owners.setdefault((thread.machine, thread.cpu), []).append(thread.owner)
+    used = [row for row in noise if (row.machine, row.cpu) in owners]
+    worst = sorted(used, key=lambda row: -row.longest_ns)[:_LISTED]
+    return tuple(_line(row, owners[row.machine, row.cpu]) for row in worst)
+
+
+def _line(row: CpuNoise, owners: Sequence[str]) -> NoiseView:
+    return NoiseView(
+        cpu=_name(row),
+        owners=", ".join(dict.fromkeys(owners)),
+        per_s=row.count / row.observed_s,
+        share=row.share,
+        longest_ns=row.longest_ns,
+        limit_pps=QUEUE_FRAMES / (row.longest_ns * 1e-9) if row.longest_ns else None,
+        causes="; ".join(_causes(row)) or "not known",
+    )
+
+
+def _name(row: CpuNoise) -> str:
+    return f"{row.cpu} of {row.machine}" if row.machine else str(row.cpu)
+
+
+def _causes(row: CpuNoise) -> Iterable[str]:
+    yield from (f"{count} x {name}" for name, count in list(row.interrupts.items())[:_INTERRUPTS])
+    if row.preemptions:
+        yield f"{row.preemptions} preemptions by other threads"
+    if row.stolen_s:
+        yield f"{row.stolen_s:.2g} s taken by the hypervisor"
+    if row.smis:
+        yield f"{row.smis} System Management Interrupts"
+    if not row.real_time:
+        yield "observed without real-time priority"
+
+
+def noise_figure(
+    identity: str, title: str, plan: Plan | None, noise: Sequence[CpuNoise], *, simulated: bool
+) -> Figure | None:
+    """Return how often each CPU is taken for longer than a time; None where no data CPU was."""
+    shown = {line.cpu for line in noise_floor(plan, noise)}
+    rows = [row for row in noise if _name(row) in shown and row.count]
+    if not rows:
+        return None
+    data = [_trace(row, index) for index, row in enumerate(rows)]
+    layout: Json = {
+        "xaxis": {"title": {"text": "duration of an interruption, µs"}, "type": "log", "dtick": "D2"},
+        "yaxis": {"title": {"text": "interruptions per second, as long or longer"}, "type": "log", "dtick": 1},
+    }
+    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
+
+
+def _trace(row: CpuNoise, index: int) -> Json:
+    gaps = row.gaps()
+    left, points = row.count, []
+    for gap_s, number in gaps:
+        points.append((float(f"{gap_s * 1e6:.4g}"), float(f"{left / row.observed_s:.4g}")))
+        left -= number
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": escape(f"CPU {_name(row)}"),
+        "x": [x for x, _ in points],
+        "y": [y for _, y in points],
+        "line": {"shape": "vh"},
+        "marker": {"size": 4},
+        "meta": {"colour": index},
+    }

@@ -1,0 +1,125 @@
+"""The noise floor of a real CPU with interruptions made by a test, beside `oslat` and `cyclictest` of rt-tests."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.noise import observe
+from tests.realtime import realtime
+
+CPU = max(os.sched_getaffinity(0))
+PULSE_MS, PAUSE_MS = 3, 47
+PER_S = 1000 / (PULSE_MS + PAUSE_MS)
+OBSERVED_S = 2.0
+LONG_US = 1000
+NOT_QUIET = "other work of the machine interrupts the CPU, too"
+_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
+_PULSES = f"""\
+import os, time
+os.sched_setaffinity(0, {{{CPU}}})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
+print("ready", flush=True)
+while True:
+    end = time.monotonic() + {PULSE_MS / 1000}
+    while time.monotonic() < end:
+        pass
+    time.sleep({PAUSE_MS / 1000})
+"""
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(shutil.which("oslat") is None, reason="rt-tests are not installed"),
+    pytest.mark.skipif(not _LIMIT.exists(), reason="the kernel has no real-time scheduling"),
+]
+
+
+@pytest.fixture(autouse=True)
+def unthrottled() -> Iterator[None]:
+    """As in a run: the kernel does not stop real-time threads by itself."""
+    before = _LIMIT.read_text(encoding="ascii")
+    _LIMIT.write_text("-1", encoding="ascii")
+    yield
+    _LIMIT.write_text(before, encoding="ascii")
+
+
+@contextmanager
+def pulses() -> Iterator[None]:
+    """Take the CPU for 3 ms of every 50 ms, from everybody."""
+    with subprocess.Popen([sys.executable, "-c", _PULSES], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def observed() -> CpuNoise:
+    with closing(LocalConnection()) as here:
+        (row,) = observe(here, [CPU], OBSERVED_S, python=sys.executable)
+    return row
+
+
+def long_ones(row: CpuNoise) -> int:
+    return sum(number for edge, number in row.durations if edge >= LONG_US * 1000)
+
+
+def oslat() -> tuple[int, int]:
+    """Interruptions of 1 ms or more, and the longest in microseconds, as oslat sees them."""
+    options = [
+        "-c",
+        str(CPU),
+        "-C",
+        str(min(os.sched_getaffinity(0))),
+        "-D",
+        f"{OBSERVED_S:.0f}",
+        "-f",
+        "95",
+        "-b",
+        "1024",
+    ]
+    done = subprocess.run(["oslat", *options], capture_output=True, text=True, timeout=60, check=True)
+    buckets = {int(us): int(count) for us, count in re.findall(r"^\s+(\d+) \(us\):\s+(\d+)", done.stdout, re.MULTILINE)}
+    longest = re.search(r"Maximum:\s+(\d+)", done.stdout)
+    assert longest is not None, done.stdout[-500:]
+    return sum(count for us, count in buckets.items() if us >= LONG_US), int(longest.group(1))
+
+
+@realtime(NOT_QUIET)
+def test_interruptions_are_counted_and_measured_as_by_oslat_and_cyclictest() -> None:
+    with pulses():
+        row = observed()
+        peer_count, peer_longest_us = oslat()
+        options = ["-q", "-p", "95", "-a", str(CPU), "-t", "1", "-i", "1000", "-D", "2"]
+        latency = subprocess.run(["cyclictest", *options], capture_output=True, text=True, timeout=60, check=True)
+    assert row.real_time and row.preemptions >= 0.8 * long_ones(row)
+    assert long_ones(row) == pytest.approx(PER_S * OBSERVED_S, rel=0.15)
+    assert long_ones(row) == pytest.approx(peer_count, rel=0.15)
+    assert row.longest_ns == pytest.approx(1000 * peer_longest_us, rel=0.5)
+    assert row.longest_ns >= PULSE_MS * 1e6
+    worst = re.search(r"Max:\s+(\d+)", latency.stdout)
+    assert worst is not None and int(worst.group(1)) >= 0.9 * 1000 * PULSE_MS, "cyclictest waits for a whole pulse, too"
+    assert row.share >= PULSE_MS / (PULSE_MS + PAUSE_MS) * 0.9
+
+
+@realtime(NOT_QUIET)
+def test_a_cpu_without_them_has_none_so_long() -> None:
+    quiet = observed()
+    with pulses():
+        loud = observed()
+    assert long_ones(quiet) < 0.2 * long_ones(loud)
+    assert quiet.interrupts, "the tick at least"
+
+
+def test_the_program_leaves_no_process() -> None:
+    observed()
+    every = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert f"{sys.executable}\0-I\0-\0".encode() not in every

@@ -1,0 +1,39 @@
+"""The noise floor on the page of a test, and in the doctor's report."""
+
+from csit_utils.report.details.noise import noise_figure, noise_floor
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.testbed.node.checks import noise as noise_check
+from tests.builders import SIM, cpu_noise, plan_of
+
+
+def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:
+    plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
+    used = sorted(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
+    rows = [*(cpu_noise(cpu, 5_000, 3_000 * (cpu + 1)) for cpu in used), cpu_noise(99, 10**9)]
+    rows[0] = rows[0].model_copy(update={"interrupts": {"Local timer interrupts": 9, "eth0<b>": 2}, "stolen_s": 0.01})
+    lines = noise_floor(plan, rows)
+    assert [line.cpu for line in lines] == [str(cpu) for cpu in reversed(used)]
+    last = lines[-1]
+    assert last.causes == "9 x Local timer interrupts; 2 x eth0<b>; 0.01 s taken by the hypervisor"
+    assert last.owners and last.limit_pps and round(last.limit_pps) == round(256e9 / last.longest_ns)
+    assert noise_floor(None, rows) == ()
+
+
+def test_the_figure_counts_interruptions_as_long_or_longer() -> None:
+    plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)
+    cpu = next(each.cpu for each in plan.cores.threads if each.role is ThreadRole.DATA)
+    figure = noise_figure("n", "t", plan, [cpu_noise(cpu, 3_000, 3_000, 50_000, observed_s=0.5)], simulated=False)
+    assert figure is not None
+    (trace,) = figure.variants[""]["data"]
+    assert trace["x"][-1] == 50.0 and trace["y"] == [6.0, 2.0]
+    assert noise_figure("n", "t", plan, [cpu_noise(cpu)], simulated=False) is None
+
+
+def test_the_doctor_warns_of_long_and_of_frequent_interruptions() -> None:
+    assert not list(noise_check.check("nodes.DUT1", []))
+    (fine,) = noise_check.check("nodes.DUT1", [cpu_noise(1, 9_000), cpu_noise(2)])
+    assert str(fine).startswith("nodes.DUT1: noise: noise floor of 2 data CPUs: longest interruption 9.0 us on CPU 1")
+    (long,) = noise_check.check("nodes.DUT1", [cpu_noise(1, 2_000_000)])
+    assert long.level == "warning" and "at more than 128000 pps a receive queue of 256 frames overflows" in long.what
+    (often,) = noise_check.check("nodes.DUT1", [cpu_noise(1, *[60_000] * 100)])
+    assert often.level == "warning" and "(more than 0.5 %)" in often.what

@@ -1,0 +1,124 @@
+"""What interruptions of CPUs cost, against a simulated queue that knows nothing of the estimate; and the verdict."""
+
+from random import Random
+
+import pytest
+
+from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor, queued
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment, VerdictKind
+from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.search.findings.host_noise import HostNoise, in_words
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.builders import SIM, cpu_noise, plan_of
+
+CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+NOWHERE = Environment(
+    hostname="", cpu_model="", microcode=None, cpus_online=1, memory_bytes=None, kernel="", command_line=None,
+    distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
+)  # fmt: skip
+QUIET_US = 1.0
+
+
+def plan() -> Plan:
+    return plan_of(SIM, "CSC", cores=SIM.dut.layout)
+
+
+def cpus_of_the_nf(of: Plan) -> list[int]:
+    """One for each of its two ports."""
+    return sorted(each.cpu for each in of.cores.threads if each.owner == "nf-1-1" and each.role is ThreadRole.DATA)
+
+
+@pytest.mark.parametrize("gap_us", [400.0, 1500.0])
+@pytest.mark.parametrize("rate_pps", [500e3, 2e6])
+def test_losses_are_as_in_a_simulated_queue(gap_us: float, rate_pps: float) -> None:
+    host = InterruptingHost(gap_hz=40.0, gap_s=gap_us * 1e-6)
+    of = plan()
+    rows = noise_floor(cpus_of_the_nf(of), host, 60.0, Random(1))
+    expected = HostNoise(of, rows).loss_ratio(2 * rate_pps)  # half of it in each direction
+    truth = queued(host.gaps(60.0, Random(2)), rate_pps, 20 * rate_pps, (), 60.0).lost_ratio
+    assert (expected == truth == 0) or expected == pytest.approx(truth, rel=0.2)
+
+
+@pytest.mark.parametrize("utilization", [0.1, 0.5, 0.9])
+def test_delays_are_as_in_a_simulated_queue(utilization: float) -> None:
+    host, of = InterruptingHost(gap_hz=40.0, gap_s=500e-6), plan()
+    rows = noise_floor(cpus_of_the_nf(of), host, 60.0, Random(1))
+    probes_s = [number * 1e-3 + 1e-4 for number in range(60_000)]
+    random = Random(3)
+    probes_s = sorted(at_s + random.random() * 1e-3 for at_s in probes_s)
+    rate_pps = 50e3  # several interruptions fill less than the queue
+    waits = sorted(queued(host.gaps(60.0, random), rate_pps, rate_pps / utilization, probes_s, 60.0).waits_s)
+    for quantile in (0.99, 0.999):
+        expected_ns = HostNoise(of, rows).delay_ns(1, "forward", quantile, utilization)
+        assert expected_ns == pytest.approx(1e9 * waits[int(quantile * len(waits))], rel=0.2)
+
+
+def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
+    of = plan()
+    here = HostNoise(of, [*(cpu_noise(cpu, 500_000) for cpu in cpus_of_the_nf(of))])
+    limit_pps = here.highest_pps(0.0, 20e6)
+    assert limit_pps == pytest.approx(2 * 256 / 500e-6)  # half of the load in each direction
+    assert here.loss_ratio(limit_pps * 0.99) == 0 < here.loss_ratio(limit_pps * 1.01)
+    assert here.highest_pps(0.005, 20e6) == 20e6, "0.5 ms in a second are less than 0.5 %"
+    sentence = here.too_noisy([("NDR", 0.0), ("PDR", 0.005)], 20e6)
+    assert sentence is not None and sentence.startswith(
+        "the noise floor limits NDR above 1024000 pps: 500.0 us on CPU "
+    )
+    assert here.too_noisy([("NDR", 0.0)], 1e6) is None
+
+
+def test_cpus_without_data_threads_do_not_matter() -> None:
+    of = plan()
+    used = {each.cpu for each in of.cores.threads if each.role is ThreadRole.DATA}
+    other = next(cpu for cpu in range(100) if cpu not in used)
+    elsewhere = cpu_noise(cpus_of_the_nf(of)[0], 10**7, machine="TG")
+    here = HostNoise(of, [cpu_noise(other, 10**7), elsewhere])
+    assert here.loss_ratio(20e6) == 0 == here.delay_ns(1, "forward", 0.9999)
+    assert here.planned == () and here.too_noisy([("NDR", 0.0)], 20e6) is None
+
+
+def test_the_noise_floor_is_one_line() -> None:
+    assert in_words([]) == ""
+    rows = [cpu_noise(3, 112_000, observed_s=0.9), cpu_noise(4, *[20_000] * 90, observed_s=0.9, machine="TG")]
+    assert in_words(rows) == (
+        "noise floor of 2 data CPUs: longest interruption 112.0 us on CPU 3 in 0.9 s; "
+        "most time taken 0.2 % on CPU 4 of TG"
+    )
+
+
+def measured(**simulation: object) -> Draft[DensityRecord]:
+    parameters = {**(SIM.simulation or {}), "model": "sharp", **simulation}
+    topology = SIM.model_copy(update={"simulation": parameters})
+    world = world_of(topology)
+    asked = Asked(test_type=TestType.NDRPDR, cell=CELL, frame=frame("64B"), profile=profile("ladder"))
+    test = DensityTest(topology, world, asked, NOWHERE, noise=world.noise(0.9))
+    test.deploy()
+    test.verify_traffic()
+    test.too_noisy()
+    test.search(("NDR", "PDR"))
+    test.latency()
+    test.remove()
+    return test.draft
+
+
+def test_a_noisy_host_is_named_before_the_search_and_as_the_limit_of_ndr() -> None:
+    draft = measured(host_gap_hz=50.0, host_gap_us=800.0)
+    assert draft.warnings and draft.warnings[0].startswith("the noise floor limits NDR above ")
+    assert VerdictKind.HOST_NOISE in draft.verdict.of("NDR")
+    quiet = measured()
+    assert quiet.ndr.lower_pps > 1.5 * draft.ndr.lower_pps, "the truth: the host takes it"
+    assert not quiet.warnings and VerdictKind.HOST_NOISE not in quiet.verdict.kinds
+
+
+def test_a_latency_tail_is_attributed_to_the_host_or_to_the_system() -> None:
+    tails = measured(host_gap_hz=20.0, host_gap_us=500.0).verdict.evidence_of("LATENCY")
+    assert any("PDR50: p99.9 of instance 1 " in line and line.endswith("the host causes it") for line in tails)
+    short = measured(host_gap_hz=20.0, host_gap_us=QUIET_US * 4).verdict.evidence_of("LATENCY")
+    assert any(line.startswith("PDR50: p99.9 ") and line.endswith("an NF or a vSwitch causes it") for line in short)
