@@ -14,8 +14,8 @@ import typer
 
 from csit_utils.studies import study_commands
 from resources.libraries.python.defects import expected, report_defect
-from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
+from resources.libraries.python.errors import ConfigError, CsitError, message
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
 
 _RUN = (
@@ -83,18 +83,13 @@ def _run() -> int:
 def _reported(error: Exception) -> tuple[str, int]:
     match error:
         case ConfigError():
-            return _visible(str(error)), 2
+            return str(error), 2
         case CsitError():
-            return _visible(expected(error)), 1
+            return expected(error), 1
         case OSError(strerror=str(reason)):
-            where = f"{quoted(redacted(str(error.filename)))}: " if error.filename is not None else ""
+            where = f"{quoted(str(error.filename))}: " if error.filename is not None else ""
             return f"{where}{reason}", 1
     return report_defect(error), 70
-
-
-def _visible(message: str) -> str:
-    """Return a message as a terminal may show it: nodes, files and arguments can have put anything into it."""
-    return "\n".join(quoted(line, LONGEST_LINE) for line in redacted(message).splitlines())
 
 
 _OWN_ESCAPES = re.compile(
@@ -148,4 +143,4 @@ class _Visible(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message as a terminal may show it."""
-        return _visible(super().format(record))
+        return message(super().format(record))

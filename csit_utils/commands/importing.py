@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from csit_utils.commands.reading import INPUTS, ReadingProgress
+from resources.libraries.python.errors import message
 
 if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
@@ -44,7 +45,7 @@ def import_(
         for outcome in _shown(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
             done.append(outcome)
             for text in outcome.problems:
-                typer.echo(text, err=True)
+                typer.echo(message(text), err=True)
     fresh = [outcome for outcome in done if not outcome.known]
     problems = [text for outcome in done for text in outcome.problems]
     added, known = (sum(each.files for each in done if each.known is known) for known in (False, True))

@@ -14,7 +14,7 @@ from csit_utils.dataset.items import Dataset, Problem
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
+from resources.libraries.python.model.bounds import quoted
 
 _MOST_REASONS = 2
 
@@ -91,7 +91,7 @@ def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
 def tell_problems(found: _WithProblems) -> None:
     """Print on stderr which inputs could not be read in full, and exit with 1 if there are any."""
     for problem in found.problems:
-        typer.echo(quoted(problem.text, LONGEST_LINE), err=True)
+        typer.echo(problem.text, err=True)
     if found.problems:
         raise typer.Exit(1)
 

@@ -9,7 +9,6 @@ from csit_utils.commands.reading import INPUTS, contents_of
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_LINE, quoted
 
 if TYPE_CHECKING:
     from csit_utils.analysis.trends.trend import Trend
@@ -56,7 +55,7 @@ def trend(
     few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
     typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
     for problem in contents.problems:
-        typer.echo(quoted(problem.text, LONGEST_LINE), err=True)
+        typer.echo(problem.text, err=True)
     if contents.problems:
         raise typer.Exit(1)
 

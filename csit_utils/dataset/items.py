@@ -9,6 +9,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from csit_utils.dataset.rows import LatencyRow, TestRow
+from resources.libraries.python.errors import message
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import RefusedCell
@@ -140,6 +141,9 @@ class Problem:
 
     source: str
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", message(self.text))
 
 
 Item = Recorded | Characterized | Unrecorded | Foreign | Refusal | Problem

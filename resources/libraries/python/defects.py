@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resources.libraries.python.dialogue import RemoteDefect
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, message
 from resources.libraries.python.model.bounds import LONGEST_REASON, quoted
 from resources.libraries.python.redaction import outgoing, redacted_words
 
@@ -28,13 +28,13 @@ def report_defect(error: BaseException, folder: Path | None = None) -> str:
             files.
     """
     said = str(error) if isinstance(error, RemoteDefect) else f"{type(error).__name__}: {error}"
-    return f"{DEFECT} {quoted(outgoing(said), LONGEST_REASON)}; {log_traceback(error, folder)}"
+    return message(f"{DEFECT} {quoted(said, LONGEST_REASON)}; {log_traceback(error, folder)}")
 
 
 def expected(error: CsitError, folder: Path | None = None) -> str:
     """Return the sentence of an error; where a program on a node ended with a traceback, with the log that has it."""
     said = str(error)
-    return f"{said}; {log_traceback(error, folder)}" if _has_note(error) else said
+    return message(f"{said}; {log_traceback(error, folder)}") if _has_note(error) else said
 
 
 def _has_note(error: BaseException | None) -> bool:

@@ -1,10 +1,74 @@
-"""What can go wrong: one root, few leaves. Callers catch leaves; the command line catches the root."""
+"""What can go wrong: one root, few leaves. Callers catch leaves; the command line catches the root.
 
+Every message passes `message`, whoever raises the error and wherever it is shown: it has no secrets and no control
+characters, and at most `LONGEST_MESSAGE` characters.
+"""
+
+import re
 from collections.abc import Sequence
+from itertools import accumulate
+
+LONGEST_MESSAGE = 600
+"""Characters of an error message."""
+_SHORTEST_PART = 80
+"""Characters that are kept of each word and each quoted input of a message that is too long."""
+_MOST_LOOKED_AT = 20_000
+"""Characters of a longer text that are looked at, half of them at its end."""
+_PART = re.compile(r"(?<!\w)'[^']*'(?!\w)|\S+")
+"""Quoted input, or a word such as a path."""
+
+
+def message(text: str) -> str:
+    """Return a text as a message may show it: no secrets, control characters visible, `LONGEST_MESSAGE` at most.
+
+    Lines stay lines. The longest words and quoted inputs are shortened first, in their middle, so that path, numbers
+    and reason stay; then the middle of the text.
+    """
+    # Few processes ever show an error, and some start in each trial.
+    from resources.libraries.python.redaction import redacted  # noqa: PLC0415
+
+    shown = _visible(_without_middle(redacted(text), _MOST_LOOKED_AT).replace("\r\n", "\n"))
+    if len(shown) <= LONGEST_MESSAGE:
+        return shown
+    most = _longest_part([len(found[0]) for found in _PART.finditer(shown)], LONGEST_MESSAGE - len(shown))
+    return _without_middle(_PART.sub(lambda found: _without_middle(found[0], most), shown), LONGEST_MESSAGE)
+
+
+def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
+    letters = (each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text)
+    return "".join(letters)
+
+
+def _longest_part(lengths: Sequence[int], change: int) -> int:
+    """Length that the longest parts must have for the sum to change by a negative number; at least `_SHORTEST_PART`."""
+    ordered = sorted(lengths, reverse=True)
+    for count, (before, following) in enumerate(zip(accumulate(ordered), [*ordered[1:], 0], strict=True), 1):
+        most = (before + change) // count
+        if most >= max(following, _SHORTEST_PART):
+            return most
+    return _SHORTEST_PART
+
+
+def _without_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    mark = f"… ({len(text):,} characters) …"
+    tail = (most - len(mark)) // 3
+    return f"{text[: most - len(mark) - tail]}{mark}{text[len(text) - tail :]}"
 
 
 class CsitError(Exception):
     """Root of every error this project raises on purpose; its text is one sentence for a person."""
+
+    def __str__(self) -> str:
+        return message(self.whole)
+
+    @property
+    def whole(self) -> str:
+        """The text before it was shortened, such as all that a command wrote."""
+        return super().__str__()
 
 
 class ConfigError(CsitError):

@@ -9,13 +9,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from html import escape
 from shlex import quote
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote as url_quote
-from xml.sax.saxutils import escape
 
-from pydantic import BaseModel
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 MASK = "***"
 """Takes the place of a secret."""
@@ -35,7 +36,7 @@ _INVISIBLE = re.compile(
     r"\ud800-\udfff]|\r(?!\n)"
 )
 """What moves the cursor, changes the direction of writing or is no character; newline and tab stay."""
-_Model = TypeVar("_Model", bound=BaseModel)
+_Model = TypeVar("_Model", bound="BaseModel")
 _adding = Lock()
 _values: dict[str, None] = {}
 
@@ -156,8 +157,8 @@ def _forms(value: str) -> Iterable[str]:
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]
     yield repr(value)[1:-1]
-    yield escape(value, {'"': "&quot;"})
-    yield escape(value, {'"': "&quot;", "'": "&#x27;"})
+    yield escape(value, quote=False).replace('"', "&quot;")
+    yield escape(value)
     yield quoted[1:-1] if (quoted := quote(value)) != value else value
     yield url_quote(value, safe="")
 

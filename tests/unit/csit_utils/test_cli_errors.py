@@ -26,7 +26,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, error: Exception, *arguments: str) ->
         (ConfigError("lab.yaml:1: unknown key"), 2, "lab.yaml:1: unknown key"),
         (CsitError("no space"), 1, "no space"),
         (CsitError("node said \x1b[2J"), 1, "node said \\x1b[2J"),
-        (ConfigError("x" * 900), 2, f"{'x' * 500}… (900 characters)"),
+        (ConfigError("x" * 900), 2, f"{'x' * 387}… (900 characters) …{'x' * 193}"),
         (OSError(36, "File name too long", "x" * 300), 1, f"{'x' * 200}… (300 characters): File name too long"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
     ],

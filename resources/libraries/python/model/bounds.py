@@ -7,6 +7,7 @@ from pydantic import AfterValidator, ValidationError, ValidationInfo
 from pydantic_core import PydanticKnownError
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.redaction import redacted
 
 LARGEST_INPUT_BYTES = 1 << 20
 """Maximum size of a topology, specification or table that a person writes. The largest real one has 100 kB."""
@@ -20,8 +21,6 @@ LONGEST_QUOTE = 200
 """Characters of bad input that a message repeats."""
 LONGEST_REASON = 400
 """Characters of a sentence that says what is wrong with a value."""
-LONGEST_LINE = 500
-"""Characters of a line of an error message."""
 MOST_LISTED = 65_536
 """Numbers of a list such as `0-3,8`."""
 MOST_RUNS = 1_000_000
@@ -67,9 +66,9 @@ _Items = TypeVar("_Items", bound=Sized)
 
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
-    """Bad input as a message repeats it: on one line, control characters made visible, at most so many characters."""
+    """Bad input as a message repeats it: no secrets, one line, visible control characters, at most `most` long."""
     shown: list[str] = []
-    left = most
+    left, text = most, redacted(text)
     for letter in text[: most + 1]:
         visible = letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         left -= len(visible)

@@ -1,6 +1,7 @@
 """Boundary of the Robot libraries: an error is one sentence, and no secret reaches Robot's log."""
 
 import functools
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, MutableMapping
@@ -13,7 +14,7 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from resources.libraries.python.defects import expected, report_defect
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, message
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.redaction import (
     MASK,
@@ -31,6 +32,7 @@ _ON_PURPOSE = (CsitError, RobotError, Failure, Error, SkipExecution)
 """What keywords raise, beside errors that Robot shows without the name of their class."""
 _ASSIGNED = re.compile(r"[$@&]\{([^}]+)\} = (.*)", re.DOTALL)
 """Robot's message about a variable that gets a value."""
+_log = logging.getLogger(__name__)
 _RETURNED = "Return: "
 """Begin of Robot's message about what a keyword returns, at level TRACE."""
 
@@ -48,7 +50,7 @@ class SystemCallFailed(OSError):
 
     def __str__(self) -> str:
         where = f"{self.filename}: " if self.filename is not None else ""
-        return redacted(f"{where}{self.strerror or OSError.__str__(self)}")
+        return message(f"{where}{self.strerror or OSError.__str__(self)}")
 
 
 def keyword(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
@@ -108,6 +110,8 @@ def keep_robot_secrets() -> None:
 
 def _redact(error: BaseException) -> None:
     said = str(error)
+    if isinstance(error, CsitError) and len(error.whole) > len(said):
+        _log.info("%s", error.whole)
     if said != (shown := redacted(expected(error, _folder()) if isinstance(error, CsitError) else said)):
         error.args = (shown, *error.args[1:])
 

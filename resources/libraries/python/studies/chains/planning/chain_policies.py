@@ -14,6 +14,8 @@ Pair = tuple[str, str]
 """The first comes before the second, in a chain that has both."""
 MOST_BRACKETS = 20
 """Depth of parentheses."""
+_AROUND = 60
+"""Characters of a policy that an error shows before its place, and after it."""
 
 
 class Operator(StrEnum):
@@ -153,7 +155,9 @@ class _PolicyReader:
         return token
 
     def _fail(self, place: int, message: str) -> NoReturn:
-        raise ConfigError(f"{self._where}: {message} (column {place + 1}):\n  {self._text}\n  {' ' * place}^")
+        begin = max(0, place - _AROUND)
+        excerpt = self._text[begin : place + _AROUND]
+        raise ConfigError(f"{self._where}: {message} (column {place + 1}):\n  {excerpt}\n  {' ' * (place - begin)}^")
 
 
 def _quoted(token: str) -> str:

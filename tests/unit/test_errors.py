@@ -1,0 +1,63 @@
+"""Messages of errors: no secrets, no control characters, and at most 600 characters with path, numbers and reason."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.libraries.python import redaction
+from resources.libraries.python.errors import LONGEST_MESSAGE, CommandFailed, ConfigError, CsitError, NotReady, message
+
+
+@pytest.mark.parametrize("text", ["", "lab.yaml:3: nodes.DUT1: unknown key", "x" * LONGEST_MESSAGE, "a\n  b"])
+def test_short_messages_stay_as_they_are(text: str) -> None:
+    assert str(CsitError(text)) == text
+
+
+@given(st.text(max_size=40), st.integers(1, 5000), st.text(max_size=40))
+def test_every_message_is_short_and_visible(before: str, times: int, after: str) -> None:
+    said = message(before + after * times)
+    assert len(said) <= LONGEST_MESSAGE
+    assert all(letter.isprintable() or letter == "\n" for letter in said)
+
+
+@pytest.mark.parametrize("bad", ["x" * 100_000, f"'{'a b ' * 25_000}'", f"'{'it, is ' * 90}'"])
+def test_the_quoted_input_is_shortened_and_not_the_reason(bad: str) -> None:
+    path = f"/srv/{'long/' * 20}lab.yaml:17: nodes.DUT1.cpus"
+    said = str(ConfigError(f"{path}: {bad} is no list of CPUs, 33 needed, 28 available"))
+    assert said.startswith(f"{path}: {bad[:100]}")
+    assert said.endswith("is no list of CPUs, 33 needed, 28 available")
+    assert f"({len(bad):,} characters)" in said or len(bad) > 20_000
+    assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
+
+
+def test_of_two_long_words_both_stay_recognizable() -> None:
+    said = str(ConfigError(f"{'a' * 500} and {'b' * 5000}"))
+    assert "a" * 150 in said and "b" * 100 in said and len(said) <= LONGEST_MESSAGE
+
+
+def test_a_long_list_loses_its_middle() -> None:
+    said = str(ConfigError(f"lab.yaml: known are {', '.join(f'NF-{number}' for number in range(1000))}; choose one"))
+    assert said.startswith("lab.yaml: known are NF-0") and said.endswith("NF-999; choose one")
+
+
+def test_the_end_of_what_a_command_wrote_is_kept_and_all_of_it_stays_known() -> None:
+    error = CommandFailed(["vpp", "-c", "startup.conf"], 1, "loading a plugin\n" * 200 + "no free huge pages")
+    assert str(error).startswith("vpp -c startup.conf ended with 1: loading")
+    assert str(error).endswith("no free huge pages")
+    assert len(error.stderr) > 3000 and len(error.whole) > 3000
+
+
+def test_secrets_that_become_known_later_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_values", {})
+    error = NotReady("login of opensesame", 3.0, "\x1b[2J")
+    redaction.keep_secret("opensesame")
+    assert str(error) == "login of *** not ready after 3.0 s; last seen: \\x1b[2J"
+    redaction._pattern.cache_clear()
+
+
+def test_long_texts_are_shortened_in_linear_time() -> None:
+    began_s = time.process_time()
+    assert len(message("\x00 " * 20_000_000)) <= LONGEST_MESSAGE
+    assert time.process_time() - began_s < 2
