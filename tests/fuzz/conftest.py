@@ -11,12 +11,13 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.fuzz.oracle import EXAMPLES
-from tests.unit.csit_utils.foreign_files import csit_ndrpdr
+from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, searched
 
 PROJECT = Path(__file__).resolve().parents[2]
 _SHORT = 40
@@ -41,6 +42,17 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=checks,
     )
     settings.load_profile("fuzz")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # of pytest-xdist
+        session.config.workeroutput["inputs"] = dict(EXAMPLES)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add the inputs of another process."""
+    EXAMPLES.update(getattr(node, "workeroutput", {}).get("inputs", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -82,7 +94,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packed = folder / "run.zip"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(simulated / "output.xml", "output.xml")
-    (folder / "csit.info.json").write_text(json.dumps(csit_ndrpdr()), encoding="utf-8")
+    (folder / "nfvbench.json").write_text(json.dumps(nfvbench({"64": searched()})), encoding="utf-8")
+    (folder / "csit.info.json").write_text(json.dumps(csit(csit_ndrpdr())), encoding="utf-8")
     command = [
         sys.executable,
         "-m",

@@ -14,13 +14,10 @@ from unittest.mock import patch
 
 from csit_utils.cli import main
 from resources.libraries.python.defects import DEFECT
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError
 
 MOST_CPU_S = 2.0
 MOST_MEMORY_KB = 300_000
-LONGEST_MESSAGE = 600
-LONGEST_SENTENCE = 1000
-"""Of a function's error, which lists what is known instead; the command line cuts it at `LONGEST_LINE`."""
 Result = TypeVar("Result")
 EXAMPLES: Counter[str] = Counter()
 """Inputs tried so far, by target."""
@@ -83,7 +80,8 @@ def refused(target: str, call: Callable[[], object], *given: str) -> str:
         return ""
 
     message = bounded(target, caught)
-    check_message(message, given, LONGEST_SENTENCE)
+    assert len(message) <= LONGEST_MESSAGE, f"a message of {len(message)} characters: {message[:300]}"
+    check_message(message, given)
     return message
 
 
@@ -116,12 +114,12 @@ def _deadline(target: str) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def check_message(message: str, arguments: tuple[str, ...], longest: int = LONGEST_MESSAGE) -> None:
+def check_message(message: str, arguments: tuple[str, ...]) -> None:
     """Check the lines of an error message, without the paths that were given."""
     for given in sorted((word for word in arguments if word), key=len, reverse=True):
         message = message.replace(given, "GIVEN")
     assert "Traceback" not in message, message
     for line in message.splitlines():
-        assert len(line) <= longest, f"a message of {len(line)} characters: {line[:300]}"
+        assert len(line) <= LONGEST_MESSAGE, f"a message of {len(line)} characters: {line[:300]}"
         parsed = line.startswith("Error: ")  # by the parser of the command line, which repeats its words
         assert parsed or line.isprintable() or not line.strip(), f"control characters in {line!r}"

@@ -6,30 +6,55 @@
 import gzip
 import io
 import json
+import shutil
 import zipfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from csit_utils.dataset.inputs import sources
 from csit_utils.dataset.items import Problem
 from csit_utils.dataset.load import items, read_json, read_source
 from resources.libraries.python.dialogue import JsonLines, error_of
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.model.load import convert_topology, load_topology
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.recording import journal
+from resources.libraries.python.recording.journal import (
+    CellQuarantined,
+    RunCutShort,
+    RunEnded,
+    RunResumed,
+    TestBroken,
+    TestFinished,
+    TestStarted,
+)
 from resources.libraries.python.recording.packed import NotUnpacked, unpack
+from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
+from resources.libraries.python.recording.step_journal import Heading, StepJournal
+from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.planning.chain_policies import policy
 from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.interference.journal import InterferenceJournal
+from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.outage.model.spec import load_outage
+from resources.libraries.python.studies.outage.run import OutageJournal
+from resources.libraries.python.studies.sizing.journal import SizingJournal
+from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
+from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
 from resources.libraries.python.testbed.node.sent import leases
 from tests.fuzz.oracle import refused
-from tests.unit.csit_utils.foreign_files import csit_ndrpdr
+from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
+from tests.unit.planning.labs import TWO_NODES
+from tests.unit.recording.journals import AT, header
 
 PROJECT = Path(__file__).resolve().parents[2]
+SPECS = PROJECT / "tests" / "characterization" / "specs"
 RECORDED = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
 
 
@@ -106,6 +131,48 @@ def _packed(content: bytes, _: Path) -> None:
         raise CsitError(str(error)) from error
 
 
+def _policy(content: bytes, _: Path) -> None:
+    policy(content.decode(errors="replace"), ("firewall", "nat", "router", "ids"), "policies.0")
+
+
+def _run_journal(path: Path) -> None:
+    for read in (past_of, header_of, has_ended):
+        read(path.parent)
+
+
+def _sizing(changed: str) -> Callable[[bytes, Path], object]:
+    """A folder of a specification with one of its two files changed."""
+
+    def call(content: bytes, folder: Path) -> None:
+        for path in (SPECS / "clearwater").iterdir():
+            if not (folder / path.name).exists():
+                shutil.copy(path, folder)
+        (folder / f"{changed}.fuzz").write_bytes(content)
+        files = [folder / f"{name}.{'fuzz' if name == changed else 'json'}" for name in ("deployment", "workload")]
+        load_specifications(files[0], files[1])
+
+    return call
+
+
+def _steps(kind: type[StepJournal[Any]]) -> Callable[[bytes, Path], object]:
+    def call(content: bytes, folder: Path) -> None:
+        (folder / kind.FILE).write_bytes(content)
+        with kind(folder / kind.FILE, "0") as steps:
+            deque(steps.rows, 0)
+
+    return call
+
+
+def steps_of(kind: type[StepJournal[Any]], *rows: object) -> bytes:
+    """A journal of steps with a heading."""
+    heading = Heading(journal=kind.KIND, digest="0").model_dump()
+    return b"".join(json.dumps(each).encode() + b"\n" for each in (heading, *rows))
+
+
+def _recorded(study: str) -> Any:
+    return json.loads(gzip.decompress((RECORDED / f"{study}.json.gz").read_bytes()))
+
+
 def _zipped(content: bytes) -> bytes:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -115,12 +182,9 @@ def _zipped(content: bytes) -> bytes:
 
 
 _OUTPUT = gzip.decompress((RECORDED / "density-output.xml.gz").read_bytes())
+_PACKED = [part.split(b'"')[0] for part in _OUTPUT.split(b'"packed":"')[1:2]]
 _RECORD = gzip.decompress((RECORDED / "density.json.gz").read_bytes())
 _SWEEP = gzip.decompress((RECORDED / "sweep.json.gz").read_bytes())
-_HEADER = json.dumps({
-    "line": 2, "at": "2026-01-01T00:00:00Z", "event": "finished", "test": "t", "status": "PASS", "digest": "0",
-    "record": "a.json",
-}).encode()  # fmt: skip
 _HELD = json.dumps({
     "holder": {
         "testbed": "lab", "owner": "ann@here", "pid": 1, "reason": "a test", "heartbeat": True, "digest": "00",
@@ -138,17 +202,95 @@ _JSON = tuple(
 _XML = (b"<", b">", b"</test>", b"<test>", b"<![CDATA[", b"&#0;", b"&x;", b"CSIT-RESULT {", b'"', b"<msg>", b"\x00")
 _YAML = (b"&a ", b"*a", b"<<: *a", b"- ", b"[", b"{", b": ", b"!!int ", b"2001-99-99", b".nan", b"\t", b"\n", b"---")
 _NOTATION = (b"1x1", b"{1-4096}", b"x", b",", b"-", b"{", b"}", b"c", b"9" * 40, b"NaN", b"1e9", b"\n", b"pps", b":")
-TARGETS = {
-    "agent lines": Target(_lines, (_ANSWERS,), (*_JSON, b"\n"), 0.15),
-    "notation": Target(_notation, (b"0-3,8", b"10kpps-100kpps:10", b"1..10", b"64@1ms"), _NOTATION, 0.17),
-    "selection words": Target(_selection, (b"1x1,{1,2}x4\n1c,0.5c\n1,2\n64B,IMIX",), _NOTATION, 0.17),
-    "reservation record": Target(_reservation, (_HELD,), _JSON, 0.12),
-    "packed record": Target(_packed, tuple(_OUTPUT.split(b'"packed":"')[1:2]), (b"=", b"A" * 40, b"eJ"), 0.13),
-    "journal lines": Target(
-        _file(lambda path: deque(journal.read(path), 0), "journal.jsonl"), (_HEADER,), (*_JSON, b"\n"), 0.12
+_POLICY = (*b"> < ( ) (((( & | firewall nat not \xff".split(), b" ", b"a" * 400)
+_CSV = (b",", b";", b"\n", b'"', b"=1+1", b"rate_pps", b"\r", b"\x00", b"\xff", b"1e999")
+_STATISTICS = b"input_pps,output_pps,input_gbps,output_gbps,delay_s,nat_cpu_percent\n" + b"".join(
+    b"%d,%d,%g,%g,0.0001,%d\n" % (rate, min(rate, 50_000), rate / 2e6, min(rate, 50_000) / 2e6, min(100, rate / 500))
+    for rate in range(10_000, 100_000, 10_000)
+)
+_RUN = b"".join(
+    each.model_dump_json().encode() + b"\n"
+    for each in (
+        header(),
+        TestStarted(line=2, at=AT, test="t", attempt=1),
+        TestBroken(line=3, at=AT, test="t", attempt=1, reason="vSwitch died"),
+        TestFinished(line=4, at=AT, test="t", status="PASS", digest="0", record="a.json"),
+        RunResumed(line=5, at=AT, boot_id=None, environment=header().environment),
+        CellQuarantined(line=6, at=AT, test="u", status="FAIL", cell="1x1", reason="died twice"),
+        RunCutShort(line=7, at=AT, reason="disk full", tests=("t",), cells=("1x1",)),
+        RunEnded(line=8, at=AT),
+    )
+)
+_IMPACT = {
+    **{"instance": 1, "sent": 1000, "lost": 10, "lost_before": 0, "outage_s": 0.1, "gap_s": 0.1, "recovery_s": 0.1},
+    **{
+        "first_packet_s": 0.1,
+        **{when: {"mean_ns": 1e5, "worst_ns": 200_000} for when in ("before", "during", "after")},
+    },
+}
+_TRIAL = {
+    **{"number": 0, "repetition": 0, "event": "kill of nat", "event_s": 0.01, "done": "killed", "impacts": [_IMPACT]},
+}
+_LOAD = {"line": "load", "at": AT, "rate_pps": 280000.0, "begin_s": 0, "sender_pps": None, "note": None}
+_LOADS = {
+    **{"line": "load", "at": AT, "loads_pps": [1e5], "network_pps": {}, "absent": [], "notes": []},
+    "contenders": _recorded("interference")["interference"]["spec"]["contenders"],
+}
+STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
+    SizingJournal: tuple(_recorded("sizing")["sizing"]["sizes"][:2]),
+    SweepJournal: (
+        {"line": "spec", "at": AT, "spec": _recorded("sweep")["sweep"]["spec"]},
+        {**_LOAD, "samples": _recorded("sweep")["sweep"]["samples"][:2]},
     ),
+    ChainJournal: tuple(
+        {"at": AT, "chain": run["chain"], "sessions": 16, "plan": "0", "runs": [run], "facts": {}, "sources": {}}
+        for run in _recorded("chains")["chain_study"]["runs"][:2]
+    ),
+    InterferenceJournal: (
+        _LOADS,
+        *(
+            {"line": "meeting", "at": AT, "plan": "0", "meeting": each, "facts": {}, "missing": {}}
+            for each in _recorded("interference")["interference"]["meetings"][:3]
+        ),
+    ),
+    OutageJournal: (
+        {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
+        {"line": "trial", "plan": "0", "trial": _TRIAL},
+    ),
+}
+"""Rows of each study's journal."""
+
+
+def _json(*records: object) -> tuple[bytes, ...]:
+    return tuple(json.dumps(each).encode() for each in records)
+
+
+def _yaml(*path: str) -> tuple[bytes, ...]:
+    return (PROJECT.joinpath(*path).read_bytes(),)
+
+
+_SPECS = ("tests", "characterization", "specs")
+TARGETS = {
+    "agent lines": Target(_lines, (_ANSWERS,), (*_JSON, b"\n"), 0.12),
+    "notation": Target(_notation, (b"0-3,8", b"10kpps-100kpps:10", b"1..10", b"64@1ms"), _NOTATION, 0.13),
+    "selection words": Target(_selection, (b"1x1,{1,2}x4\n1c,0.5c\n1,2\n64B,IMIX",), _NOTATION, 0.13),
+    "reservation record": Target(_reservation, (_HELD,), _JSON, 0.09),
+    "packed record": Target(_packed, tuple(_PACKED), (b"=", b"A" * 40, b"eJ"), 0.1),
+    "journals of runs": Target(_file(_run_journal, "journal.jsonl"), (_RUN,), (*_JSON, b"\n"), 0.05),
+    **{
+        f"journal of a {kind.KIND}": Target(_steps(kind), (steps_of(kind, *rows),), (*_JSON, b"\n"), 0.01)
+        for kind, rows in STEPS.items()
+    },
     "foreign results": Target(
-        lambda content, _: deque(read_json(content, "a.json"), 0), (json.dumps(csit_ndrpdr()).encode(),), _JSON, 0.05
+        lambda content, _: deque(read_json(content, "a.json"), 0),
+        _json(csit(csit_ndrpdr()), csit(csit_soak()), nfvbench({"64": searched()}), nfvbench({"IMIX": fixed(20.0)})),
+        _JSON, 0.05,
+    ),
+    "statistics tables": Target(
+        lambda content, _: read_statistics(content.decode(errors="replace"), "a.csv"), (_STATISTICS,), _CSV, 0.05
+    ),
+    "policies of chains": Target(
+        _policy, (b"firewall > nat & ids | router", b"(nat & ids) > router"), _POLICY, 0.08
     ),
     "records": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0), (_RECORD, _SWEEP), _JSON, 0.03
@@ -156,12 +298,25 @@ TARGETS = {
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
     "topology files": Target(
-        _file(lambda path: load_yaml(path, Topology), "sim.yaml"),
-        ((PROJECT / "topologies" / "sim.yaml").read_bytes(),), _YAML, 0.004,
+        _file(load_topology, "sim.yaml"),
+        (*_yaml("topologies", "sim.yaml"), *_yaml("topologies", "available", "lab-2n-vpp.yaml")), _YAML, 0.004,
+    ),
+    "topologies of CSIT": Target(
+        _file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.004
     ),
     "chain specifications": Target(
-        _file(load_chains, "chains.yaml"),
-        ((PROJECT / "tests/characterization/specs/chains/four-vnfs.yaml").read_bytes(),), _YAML, 0.006,
+        _file(lambda path: generate(load_chains(path)), "chains.yaml"),
+        _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.006,
     ),
+    "interference specifications": Target(
+        _file(load_interference, "spec.yaml"),
+        (*_yaml(*_SPECS, "interference", "pairs.yaml"), *_yaml(*_SPECS, "interference", "sweep.yaml")), _YAML, 0.006,
+    ),
+    "outage specifications": Target(
+        _file(load_outage, "spec.yaml"),
+        (*_yaml(*_SPECS, "outage", "routers.yaml"), *_yaml(*_SPECS, "outage", "chains.yaml")), _YAML, 0.006,
+    ),
+    "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),
+    "workloads to size": Target(_sizing("workload"), _yaml(*_SPECS, "clearwater", "workload.json"), _JSON, 0.02),
 }  # fmt: skip
 """By the name under which inputs are counted."""

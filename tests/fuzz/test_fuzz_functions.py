@@ -4,12 +4,14 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
 
+from resources.libraries.python.recording.step_journal import StepJournal
 from tests.fuzz.damage import mutated
-from tests.fuzz.targets import PROJECT, TARGETS, tried
+from tests.fuzz.targets import PROJECT, STEPS, TARGETS, steps_of, tried
 
 _SHORT = 4_000
 """Inputs of the short pass, over all targets."""
@@ -43,3 +45,17 @@ def test_coverage_guided(pytestconfig: pytest.Config) -> None:
         done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, errors="replace", check=False)
         assert done.returncode == 0, f"{name}: {done.stderr[-3000:]}"
         print(f"{name}: {done.stderr.strip().splitlines()[-1]}")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_examples_are_read(name: str, tmp_path: Path) -> None:
+    """Inputs near one that is refused at once would reach little."""
+    for example in TARGETS[name].examples:
+        TARGETS[name].call(example, tmp_path)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_journals_of_steps_are_read_whole(kind: type[StepJournal[Any]], tmp_path: Path) -> None:
+    (tmp_path / kind.FILE).write_bytes(steps_of(kind, *STEPS[kind]))
+    with kind(tmp_path / kind.FILE, "0") as steps:
+        assert len(steps.rows) == len(STEPS[kind]) and not steps.remarks

@@ -135,7 +135,8 @@ def test_stored_datasets(results: Path, tmp_path: Path, data: st.DataObject) -> 
 @given(data=st.data())
 def test_results_of_other_tools(results: Path, tmp_path: Path, data: st.DataObject) -> None:
     file = tmp_path / "test.info.json"
-    whole = (results / "csit.info.json").read_text(encoding="utf-8")
+    name = data.draw(st.sampled_from(["csit.info.json", "nfvbench.json"]))
+    whole = (results / name).read_text(encoding="utf-8")
     file.write_text(data.draw(damaged(whole, JSON)), encoding="utf-8", errors="replace")
     run("foreign file", "show", str(file))
 

@@ -2,15 +2,21 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csit_utils import cli
+from csit_utils.cli import COMMANDS, make_app
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.damage import NUMBERS, damaged
 from tests.fuzz.oracle import refused, run
+from tests.unit.planning.labs import TWO_NODES
 
 SPECS = PROJECT / "tests" / "characterization" / "specs"
 YAML = (
@@ -49,7 +55,7 @@ CHAINS = text_of("tests", "characterization", "specs", "chains", "four-vnfs.yaml
 INTERFERENCE = text_of("tests", "characterization", "specs", "interference", "pairs.yaml")
 OUTAGE = text_of("tests", "characterization", "specs", "outage", "routers.yaml")
 DEPLOYMENT, WORKLOAD = (
-    text_of("tests", "characterization", "specs", "clearwater", name) for name in ("quick.json", "workload.json")
+    text_of("tests", "characterization", "specs", "clearwater", name) for name in ("deployment.json", "workload.json")
 )
 
 
@@ -60,7 +66,7 @@ def test_topologies(tmp_path: Path, text: str) -> None:
     run("topology", "plan", str(file), "--cells", "1x1,2x2", "--types", "CSC")
 
 
-@given(damaged(TOPOLOGIES[2].replace("version: 1", "version: 0.1"), YAML))
+@given(damaged(TWO_NODES, YAML))
 def test_topologies_of_csit(tmp_path: Path, text: str) -> None:
     file = tmp_path / "csit.yaml"
     file.write_text(text, encoding="utf-8", errors="replace")
@@ -93,10 +99,10 @@ def test_sizings(tmp_path: Path, deployment: str, workload: str, which: str) -> 
     folder = tmp_path / "spec"
     shutil.copytree(SPECS / "clearwater", folder, dirs_exist_ok=True)
     if which != "workload":
-        (folder / "quick.json").write_text(deployment, encoding="utf-8", errors="replace")
+        (folder / "deployment.json").write_text(deployment, encoding="utf-8", errors="replace")
     if which != "deployment":
         (folder / "workload.json").write_text(workload, encoding="utf-8", errors="replace")
-    run("sizing", "size", str(folder / "quick.json"), str(folder / "workload.json"))
+    run("sizing", "size", str(folder / "deployment.json"), str(folder / "workload.json"))
 
 
 PIECES = st.sampled_from(
@@ -140,6 +146,20 @@ WORDS = st.one_of(
 )
 OFFLINE = ("plan", "size", "chains", "interference", "outage", "report", "show", "import", "export", "answer",
            "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
+
+
+@given(st.sampled_from(COMMANDS), st.data())
+def test_parsers_of_all_commands(command: str, data: st.DataObject) -> None:
+    """Words, among them the options of the command: parsed, or refused. Nothing is run."""
+    parsers = typer.main.get_command(make_app([command]))
+    parser = parsers.commands[command]
+    words = data.draw(st.lists(st.one_of(WORDS, st.sampled_from(options_of(parser))), max_size=6))
+    with patch.object(parser, "callback", lambda *_, **__: None), patch.object(cli, "make_app", lambda _: parsers):
+        run("command-line parsers", command, *(word.replace("\x00", "") for word in words))
+
+
+def options_of(parser: Any) -> list[str]:
+    return ["--help", *(option for each in parser.params for option in each.opts)]
 
 
 @given(st.sampled_from(OFFLINE), st.lists(WORDS, max_size=5))
