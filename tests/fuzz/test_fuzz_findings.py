@@ -1,0 +1,276 @@
+"""Inputs that once ended in a hang, in gigabytes, in a traceback or in a lie: refused, or read as far as whole.
+
+`FINDINGS` has the inputs, each within the bounds of the oracle: only errors of this project, 2 s, 300 MB, messages of
+at most 600 characters. `TESTED_BY` has findings that need more than an input, with their tests.
+"""
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from resources.libraries.python.dialogue import JsonLines, error_of
+from resources.libraries.python.recording.run_journal import has_ended, past_of
+from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.remote.link import AgentLink
+from tests.fuzz.conftest import PROJECT
+from tests.fuzz.oracle import Outcome, refused, run
+from tests.fuzz.targets import RECORDED, SPECS, TARGETS
+from tests.unit.model.test_bounded_input import BOMB, MERGE_BOMB
+from tests.unit.testbed.connection.test_announcement import TOKEN, started
+from tests.unit.testbed.scripted_channel import ScriptedChannel
+
+SIM = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+CHAINS, PAIRS, ROUTERS = (
+    (SPECS / name).read_text(encoding="utf-8")
+    for name in ("chains/four-vnfs.yaml", "interference/pairs.yaml", "outage/routers.yaml")
+)
+_FILE = "finding"
+"""Name under which inputs are counted."""
+LONG_NUMBER, LONG_WORD = "9" * 5_000, "x" * 100_000
+
+
+def topology(text: str) -> Callable[[Path], None]:
+    """Plan a topology that cannot be read."""
+    return command("plan", "lab.yaml", text, "--cells", "1x1")
+
+
+def command(name: str, file: str, content: str | bytes, *options: str) -> Callable[[Path], None]:
+    """Run a command on a file, which it refuses in one sentence with the file's name."""
+
+    def call(folder: Path) -> None:
+        path = folder / file
+        path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="surrogatepass"))
+        done = run(_FILE, name, str(path), *options)
+        assert done.status in (1, 2), done
+        assert file in done.err, done.err
+
+    return call
+
+
+def cells(text: str) -> Callable[[Path], None]:
+    """Plan cells that are too many."""
+
+    def call(_: Path) -> None:
+        assert run(_FILE, "plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", text).status == 2
+
+    return call
+
+
+def policy(text: str) -> Callable[[Path], None]:
+    """Preview a study of chains with a policy that cannot be read."""
+
+    def call(folder: Path) -> None:
+        (folder / "spec.yaml").write_text(changed(CHAINS, policies=[text]), encoding="utf-8")
+        done = run(_FILE, "chains", str(folder / "spec.yaml"))
+        assert done.status == 2 and "policies.0" in done.err, done
+
+    return call
+
+
+def changed(text: str, **values: object) -> str:
+    """A specification in YAML with some keys of its top level changed."""
+    return yaml.safe_dump({**yaml.safe_load(text), **values})
+
+
+def record(change: Callable[[dict[str, Any]], None], study: str = "density") -> Callable[[Path], None]:
+    """Show a record that is not what a study writes."""
+    data = json.loads(gzip.decompress((RECORDED / f"{study}.json.gz").read_bytes()))
+    change(data)
+    return command("show", "record.json", json.dumps(data))
+
+
+def journal(*lines: object) -> Callable[[Path], None]:
+    """Read the journal of a run whose lines are JSON of another shape."""
+
+    def call(folder: Path) -> None:
+        (folder / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        for read in (past_of, has_ended):
+            assert refused(_FILE, partial(read, folder), str(folder))
+
+    return call
+
+
+def agent(*pieces: bytes) -> Callable[[Path], None]:
+    """Call an agent that writes something else than an answer: an error at once that names the node."""
+
+    def call(_: Path) -> None:
+        link = AgentLink("DUT1", ScriptedChannel([*pieces, b""]), silence_s=30.0)
+        try:
+            assert "DUT1" in refused(_FILE, lambda: link.call(calls.LEFTOVERS, None))
+        finally:
+            link.close()
+
+    return call
+
+
+def endless_line(_: Path) -> None:
+    """A line without an end, in small pieces: time in proportion to its length."""
+    lines = JsonLines(most_bytes=4_000_000)
+
+    def read() -> None:
+        for _ in range(100_000):
+            for each in lines.feed(b"x" * 64):
+                error_of(each)
+
+    assert "a line of more than 4000000 bytes" in refused(_FILE, read)
+
+
+def flood(_: Path) -> None:
+    """Text on the error stream before a program is known to have started."""
+    blocks = [b"warning: no tty\n" * 4_000] * 200
+
+    def start() -> None:
+        with started(*blocks, f"{TOKEN} 1234\n".encode()):
+            pass
+
+    assert refused(_FILE, start) == ""
+
+
+def lease(folder: Path) -> None:
+    """The record of a reservation without one of its keys can be broken."""
+    held = json.loads(TARGETS["reservation record"].examples[0])
+    asked = {"directory": str(folder), "testbed": "lab", "owner": "bob@here", "pid": 2, "reason": "", "token": "t"}
+    asked |= {"heartbeat": True, "lease_s": 60.0}
+    for key in held["holder"]:
+        less = {**held, "holder": {name: value for name, value in held["holder"].items() if name != key}}
+        (folder / "reservation.json").write_text(json.dumps(less), encoding="utf-8")
+        assert refused(_FILE, partial(leases.answer, {"do": "status", **asked})) == ""
+        assert "broken" in leases.answer({"do": "break", **asked})
+
+
+def refuse(done: Outcome) -> None:
+    """A command has failed with a sentence."""
+    assert done.status in (1, 2) and done.err, done
+
+
+def two_headers(folder: Path) -> None:
+    """The journal of a run that begins twice."""
+    (folder / "journal.jsonl").write_bytes(TARGETS["journals of runs"].examples[0].splitlines(keepends=True)[0] * 2)
+    assert refused(_FILE, lambda: past_of(folder), str(folder))
+
+
+FINDINGS: dict[str, Callable[[Path], None]] = {
+    # Bounds of files, fields and loops
+    "aliases of a YAML file for gigabytes": topology(BOMB),
+    "merge keys of a YAML file for gigabytes": topology(MERGE_BOMB),
+    "thousands of CPU ranges": topology(SIM.replace("cpus: 0-27,", f"cpus: '{','.join(['0-4000'] * 5_000)}',")),
+    "1x1000000": cells("1x1000000"),
+    "{1-4096}x{1-4096}": cells("{1-4096}x{1-4096}"),
+    "5,000 digits in a cell": cells(f"1x{LONG_NUMBER}"),
+    "5,000 digits in a topology": topology(SIM.replace("10000000000", LONG_NUMBER)),
+    "5,000 digits in a specification": command("chains", "spec.yaml", f"{CHAINS}\nx: {LONG_NUMBER}"),
+    "5,000 digits in a record": record(lambda data: data.update(passed=LONG_NUMBER)),
+    "10^9 repetitions of interference": command("interference", "spec.yaml", changed(PAIRS, repetitions=10**9)),
+    "10^9 repetitions of outages": command("outage", "spec.yaml", changed(ROUTERS, repetitions=10**9)),
+    "a policy of 100 kB": policy("firewall > " * 9_000 + "nat"),
+    "a policy with a word of 100 kB": policy(f"firewall > {LONG_WORD}"),
+    "a policy of 100,000 brackets": policy("(" * 100_000),
+    "a word of 100 kB in a topology": topology(SIM.replace("world: sim", f"world: {LONG_WORD}")),
+    "a key of 100 kB": topology(f"? {LONG_WORD}\n: 1"),
+    "an option of 100 kB": lambda _: refuse(run(_FILE, "explain", LONG_WORD)),
+    "NaN for a number": command("interference", "spec.yaml", changed(PAIRS, load_pps=float("nan"))),
+    "a date for a number": topology(SIM.replace("10000000000", "2001-01-01")),
+    "infinity for a number": command("outage", "spec.yaml", changed(ROUTERS, after_s=float("inf"))),
+    # The link to a node
+    'an agent that answers {"id":[1]}': agent(b'{"id":[1]}\n'),
+    "an agent that answers 100,000 brackets": agent(b"[" * 100_000 + b"\n"),
+    "an agent that answers with an error of another type": agent(b'{"id":1,"error":{"class":[],"text":{}}}\n'),
+    "an agent that answers with a value of another type": agent(b'{"id":1,"value":{"a":[1]}}\n'),
+    "a line without an end in small pieces": endless_line,
+    "a flood on the error stream before the start": flood,
+    "a reservation without a key": lease,
+    # Damaged files of this project
+    "a journal of numbers": journal(1, 2),
+    "a journal whose header is a list": journal([{"line": 1, "event": "run"}]),
+    "a journal of two headers": two_headers,
+    "a journal with an event of no version": journal({"line": 1, "at": "", "event": "danced"}),
+    "an unknown metric": record(lambda data: data["asked"].update(test_type="SPEED")),
+    "half a character": record(lambda data: data.update(test_name="\ud800")),
+    "a record without end of metadata": record(lambda data: data.update(tags={"a": "b"})),
+    "a record with a version of 5,000 digits": record(lambda data: data.update(schema_version=LONG_NUMBER)),
+    # The YAML loader
+    "2001-99-99": topology("a: 2001-99-99"),
+    '!!int ""': topology('a: !!int ""'),
+    "a list as a key": topology("? [a]\n: b"),
+    "a mapping that contains itself": topology("a: &x {b: {<<: *x}}"),
+    "100,000 brackets": topology("[" * 100_000),
+    "terminal escapes in a file": topology(SIM.replace("world: sim", 'world: "\\e[2J\\e]0;title\\a"')),
+}  # fmt: skip
+"""By name: called with an empty folder."""
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_findings(name: str, tmp_path: Path) -> None:
+    FINDINGS[name](tmp_path)
+
+
+def _another_schema(part: Path) -> None:
+    pq.write_table(pa.table({"colour": ["red"]}), part)
+
+
+def _truncated(part: Path) -> None:
+    part.write_bytes(part.read_bytes()[:-20])
+
+
+PARTS: dict[str, Callable[[Path], object]] = {
+    "truncated": _truncated,
+    "removed": Path.unlink,
+    "empty": lambda part: part.write_bytes(b""),
+    "of another schema": _another_schema,
+    "not Parquet": lambda part: part.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1"),
+}
+
+
+@pytest.mark.parametrize("damage", PARTS)
+def test_damaged_parts_of_datasets(results: Path, tmp_path: Path, damage: str) -> None:
+    for number, part in enumerate(sorted((results / "history").rglob("*.parquet"))):
+        folder = tmp_path / str(number)
+        shutil.copytree(results / "history", folder)
+        victim = folder / part.relative_to(results / "history")
+        PARTS[damage](victim)
+        done = run(_FILE, "show", str(folder))
+        assert done.status in (1, 2) and str(folder) in done.err, done
+
+
+TESTED_BY = {
+    "counts of 10^12 in records": "tests/fuzz/test_fuzz_results.py::test_counts_that_no_system_has",
+    "repetitions of a sizing": "tests/unit/csit_utils/test_previews.py::test_a_sizing_that_cannot_end_is_refused",
+    "silence after bad lines": "tests/unit/testbed/test_link_lines.py::test_silence_after_bad_pieces_is_noticed",
+    "archives that unpack to much more": "tests/unit/test_unpacking.py::test_bombs",
+    "200 MB of packed 'a'": "tests/fuzz/test_fuzz_results.py::test_archives_that_unpack_to_much_more",
+    "damaged import lists": "tests/unit/csit_utils/test_store.py::test_a_damaged_import_is_left_out_and_named",
+    "unreadable folders": (
+        "tests/integration/test_full_disks.py::test_unreadable_files_and_folders_are_named_beside_the_good_ones"
+    ),
+    "unwritable folders": "tests/integration/test_full_disks.py::test_a_folder_without_permission_to_write_is_named",
+    "full disks": "tests/integration/test_full_disks.py::test_a_full_disk_is_named_and_nothing_is_half_written",
+    "secrets in a run": "tests/integration/test_secrets.py::test_no_secret_leaves_a_run",
+    "secrets in Robot's files": "tests/unit/studies/shared/test_boundary.py::test_robot_writes_no_secrets",
+    "secrets in journals": "tests/unit/test_redaction.py::test_journals_have_no_secrets",
+    "core files in folders of others": "tests/integration/test_shared_folders.py::test_core_files_are_not_kept_there",
+    "runtimes in folders of others": "tests/integration/test_shared_folders.py::test_no_runtime_is_used_from_there",
+    "terminal escapes": "tests/unit/csit_utils/test_cli_errors.py::test_control_characters_are_visible_on_a_terminal",
+    "formulas in CSV cells": "tests/unit/test_csv_tables.py::test_every_exporter_quotes",
+    "commands in messages": "tests/unit/test_redaction.py::test_commands_can_be_pasted",
+    "a boundary for each command": (
+        "tests/unit/csit_utils/test_cli_errors.py::test_a_defect_is_one_sentence_with_a_log_for_its_owner"
+    ),
+    "a boundary for each keyword": "tests/unit/studies/shared/test_boundary.py::test_every_keyword_has_the_boundary",
+}  # fmt: skip
+"""Tests of findings, by name."""
+
+
+@pytest.mark.parametrize("name", TESTED_BY)
+def test_findings_have_their_tests(name: str) -> None:
+    file, test = TESTED_BY[name].split("::")
+    assert f"def {test}(" in (PROJECT / file).read_text(encoding="utf-8")
