@@ -98,6 +98,9 @@ _OWN_ESCAPES = re.compile(
 """What this program and Robot send to a terminal: colours, but no hidden text; the next state of a line; links."""
 
 
+_STREAMS = {"<stdout>": "standard output", "<stderr>": "standard error"}
+
+
 class _Redacting:
     """Standard output or error without secrets, whichever part of the program writes there.
 
@@ -113,8 +116,23 @@ class _Redacting:
         if self._stream.isatty():
             parts = _OWN_ESCAPES.split(shown)
             shown = "".join(part if place % 2 else outgoing(part) for place, part in enumerate(parts))
-        self._stream.write(shown)
+        with self._named():
+            self._stream.write(shown)
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with self._named():
+            self._stream.flush()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the stream in errors of the operating system, such as that of a full disk."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = _STREAMS.get(getattr(self._stream, "name", ""), error.filename)
+            raise
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write texts."""

@@ -8,6 +8,7 @@ import yaml
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import convert_topology
+from resources.libraries.python.paths import write_whole
 from resources.libraries.python.redaction import command_text
 
 
@@ -43,11 +44,6 @@ def convert(
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with output.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError as error:
-        raise ConfigError(f"{output}: exists; --force overwrites it") from error
-    except OSError as error:
-        raise ConfigError(f"{output}: cannot be written: {error.strerror}") from error
+    if output.exists() and not force:
+        raise ConfigError(f"{output}: exists; --force overwrites it")
+    write_whole(output, text)

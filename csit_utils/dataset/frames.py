@@ -19,6 +19,7 @@ from csit_utils.dataset.flatten import (
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import FlowRow, HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow, TrialRow
 from resources.libraries.python.csv_tables import harmless
+from resources.libraries.python.paths import write_whole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -78,8 +79,10 @@ def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
 
     Returns:
         The files.
+
+    Raises:
+        CsitError: One cannot be written.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     frames = {
         "tests": frame_of_tests(dataset),
         "latency": frame_of_latency(dataset).drop(columns="histogram"),
@@ -93,5 +96,5 @@ def write_csv(dataset: Dataset, directory: Path) -> tuple[Path, ...]:
     for name, frame in frames.items():
         texts = frame.select_dtypes(exclude=["number", "bool"])
         safe: dict[str, Any] = {str(column): texts[column].map(harmless) for column in texts}
-        frame.assign(**safe).to_csv(directory / f"{name}.csv", **options)
+        write_whole(directory / f"{name}.csv", frame.assign(**safe).to_csv(None, **options))
     return tuple(directory / f"{name}.csv" for name in frames)

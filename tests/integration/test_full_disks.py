@@ -9,7 +9,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.fuzz.targets import STATISTICS
 from tests.integration.robot_runs import PROJECT, run_robot
+from tests.unit.planning.labs import TWO_NODES
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
 OPENED = """
@@ -32,6 +34,10 @@ def results() -> Iterator[Path]:
         folder.parent.chmod(0o755)
         _simulate(folder)
         (Path(name) / "output").mkdir()
+        (Path(name) / "shared").mkdir()
+        (Path(name) / "shared").chmod(0o1777)
+        (Path(name) / "csit.yaml").write_text(TWO_NODES, encoding="utf-8")
+        (Path(name) / "statistics.csv").write_bytes(STATISTICS)
         yield folder
 
 
@@ -49,10 +55,13 @@ def commands(results: Path, disk: str) -> dict[str, list[str]]:
         "plan": ["plan", "topologies/sim.yaml", "--cells", "1x1", "--html", f"{disk}/plan.html"],
         "import": ["import", output, "--into", f"{disk}/history"],
         "export": ["export", output, "--uti", "-o", f"{disk}/uti"],
+        "packed": ["export", output, "--uti", "--gzip", "-o", f"{disk}/uti"],
+        "csv": ["report", output, "-o", f"{results.parent}/shared/{Path(disk).name}.html", "--csv", f"{disk}/csv"],
+        "convert": ["convert", str(results.parent / "csit.yaml"), "-o", f"{disk}/lab.yaml", "--force"],
     }
 
 
-NAMES = ("site", "page", "plan", "import", "export")
+NAMES = ("site", "page", "plan", "import", "export", "packed", "csv", "convert")
 
 
 def checked(done: subprocess.CompletedProcess[str], disk: str) -> None:
@@ -68,11 +77,12 @@ def test_a_full_disk_is_named_and_nothing_is_half_written(results: Path, tmp_pat
     Path(disk).mkdir()
     script = """
 mount -t tmpfs -o size=64k,mode=755 tmpfs "$DISK"
-mkdir "$DISK/site" "$DISK/uti"; echo earlier > "$DISK/page.html"; echo earlier > "$DISK/plan.html"
+mkdir "$DISK/site" "$DISK/uti"; for name in page.html plan.html lab.yaml; do echo earlier > "$DISK/$name"; done
 dd if=/dev/zero of="$DISK/filler" bs=1k 2> /dev/null
 "$@"; status=$?
-cat "$DISK/page.html" "$DISK/plan.html"
-find "$DISK" -type f \\( -name '*.part' -o -name '*.html' -size 0 -o -name '*.parquet' -size 0 \\) | sed s/^/left:/
+cat "$DISK/page.html" "$DISK/plan.html" "$DISK/lab.yaml"
+find "$DISK" -type f \\( -name '*.part' -o -name '*.html' -size 0 \\
+    -o -name '*.parquet' -size 0 -o -name '*.csv' -size 0 \\) | sed s/^/left:/
 exit $status"""
     argv = ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-m", "csit_utils"]
     done = subprocess.run(
@@ -80,7 +90,34 @@ exit $status"""
         cwd=PROJECT, env={**os.environ, "DISK": disk}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     checked(done, disk)
-    assert done.stdout.count("earlier") == 2 and "left:" not in done.stdout, done.stdout
+    assert done.stdout.count("earlier") == 3 and "left:" not in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show"], ["answer", "--rate", "100kpps"], ["trend", "--all"], ["profile"], ["outcome"],
+        ["plan", "topologies/sim.yaml"], ["explain"], ["schema"], ["convert"], ["chains"], ["interference"], ["outage"],
+        ["--help"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_full_disk_behind_standard_output_is_named(results: Path, command: list[str]) -> None:
+    specs = PROJECT / "tests" / "characterization" / "specs"
+    files = {
+        **dict.fromkeys(("show", "answer", "trend"), results / "output.xml"),
+        **{"outcome": results, "convert": results.parent / "csit.yaml", "chains": specs / "chains" / "four-vnfs.yaml"},
+        **{"interference": specs / "interference" / "pairs.yaml", "outage": specs / "outage" / "routers.yaml"},
+        "profile": results.parent / "statistics.csv",
+    }
+    given = [str(files[command[0]])] if command[0] in files else []
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "csit_utils", *command, *given],
+            cwd=PROJECT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1, done
+    assert done.stderr.splitlines()[-1:] == ["standard output: No space left on device"], done.stderr
 
 
 def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
