@@ -25,8 +25,8 @@ from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.oracle import Outcome, refused, run
 from tests.fuzz.targets import RECORDED, SPECS, TARGETS
-from tests.unit.model.test_bounded_input import BOMB, MERGE_BOMB
-from tests.unit.testbed.connection.test_announcement import TOKEN, started
+from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
+from tests.unit.testbed.connection.scripted_streams import TOKEN, started
 from tests.unit.testbed.scripted_channel import ScriptedChannel
 
 SIM = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")

@@ -11,16 +11,9 @@ from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, MOST_IT
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.studies.sizing.model.load import load_specifications
+from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
 
 SIM = (Path(__file__).parents[3] / "topologies" / "sim.yaml").read_text(encoding="utf-8")
-BOMB = "\n".join(
-    ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    + [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 10)]
-)
-MERGE_BOMB = "\n".join(
-    ["m0: &m0 {k0: 1}"]
-    + [f"m{level}: &m{level} {{<<: [{', '.join([f'*m{level - 1}'] * 20)}], k{level}: 1}}" for level in range(1, 12)]
-)
 
 
 def refused(tmp_path: Path, text: str | bytes) -> str:
