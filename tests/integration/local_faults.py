@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.drivers.containers.container_cleanup import Contained, call
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 
 Fault = Callable[[], None]
@@ -22,16 +23,25 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, timeout=60)
 
 
-def workers() -> list[dict[str, Any]]:
-    """Processes that the run has on the machine's record."""
-    found: list[dict[str, Any]] = json.loads(OWNER.read_text(encoding="utf-8"))["workers"]
+def record() -> dict[str, Any]:
+    """The machine's record of what the run has made."""
+    found: dict[str, Any] = json.loads(OWNER.read_text(encoding="utf-8"))
+    return found
+
+
+def pids_of(program: str) -> list[int]:
+    """Processes of the run that run a program now: the record may have seen one between fork and exec."""
+    running = {
+        worker["pid"]: Path(f"/proc/{worker['pid']}/cmdline").read_bytes().decode() for worker in record()["workers"]
+    }
+    found = [pid for pid, command in running.items() if program in command]
+    assert found, running
     return found
 
 
 def generator_gets(number: signal.Signals) -> None:
-    for worker in workers():
-        if "drivers.generator" in worker["command"]:
-            os.kill(worker["pid"], number)
+    for pid in pids_of("drivers.generator"):
+        os.kill(pid, number)
 
 
 def kill(pid: int) -> None:
@@ -43,10 +53,7 @@ def kill(pid: int) -> None:
 
 def pid_of(program: str) -> int:
     """One of the run's processes."""
-    running = {worker["pid"]: Path(f"/proc/{worker['pid']}/cmdline").read_bytes().decode() for worker in workers()}
-    pids = [pid for pid, command in running.items() if program in command]
-    assert pids, running
-    return pids[0]
+    return pids_of(program)[0]
 
 
 def kill_one(program: str) -> None:
@@ -78,10 +85,41 @@ def generator_has_no_memory() -> None:
     """The kernel kills it as soon as it needs another page."""
     TINY.mkdir(exist_ok=True)
     (TINY / ("memory.limit_in_bytes" if _BY_CONTROLLER.is_dir() else "memory.max")).write_text("4096", encoding="ascii")
-    for worker in workers():
-        if "drivers.generator" in worker["command"]:
-            (TINY / "cgroup.procs").write_text(str(worker["pid"]), encoding="ascii")
+    for pid in pids_of("drivers.generator"):
+        (TINY / "cgroup.procs").write_text(str(pid), encoding="ascii")
 
 
 def killed(program: str) -> Fault:
     return lambda: kill(pid_of(program))
+
+
+def stopped(program: str) -> Fault:
+    return lambda: os.kill(pid_of(program), signal.SIGSTOP)
+
+
+def container_is_killed() -> None:
+    """Its first process, with which it ends."""
+    kill(first_process())
+
+
+def container_is_stopped() -> None:
+    os.kill(first_process(), signal.SIGSTOP)
+
+
+def container_is_paused() -> None:
+    """As its administrator does it."""
+    (row,) = record()["containers"]
+    contained = Contained.model_validate(row)
+    call(contained.engine, [*contained.engine.command, "pause", contained.name])
+
+
+def groups() -> list[Path]:
+    """Control groups of containers that the run has on the machine's record."""
+    return [Path(folder) for folder in record()["groups"]]
+
+
+def first_process() -> int:
+    """Of the only container."""
+    pids = {int(word) for folder in groups() for word in (folder / "cgroup.procs").read_text(encoding="ascii").split()}
+    (pid,) = (pid for pid in pids if Path(f"/proc/{pid}/comm").read_text(encoding="ascii") == "sleep\n")
+    return pid

@@ -38,10 +38,12 @@ class Moment:
     """What the name of the test in the journal begins with; empty for any, also before the first."""
     call: int = 1
     after: bool = False
+    attempt: int = 0
+    """At the test; calls are counted in it. 0 for all of them."""
 
     @property
     def name(self) -> str:
-        return f"{self.at} {self.test} {self.call}"
+        return f"{self.at} {self.test} {self.attempt} {self.call}"
 
 
 class Paused:

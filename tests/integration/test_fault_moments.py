@@ -13,12 +13,16 @@ from tests.integration.local_faults import (
     TINY,
     Fault,
     bridge_is_deleted,
+    container_is_killed,
+    container_is_paused,
+    container_is_stopped,
     generator_has_no_memory,
     generator_is_killed,
     generator_is_stopped,
     killed,
     link_goes_down,
     nf_loses_its_port,
+    stopped,
 )
 from tests.integration.pauses import DEPLOYED, DEPLOYING, REMOVING, SENDING, Moment, Paused
 from tests.integration.robot_runs import PROJECT, SUITE, going_on, network_state, results, wait_for_network_state
@@ -42,71 +46,106 @@ def _machine_stays_as_it_was() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Case:
-    """What is done in a cell, and words that its reason must have; none where its test has been measured already."""
+    """What is done in a test and words that its reason must have, and what is done when the next attempt is removed."""
 
     at: str
     fault: Fault
-    words: str = ""
+    words: str
+    removed: Fault | None = None
     call: int = 1
+
+
+@dataclass(frozen=True)
+class World:
+    """What is deployed, and the cases, one in each test."""
+
+    topology: str
+    programs: tuple[str, ...]
+    """That it needs."""
+    cases: tuple[Case, ...]
+    kinds: str = ""
+    """Of the NFs; empty for the topology's first."""
+    suite: str = "csc-mrr"
 
 
 LOADED = 2
 """The call of a measurement after the one that verifies the path."""
-WORLDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[Case, ...]]] = {
-    "kernel": (
+WORLDS: Mapping[str, World] = {
+    "kernel": World(
+        "local.yaml",
         (),
-        ("-v", "TOPOLOGY:topologies/local.yaml", "--suite", "csc-mrr"),
         (
-            Case(DEPLOYING, bridge_is_deleted, "csb1x1"),
-            Case(DEPLOYING, nf_loses_its_port, "csn1x1i1"),
-            Case(DEPLOYING, link_goes_down, "csv1p1"),
-            Case(DEPLOYED, generator_is_killed, "ended with -9"),
-            Case(DEPLOYED, generator_is_stopped, "is stopped"),
-            Case(SENDING, generator_has_no_memory, "ended with -9", LOADED),
-            Case(REMOVING, bridge_is_deleted),
-            Case(REMOVING, nf_loses_its_port),
-            Case(REMOVING, link_goes_down),
-            Case(REMOVING, generator_is_killed),
-            Case(REMOVING, generator_is_stopped),
+            Case(DEPLOYING, bridge_is_deleted, "csb1x1", bridge_is_deleted),
+            Case(DEPLOYING, nf_loses_its_port, "csn1x1i1", nf_loses_its_port),
+            Case(DEPLOYING, link_goes_down, "csv1p1", link_goes_down),
+            Case(DEPLOYED, generator_is_killed, "ended with -9", generator_is_killed),
+            Case(DEPLOYED, generator_is_stopped, "is stopped", generator_is_stopped),
+            Case(SENDING, generator_has_no_memory, "ended with -9", call=LOADED),
         ),
     ),
-    "user space": (
+    "user space": World(
+        "local-ovs.yaml",
         ("ovs-vswitchd", "dpdk-testpmd"),
-        ("-v", "TOPOLOGY:topologies/local-ovs.yaml", "-v", "NF_KINDS:testpmd", "--suite", "csc-mrr"),
         (
-            Case(DEPLOYING, killed("ovs-vswitchd"), "ovs-vswitchd"),
-            Case(DEPLOYING, killed("testpmd"), "nf-1-1"),
+            Case(DEPLOYING, killed("ovs-vswitchd"), "ovs-vswitchd", killed("testpmd")),
+            Case(DEPLOYING, killed("testpmd"), "nf-1-1", killed("ovs-vswitchd")),
+            Case(DEPLOYED, stopped("ovs-vswitchd"), "ovs-vswitchd is stopped", stopped("testpmd")),
+            Case(DEPLOYED, stopped("testpmd"), "testpmd of nf-1-1 is stopped", stopped("ovs-vswitchd")),
+        ),
+        kinds="testpmd",
+    ),
+    "guests": World(
+        "local.yaml",
+        ("qemu-system-x86_64",),
+        (
+            Case(DEPLOYED, stopped("qemu-system"), "is stopped", killed("qemu-system")),
+            Case(DEPLOYED, killed("qemu-system"), "was killed by SIGKILL", stopped("qemu-system")),
+        ),
+        suite="vsc-mrr",
+    ),
+    "containers": World(
+        "local-podman.yaml",
+        ("podman",),
+        (
+            Case(DEPLOYED, container_is_killed, "the container of nf-1-1 has ended", container_is_stopped),
+            Case(DEPLOYED, container_is_stopped, "the container of nf-1-1 is stopped", container_is_killed),
+            Case(DEPLOYED, container_is_paused, "the container of nf-1-1 is paused", container_is_paused),
         ),
     ),
 }
-"""By what is deployed: programs that it needs, options, and a case for each cell."""
+LEAST_FRAME = 128
 
 
 @realtime(LOSS)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str) -> None:
-    programs, options, cases = WORLDS[world]
-    if missing := [name for name in programs if not shutil.which(name)]:
+    """The smallest cell with a frame size for each case: larger ones share CPUs, and lose packets without faults."""
+    asked = WORLDS[world]
+    if missing := [name for name in asked.programs if not shutil.which(name)]:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    names = [f"{number}R1C" for number in range(1, len(cases) + 1)]
-    moments = [
-        Moment(case.at, f"{options[-1][:3].upper()} {name}", case.call) for name, case in zip(names, cases, strict=True)
-    ]
-    paused, output = Paused(tmp_path, moments), tmp_path / "out"
-    cells = ("-v", f"CELLS:1-{len(names)}x1")
-    with going_on(output, *BRIEF, *options, *cells, *paused.options) as run:
-        for moment, case in zip(moments, cases, strict=True):
+    cases = {f"{LEAST_FRAME + number}B": case for number, case in enumerate(asked.cases)}
+    faults: list[tuple[Moment, Fault]] = []
+    for frame, case in cases.items():
+        test = " ".join(filter(None, (asked.suite[:3].upper(), "1R1C NF-1c vSwitch-1c", asked.kinds, frame)))
+        faults.append((Moment(case.at, test, case.call), case.fault))
+        if case.removed is not None:
+            faults.append((Moment(REMOVING, test, attempt=2), case.removed))
+    paused, output = Paused(tmp_path, [moment for moment, _ in faults]), tmp_path / "out"
+    words = ["-v", f"TOPOLOGY:topologies/{asked.topology}", "-v", "CELLS:1x1", "-v", f"FRAMES:{','.join(cases)}"]
+    words += ["-v", f"NF_KINDS:{asked.kinds}"] if asked.kinds else []
+    with going_on(output, *BRIEF, *words, "--suite", asked.suite, *paused.options) as run:
+        for moment, fault in faults:
             with paused.at(moment, run):
-                case.fault()
+                fault()
         said, _ = run.communicate(timeout=240)
-    rows = {row.cell.locator: row for row in results(output)}
+    rows = {row.asked.frame.name: row for row in results(output)}
     assert run.returncode == 0, said
-    assert list(rows) == names
-    for name, case in zip(names, cases, strict=True):
-        assert len(rows[name].broken) == bool(case.words), name
-        assert case.words in "".join(rows[name].broken)
-        mrr = rows[name].mrr
-        assert rows[name].passed
+    assert list(rows) == list(cases)
+    for frame, case in cases.items():
+        (reason,) = rows[frame].broken
+        assert case.words in reason
+        mrr = rows[frame].mrr
+        assert rows[frame].passed
         assert mrr is not None
         assert mrr.mean_pps > 0
 

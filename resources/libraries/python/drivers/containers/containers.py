@@ -19,9 +19,10 @@ from resources.libraries.python.drivers.containers.engine_choice import (
     own_limits,
 )
 from resources.libraries.python.drivers.containers.registration import CONTAINERS
-from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
+from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of, frozen
 from resources.libraries.python.drivers.host.links.namespaces import name_of, path_of
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
@@ -173,10 +174,9 @@ class NfContainers:
         return {"containers": f"{self._choice}{'' if real_time else '; no real time inside'}"}
 
     def problems(self) -> tuple[str, ...]:
-        """Those whose first process has ended."""
-        return tuple(
-            f"the container of {name} has ended" for name, each in self._running.items() if not _alive(each.pid)
-        )
+        """Those that are paused, and those whose first process has ended or is stopped."""
+        rows = ((name, _problem(each)) for name, each in self._running.items())
+        return tuple(f"the container of {name} {problem}" for name, problem in rows if problem)
 
     def stop(self) -> None:
         """End and remove all of them. Safe to call at any time and more than once.
@@ -216,8 +216,12 @@ def remove_all(containers: Iterable[Contained]) -> None:
         remove_layers(rows[0].engine)
 
 
-def _alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}/ns/net").exists()
+def _problem(running: _RunningContainer) -> str:
+    if not Path(f"/proc/{running.pid}/ns/net").exists():
+        return "has ended"
+    if frozen(running.groups.values()):
+        return "is paused (frozen control group)"
+    return "is stopped (SIGSTOP)" if is_stopped(running.pid) else ""
 
 
 def _cpuset(groups: Mapping[str, Path]) -> frozenset[int] | None:

@@ -103,6 +103,29 @@ def write(path: Path, value: str) -> None:
         os.close(descriptor)
 
 
+_STATE_1, _STATE_2 = "freezer.state", "cgroup.freeze"
+"""Files by which groups of version 1 and 2 are frozen."""
+
+
+def frozen(folders: Iterable[Path]) -> bool:
+    """Whether a group is frozen, as engines do to pause a container."""
+    for folder in folders:
+        with suppress(OSError):  # of the other version, or gone
+            return (folder / _STATE_1).read_text(encoding="ascii").strip() != "THAWED"
+        with suppress(OSError):
+            if (folder / _STATE_2).read_text(encoding="ascii").strip() == "1":
+                return True
+    return False
+
+
+def thaw(folders: Iterable[Path]) -> None:
+    """Let the processes of frozen groups go on: in version 1 they could not even be killed. Others stay as they are."""
+    for folder in folders:
+        for file, value in ((_STATE_1, "THAWED"), (_STATE_2, "0")):
+            with suppress(OSError):
+                write(folder / file, value)
+
+
 _KILLED_WITHIN_S = 10.0
 _PAUSE_S = 0.01
 
@@ -120,6 +143,7 @@ def end(folders: Collection[Path], grace_s: float) -> tuple[int, ...]:
     Raises:
         NotReady: A killed process does not exit.
     """
+    thaw(folders)
     if grace_s:
         for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process could not end
             _signal(processes_of(folders), number)
