@@ -20,6 +20,8 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"
+ELSEWHERE = r'"settings":\{[^}]*\}|"git_revision":(?:"[^"]*"|null)|"git_dirty":(?:true|false|null)'
+"""What of a record others change meanwhile: settings of the machine, by using it, and the work tree, by a commit."""
 
 
 def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> list[str]:
