@@ -299,22 +299,22 @@ TARGETS = {
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),
     "topology files": Target(
         _file(load_topology, "sim.yaml"),
-        (*_yaml("topologies", "sim.yaml"), *_yaml("topologies", "available", "lab-2n-vpp.yaml")), _YAML, 0.004,
+        (*_yaml("topologies", "sim.yaml"), *_yaml("topologies", "available", "lab-2n-vpp.yaml")), _YAML, 0.02,
     ),
     "topologies of CSIT": Target(
-        _file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.004
+        _file(convert_topology, "csit.yaml"), (TWO_NODES.encode(),), _YAML, 0.02
     ),
     "chain specifications": Target(
         _file(lambda path: generate(load_chains(path)), "chains.yaml"),
-        _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.006,
+        _yaml(*_SPECS, "chains", "four-vnfs.yaml"), (*_YAML, *_POLICY), 0.02,
     ),
     "interference specifications": Target(
         _file(load_interference, "spec.yaml"),
-        (*_yaml(*_SPECS, "interference", "pairs.yaml"), *_yaml(*_SPECS, "interference", "sweep.yaml")), _YAML, 0.006,
+        (*_yaml(*_SPECS, "interference", "pairs.yaml"), *_yaml(*_SPECS, "interference", "sweep.yaml")), _YAML, 0.02,
     ),
     "outage specifications": Target(
         _file(load_outage, "spec.yaml"),
-        (*_yaml(*_SPECS, "outage", "routers.yaml"), *_yaml(*_SPECS, "outage", "chains.yaml")), _YAML, 0.006,
+        (*_yaml(*_SPECS, "outage", "routers.yaml"), *_yaml(*_SPECS, "outage", "chains.yaml")), _YAML, 0.02,
     ),
     "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),
     "workloads to size": Target(_sizing("workload"), _yaml(*_SPECS, "clearwater", "workload.json"), _JSON, 0.02),

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -30,8 +31,9 @@ def test_mutated_examples(name: str, tmp_path: Path, pytestconfig: pytest.Config
         try:
             tried(name, content, tmp_path)
         except BaseException:
-            (tmp_path / "input").write_bytes(content)
-            print(f"{name}: input in {tmp_path / 'input'}")
+            kept = Path(tempfile.gettempdir(), f"fuzz-{crc32(content):08x}")  # pytest removes its own folders
+            kept.write_bytes(content)
+            print(f"{name}: input in {kept}")
             raise
 
 
