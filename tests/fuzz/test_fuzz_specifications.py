@@ -66,6 +66,17 @@ def test_topologies(tmp_path: Path, text: str) -> None:
     run("topology", "plan", str(file), "--cells", "1x1,2x2", "--types", "CSC")
 
 
+LSCPU = "# CPU,Core,Socket,Node\n" + "".join(f"{cpu},{cpu % 8},0,0\n" for cpu in range(16))
+
+
+@given(damaged(LSCPU, (",", "-", "\n", "#", "# cpu,node,core,online", "0,0,0,0\n", "\u0663")))
+def test_cpus_of_nodes(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "lscpu.txt"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    lab = PROJECT / "topologies" / "available" / "lab-2n-kernel.yaml"
+    run("output of lscpu", "plan", str(lab), "--cells", "1x1", "--types", "CSC", "--cpus", f"DUT1={file}")
+
+
 @given(damaged(TWO_NODES, YAML))
 def test_topologies_of_csit(tmp_path: Path, text: str) -> None:
     file = tmp_path / "csit.yaml"

@@ -45,7 +45,7 @@ def test_cpus_are_given_as_lscpu_prints_them(capsys: pytest.CaptureFixture[str],
     assert "Thread to core map of TG" in said
     for wrong, expected in (
         (f"DUT9={printed}", "expected NODE=FILE, with NODE one of TG, DUT1"),
-        (f"DUT1={tmp_path / 'none'}", "none: CPUs of DUT1: No such file"),
+        (f"DUT1={tmp_path / 'none'}", "none: cannot be read: No such file"),
         (f"DUT1={unknown}", "CPUs of DUT1: line 4 is no row of"),
     ):
         with pytest.raises(ConfigError, match=expected):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
+from resources.libraries.python.recording import lines
 from resources.libraries.python.recording.journal import (
     Damage,
     Entry,
@@ -17,6 +18,7 @@ from resources.libraries.python.recording.journal import (
     TestStarted,
     read,
 )
+from resources.libraries.python.recording.lines import read_lines
 from tests.unit.recording.journals import AT, header
 
 
@@ -46,6 +48,17 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         journal.append(header())
         journal.append(finished)
     assert list(read(path)) == [Entry(1, header()), Entry(2, finished)]
+
+
+def test_lines_longer_than_any_record_are_left_out_without_being_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_LINE_BYTES", 8)
+    path = tmp_path / "lines"
+    path.write_bytes(b"short\n" + b"x" * 7 + b"\n" + b"x" * 30 + b"\n\nlast")
+    assert list(read_lines(path)) == [b"short\n", b"x" * 7 + b"\n", None, b"\n", b"last"]
+    path.write_bytes(b"x" * 8)
+    assert list(read_lines(path)) == [None]
 
 
 @given(cut=st.integers(min_value=1, max_value=400))

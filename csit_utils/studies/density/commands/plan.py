@@ -15,7 +15,7 @@ from csit_utils.studies.density.plan_terminal import print_cell, print_plan
 from csit_utils.studies.density.plan_time import Times, times
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.load import load_topology, text_of
 from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.memory import MemoryLayout
@@ -166,10 +166,11 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
     node, equals, name = text.partition("=")
     if not equals or node not in testbed.nodes:
         raise ConfigError(f"'{text}': expected NODE=FILE, with NODE one of {', '.join(testbed.nodes)}")
+    said = text_of(Path(name))
     try:
-        return node, parse_lscpu(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{name}: CPUs of {node}: {getattr(error, 'strerror', None) or error}") from error
+        return node, parse_lscpu(said)
+    except ValueError as error:
+        raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 
 
 def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:

@@ -14,7 +14,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import first_error
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.recording.lines import Lines
+from resources.libraries.python.recording.lines import Lines, read_lines
 
 JOURNAL_FILE = "journal.jsonl"
 EARLIER_JOURNAL_FILE = "characterization.jsonl"
@@ -234,18 +234,17 @@ def read(path: Path) -> Iterator[Entry | Damage]:
         ConfigError: There is no such file, or this version cannot read it.
     """
     try:
-        with path.open("rb") as file:
-            line = 0
-            for raw in file:
-                event = _event(raw, path, line + 1)
-                if event is None:
-                    line += 1
-                    yield Damage(line, f"{path}: line {line} is incomplete, its writing was interrupted")
-                    continue
-                if event.line != line + 1:
-                    yield Damage(event.line - 1, f"{path}: after line {line} comes line {event.line}")
-                line = event.line
-                yield Entry(line, event)
+        line = 0
+        for raw in read_lines(path):
+            event = _event(raw or b"", path, line + 1)
+            if event is None:
+                line += 1
+                yield Damage(line, f"{path}: line {line} is incomplete, its writing was interrupted")
+                continue
+            if event.line != line + 1:
+                yield Damage(event.line - 1, f"{path}: after line {line} comes line {event.line}")
+            line = event.line
+            yield Entry(line, event)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -6,8 +6,10 @@ joined with the next one.
 
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+from resources.libraries.python.dialogue import MOST_LINE_BYTES
 from resources.libraries.python.errors import CsitError, RunStopped
 from resources.libraries.python.redaction import redacted_json
 
@@ -40,6 +42,21 @@ def refuse_active(path: Path) -> None:
         raise CsitError(active(path)) from error
     finally:
         os.close(descriptor)
+
+
+def read_lines(path: Path) -> Iterator[bytes | None]:
+    """Yield the lines of a file; None for one that is longer than any record.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        while line := file.readline(MOST_LINE_BYTES):
+            is_whole = len(line) < MOST_LINE_BYTES or line.endswith(b"\n")
+            yield line if is_whole else None
+            while not is_whole:
+                rest = file.readline(MOST_LINE_BYTES)
+                is_whole = len(rest) < MOST_LINE_BYTES or rest.endswith(b"\n")
 
 
 class Lines:

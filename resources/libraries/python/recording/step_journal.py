@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import first_error
-from resources.libraries.python.recording.lines import Lines
+from resources.libraries.python.recording.lines import Lines, read_lines
 
 Row = TypeVar("Row", bound=Frozen)
 
@@ -85,9 +85,9 @@ class StepJournal(Generic[Row]):
     def _read(self) -> Heading | None:
         """The last heading; keeps the rows below it where it is that of this test."""
         last: Heading | None = None
-        for number, raw in enumerate(self.path.read_bytes().splitlines(), 1):
+        for number, raw in enumerate(read_lines(self.path), 1):
             try:
-                data: Any = json.loads(raw)
+                data: Any = json.loads(raw or b"")
             except (ValueError, RecursionError):  # a part of a JSON object is not JSON, and a part of a letter not text
                 self.remarks.append(
                     f"{self.path}: line {number} is incomplete, its writing was interrupted; its step is lost"
@@ -98,7 +98,7 @@ class StepJournal(Generic[Row]):
                     last = Heading.model_validate(data)
                     self.rows.clear()
                 elif last == self._heading and not _is_end(data):
-                    self.rows.append(self.ROWS.validate_json(raw))
+                    self.rows.append(self.ROWS.validate_json(raw or b""))
             except ValidationError as error:
                 where, reason = first_error(error)
                 raise ConfigError(
