@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -56,6 +57,11 @@ class ByFile(LoadFileScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
         return "traffic" if Path(file).name in TRAFFIC else file
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if "traffic" in self.workqueue:  # first, as it takes longest: no worker waits for it at the end
+            self.workqueue.move_to_end("traffic", last=False)
+        super()._assign_work_unit(node)
 
 
 @pytest.hookimpl(optionalhook=True)

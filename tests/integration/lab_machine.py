@@ -201,8 +201,10 @@ class Machine:
             for cable in re.findall(r"\bcab\d+\b", looked.stdout):
                 self.run("nsenter", f"--net={path}", "ip", "link", "set", cable, "netns", str(self.pid))
             self.run("umount", "--lazy", path)  # what was killed just now may hold it for another moment
+        # Folders that are not empty have the project or its Python mounted in them.
         self.run("sh", "-c", "find /run /tmp /var/tmp -xdev -depth -mindepth 1 "
-                 "! -path '/run/lab*' ! -path /run/sshd ! -path '/run/home*' ! -path /run/netns -delete")  # fmt: skip
+                 "! -path '/run/lab*' ! -path /run/sshd ! -path '/run/home*' ! -path /run/netns "
+                 "'(' ! -type d -o -empty ')' -delete")  # fmt: skip
         for link in self.run("ls", "/sys/class/net").split():
             if link not in ("lo", "mgmt") and not link.startswith("cab"):
                 subprocess.run(self.inside("ip", "link", "delete", link), check=False, capture_output=True)
