@@ -112,6 +112,7 @@ def put_rows(suite: TestSuite, made: PlannedRows, include: Sequence[str] = (), e
         return (not include or wanted.match(tags)) and not unwanted.match(tags)
 
     suite.tests.clear()
+    placeholder.parent = None  # a deep copy of it would be one of all suites, with the rows that they have by then
     for row in made.rows:
         if chosen(row.tags):
             test = placeholder.deepcopy(name=row.name, tags=row.tags)
