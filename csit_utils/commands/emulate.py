@@ -12,7 +12,7 @@ import typer
 from resources.libraries.python.emulation.image import MIRROR, cached, image
 from resources.libraries.python.emulation.layout import MOST_QUEUES, EmulatedLayout
 from resources.libraries.python.emulation.machine import EmulatedNicModel
-from resources.libraries.python.emulation.testbed import EmulatedTestbed, State, check, state_folder
+from resources.libraries.python.emulation.testbed import EmulatedTestbed, State, check, end_unfinished, state_folder
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text
 
@@ -55,6 +55,8 @@ def emulate(
     ./csit emulate down
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = EmulatedTestbed(state_folder() / _checked(name))
+    for sentence in end_unfinished(state_folder()):
+        typer.echo(sentence, err=True)
     match action:
         case Action.UP:
             if queues > 1 and nic is not EmulatedNicModel.VIRTIO:

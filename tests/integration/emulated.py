@@ -27,7 +27,7 @@ from tests.integration.lab import merged
 VARIABLE = "CSIT_EMULATED_TESTBED"
 _UP_WITHIN_S = 900.0
 _REBOOT_WITHIN_S = 300.0
-_PROGRAMS = (QEMU, "mmdebstrap", "mkfs.ext4")
+_PROGRAMS = (QEMU, "mmdebstrap", "mkfs.ext4", "setpriv")
 
 
 def missing() -> str:
@@ -102,7 +102,7 @@ class Emulated:
 
 @contextmanager
 def started(nodes: Sequence[str] = ("TG", "DUT1")) -> Iterator[Emulated]:
-    """The testbed while it runs: the one that `VARIABLE` names, or one that is ended afterwards."""
+    """The testbed while it runs: the one that `VARIABLE` names, or one that ends with this process at the latest."""
     if name := os.environ.get(VARIABLE):
         lab = Emulated(EmulatedTestbed(state_folder() / name))
         assert lab.testbed.record is not None, f"{VARIABLE}={name}, and no such testbed is running"
@@ -111,7 +111,7 @@ def started(nodes: Sequence[str] = ("TG", "DUT1")) -> Iterator[Emulated]:
         finally:
             lab.close()
         return
-    testbed = EmulatedTestbed(state_folder() / "tests")
+    testbed = EmulatedTestbed(state_folder() / "tests", ends_with_us=True)
     layout = EmulatedLayout(nodes=3 if len(nodes) == 3 else 2, queues=2)
     testbed.up(layout, image(MIRROR, lambda *_: None), _UP_WITHIN_S, lambda *_: None)
     lab = Emulated(testbed)

@@ -1,8 +1,8 @@
 """Start, show and end an emulated testbed, whose machines run on in the background.
 
 All of a testbed is in one folder: keys, consoles, sockets, its record. Each QEMU has that folder as its working
-directory, and is found by it, also after a start that was killed. A machine's disk is a file without a name, which ends
-with its QEMU.
+directory, and is found by it, also after a start that was killed: machines without a record, of which no process holds
+the lock, are ended by `end_unfinished`. A machine's disk is a file without a name, which ends with its QEMU.
 """
 
 import fcntl
@@ -44,6 +44,8 @@ _LISTENING = b"Server listening on 0.0.0.0 port 22"
 """What a machine's SSH server says on the console."""
 _BANNER_S = 15.0
 """A machine that shares its host's CPUs with others may take so long to greet."""
+_ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
+"""Before a command: the kernel kills it when the thread that has started it ends."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -86,12 +88,15 @@ def state_folder() -> Path:
 class EmulatedTestbed:
     """An emulated testbed, by its folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, ends_with_us: bool = False) -> None:
         """Look at nothing yet.
 
         Args:
             folder: Of this testbed; made when it is started, removed when it is ended.
+            ends_with_us: Whether the kernel kills the machines when the thread that starts them ends, however it does:
+                for tests, which may be killed. Otherwise they run on in the background.
         """
+        self._ends_with_us = ends_with_us
         self.folder = folder.absolute()
         self.topology = self.folder / TOPOLOGY
         self._children: list[subprocess.Popen[bytes]] = []
@@ -199,7 +204,10 @@ class EmulatedTestbed:
         for _ in range(_TRIES):
             port = _free_port()
             taps = {nic.mac: held[nic.mac] for nic in machine.nics if nic.mac in held}
-            argv = arguments(machine, boot, port, layout.accelerator, taps)
+            argv = [
+                *(_ENDS_WITH_US if self._ends_with_us else ()),
+                *arguments(machine, boot, port, layout.accelerator, taps),
+            ]
             passed = tuple(descriptor for row in taps.values() for descriptor in row)
             with (self.folder / f"{machine.name}.log").open("wb") as log:
                 started = subprocess.Popen(
@@ -274,12 +282,39 @@ class EmulatedTestbed:
         return there
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One start or end at a time."""
+    def _alone(self, *, wait: bool = True) -> Iterator[None]:
+        """One start or end at a time; without waiting, `BlockingIOError` says that there is another one."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.folder.with_name(f".{self.folder.name}.lock").open("w", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             yield
+
+
+def end_unfinished(parent: Path) -> tuple[str, ...]:
+    """End machines of testbeds whose start was killed, of which nothing else knows; return a sentence for each testbed.
+
+    Args:
+        parent: Folder of the testbeds' folders. A testbed that is being started or ended now is left alone.
+
+    Raises:
+        CsitError: A folder cannot be removed, or a machine does not end.
+    """
+    ended = []
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+        if not folder.is_dir():
+            continue
+        testbed = EmulatedTestbed(folder)
+        try:
+            with testbed._alone(wait=False):
+                names = sorted(testbed._running())
+                if names and testbed.record is None:
+                    testbed._end()
+                    ended.append(f"ended {', '.join(names)} of testbed '{folder.name}', whose start was interrupted")
+        except BlockingIOError:
+            continue
+        except OSError as error:
+            raise CsitError(f"{folder}: {error}") from error
+    return tuple(ended)
 
 
 @contextmanager

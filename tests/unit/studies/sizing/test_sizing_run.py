@@ -179,7 +179,7 @@ class Faulty:
         self.calls.append(what)
         if what == self.where:
             raise CommandFailed((what,), 1, "no")
-        if what == "offer" and self.where == "node":
+        if (what, self.where) in (("offer", "node"), ("stop", "removal")):
             raise ConnectionFailed("DUT1: the agent ended with 137")
 
     def start(self) -> None:
@@ -230,6 +230,15 @@ def test_a_service_that_cannot_be_removed_stops_the_run() -> None:
     faulty = Faulty("stop")
     with pytest.raises(RunStopped, match="bn1s-sp1s-hs1s could not be removed: stop ended with 1: no"):
         run_sizing(service(), LOAD, faulty, None, lambda _: None, time=faulty.time)
+
+
+def test_a_node_that_is_lost_in_a_removal_does_not_end_the_run() -> None:
+    """Its agent removes what it has deployed, and the load had been measured."""
+    faulty = Faulty("removal")
+    found = run_sizing(service(), LOAD, faulty, None, lambda _: None, time=faulty.time)
+    assert found.stopped != "failed"
+    assert [each.failed for each in found.sizes] == [None] * len(found.sizes)
+    assert faulty.calls.count("stop") == len(found.sizes)
 
 
 class Ramp:

@@ -1,5 +1,6 @@
 """Measurements of a sizing: each size is deployed, loaded, watched and removed before the next one."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
-from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
+from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped, SystemBroken
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
 from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Size, Sizing, Trace, Use
@@ -27,6 +28,7 @@ from resources.libraries.python.testbed.worlds.real_time import RealTime
 KeepTrace = Callable[[str, str, Sequence[TraceRow]], None]
 """Takes what an instance used: name of the size, name of the instance, rows."""
 INTERVAL_S = 1.0
+_log = logging.getLogger(__name__)
 _MB = 2**20
 _Sample = tuple[float, Mapping[str, InstanceUse]]
 
@@ -233,6 +235,9 @@ class _Bench:
 def _stop(service: SizedService, name: str) -> None:
     try:
         service.stop()
+    except ConnectionFailed as error:
+        # A node was lost: its agent removes what it has deployed, and the next size waits for both.
+        _log.warning("%s: %s; the node removes its part by itself", name, error)
     except CsitError as error:
         raise RunStopped(f"{name} could not be removed: {error}") from error
 
