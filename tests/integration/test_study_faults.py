@@ -52,6 +52,19 @@ contenders:
   - {name: gateway, type: I, kind: linux_gateway}
   - {name: proxy, type: V, kind: nginx_proxy}
 """
+OUTAGE = """\
+name: two
+instances: 2
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 20000
+repetitions: 3
+before_s: 0.3
+after_s: 0.4
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: restart, target: vswitch}
+"""
 
 
 @dataclass(frozen=True)
@@ -117,6 +130,13 @@ STUDIES: Mapping[str, Study] = {
         Moment(KEEPING, call=2),
         Moment(SENDING, call=9),
         ("interference/pairs.yaml", INTERFERENCE),
+    ),
+    "outage": Study(
+        "outage.robot",
+        ("-i", "ROUTERS"),
+        Moment(KEEPING, call=3),
+        Moment(SENDING, call=4),
+        ("outage/routers.yaml", OUTAGE),
     ),
 }
 

@@ -1,6 +1,7 @@
 """Studies that are cut short go on where they stopped, with the results of studies that were not."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
@@ -56,6 +57,12 @@ class Killed(BaseException):
     """In the place of a signal that nothing can catch."""
 
 
+@cache
+def environment() -> Environment:
+    """Fingerprint of this machine."""
+    return SimulatedTestbed(SIM).environment()
+
+
 class World(SimulatedTestbed):
     """Counts deployments, may be killed before one, and lacks two programs."""
 
@@ -63,6 +70,10 @@ class World(SimulatedTestbed):
         super().__init__(topology)
         self._killed_before = killed_before
         self.deployed = 0
+
+    def environment(self) -> Environment:
+        """One for all worlds: a commit meanwhile is no difference of studies."""
+        return environment()
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         if self.deployed == self._killed_before:
