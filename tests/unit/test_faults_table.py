@@ -21,6 +21,19 @@ def rows() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
 
 
+def test_every_row_has_a_cell_for_each_heading() -> None:
+    widths: dict[int, set[int]] = {}
+    table = 0
+    for line in TEXT.splitlines():
+        if line.startswith("| fault"):
+            table += 1
+        if line.startswith("| "):
+            cells = line.strip().strip("|").split("|")
+            assert all(cell.strip() for cell in cells), line
+            widths.setdefault(table, set()).add(len(cells))
+    assert [len(each) for each in widths.values()] == [1, 1], widths
+
+
 @cache
 def functions(file: str) -> set[str]:
     tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
