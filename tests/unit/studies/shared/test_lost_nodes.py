@@ -1,0 +1,165 @@
+"""A node that is lost in steps of a study is waited for, and each step is measured once more with the same result."""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
+from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
+from resources.libraries.python.studies.interference.run import InterferenceTest
+from resources.libraries.python.studies.outage.model.spec import load_outage
+from resources.libraries.python.studies.outage.run import OutageTest
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+
+SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
+WHY = "DUT1: the agent ended with 137"
+OUTAGE = """
+name: small
+instances: 2
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 2000
+repetitions: 2
+before_s: 0.2
+after_s: 0.3
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: restart, target: vswitch}
+"""
+
+
+@cache
+def environment() -> Environment:
+    """Fingerprint of this machine."""
+    return SimulatedTestbed(SIM).environment()
+
+
+class World(SimulatedTestbed):
+    """Loses a node in the first measurement of some deployments, and has it back only when it is waited for."""
+
+    def __init__(self, lost_in: Collection[int] = ()) -> None:
+        super().__init__(SIM)
+        self._lost_in = lost_in
+        self.deployed = 0
+        self.recovered = 0
+        self.lost = False
+
+    def environment(self) -> Environment:
+        return environment()
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        if self.lost:
+            raise ConnectionFailed(WHY)
+        self.deployed += 1
+        parts = super().parts(plan, asked)
+        return replace(parts, generator=cast("Any", Cut(parts, self))) if self.deployed in self._lost_in else parts
+
+    def recover(self) -> None:
+        self.recovered += self.lost
+        self.lost = False
+
+
+class Cut:
+    """A generator on a node that is lost while it sends."""
+
+    def __init__(self, parts: Parts, world: World) -> None:
+        self._parts = parts
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parts.generator, name)
+
+    def run(self, _: Trial) -> TrialResult:
+        self._world.lost = True
+        raise ConnectionFailed(WHY)
+
+
+def chains(world: World, _: Path) -> ChainStudyTest:
+    spec = ChainStudySpec(
+        name="chains",
+        vnfs=(VnfSpec(name="gateway", kind=NfKind("linux_gateway")), VnfSpec(name="nat", kind=NfKind("linux_nat"))),
+        workloads=(Workload(volume_bps=2e6, sessions=1, frame=frame("64B")),),
+        duration_s=2,
+    )
+    study = ChainStudyTest(SIM, world, spec, world.environment())
+    study.run()
+    return study
+
+
+def interference(world: World, _: Path) -> InterferenceTest:
+    spec = InterferenceSpec(
+        name="pairs",
+        frame=frame("512B"),
+        duration_s=0.4,
+        repetitions=1,
+        load_pps=10_000,
+        contenders=(
+            Contender(name="gateway", type=NfType.GATEWAY, kind=NfKind("linux_gateway")),
+            Contender(name="monitor", type=NfType.MONITOR, kind=NfKind("pktstat")),
+        ),
+    )
+    study = InterferenceTest(SIM, world, spec, world.environment())
+    study.plan()
+    study.measure(study.loads_pps())
+    return study
+
+
+def outage(world: World, folder: Path) -> OutageTest:
+    (folder / "spec.yaml").write_text(OUTAGE, encoding="utf-8")
+    study = OutageTest(SIM, world, load_outage(folder / "spec.yaml"), world.environment())
+    study.plan()
+    study.measure()
+    study.enough()
+    return study
+
+
+AnyStudy = Callable[[World, Path], ChainStudyTest | InterferenceTest | OutageTest]
+
+
+def record(study: ChainStudyTest | InterferenceTest | OutageTest) -> str:
+    """What becomes of a study, but for when; of interference what was measured, as the simulation's noise goes on."""
+    if isinstance(study, InterferenceTest):
+        rows = study.result().meetings
+        return str([(row.target, row.against, row.repetition, row.guaranteed) for row in rows])
+    draft = study.draft
+    draft.started_at = ""
+    made = draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
+    return made.model_copy(update={"finished_at": ""}).model_dump_json()
+
+
+@pytest.mark.parametrize("study", [chains, interference, outage])
+def test_steps_that_lose_a_node_are_measured_once_more(tmp_path: Path, study: AnyStudy) -> None:
+    whole = World()
+    expected = record(study(whole, tmp_path))
+    assert whole.deployed > 3
+    world = World(lost_in={2, 4})  # the first is the one that finds the load, where there is one
+    assert record(study(world, tmp_path)) == expected
+    assert world.deployed == whole.deployed + 2
+    assert world.recovered == 2
+
+
+@pytest.mark.parametrize("study", [chains, outage])
+def test_a_step_that_loses_a_node_twice_is_given_up_and_the_study_continues(tmp_path: Path, study: AnyStudy) -> None:
+    whole, world = World(), World(lost_in={2, 3})
+    study(whole, tmp_path)
+    try:
+        found = study(world, tmp_path)
+    except Exception as error:  # the study says that it is not complete
+        assert WHY in str(error)
+    else:
+        assert WHY in record(found)
+    assert world.deployed == whole.deployed + 1
+    assert world.recovered == 2
