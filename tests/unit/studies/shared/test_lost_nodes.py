@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -157,7 +157,7 @@ def test_a_step_that_loses_a_node_twice_is_given_up_and_the_study_continues(tmp_
     study(whole, tmp_path)
     try:
         found = study(world, tmp_path)
-    except Exception as error:  # the study says that it is not complete
+    except CsitError as error:  # the study says that it is not complete
         assert WHY in str(error)
     else:
         assert WHY in record(found)

@@ -4,7 +4,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from resources.libraries.python.errors import CsitError, NoTraffic, RunStopped, SystemBroken, Unsupported
+from resources.libraries.python.errors import (
+    ConnectionFailed,
+    CsitError,
+    NoTraffic,
+    RunStopped,
+    SystemBroken,
+    Unsupported,
+)
 from resources.libraries.python.model.cell import Dimensions, Frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.plan import Plan
@@ -360,7 +367,7 @@ class InterferenceTest:
         try:
             try:
                 return self._carried_once(name, frame)
-            except SystemBroken as error:
+            except (ConnectionFailed, SystemBroken) as error:  # also where a node was lost, which `_remove` waits for
                 _log.warning("%s alone: %s; trying again", name, reason_of(error))
             return self._carried_once(name, frame)
         except RunStopped:
