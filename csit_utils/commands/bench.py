@@ -28,6 +28,7 @@ MEASURES = (
     BenchmarkEntry("generator_pps", "csit_utils.bench.generator", "measure_pps", {"rounds": 1}),
     BenchmarkEntry("generator_gap_p99", "csit_utils.bench.generator", "measure_gap_p99", {"rounds": 1}),
     BenchmarkEntry("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
+    BenchmarkEntry("counting_cost", "csit_utils.bench.counting_cost", "measure", {"rounds": 1}),
     BenchmarkEntry("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
     BenchmarkEntry("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
     BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
