@@ -38,7 +38,7 @@ from resources.libraries.python.errors import CommandFailed, Unsupported
 
 NAMESPACE = "csit-gen-bench"
 PORTS = ("genbench0", "genbench1")
-_SEND_CPU, RECEIVE_CPU = 0, 1
+_SEND_CPU, _RECEIVE_CPU = 0, 1
 _ROUNDS = 5
 _ROUND_S = 1.0
 _FRAME_BYTES = 64
@@ -139,7 +139,7 @@ def worker(sending: Sending) -> Iterator[Callable[[TrialSpec], TrialReport]]:
     """Make a veth pair with a worker that sends through it; yield a function that runs a trial."""
     if len(os.sched_getaffinity(0)) < 2:
         raise Unsupported("needs two CPUs, one each for sender and receiver; 1 available")
-    with veth_pair(NAMESPACE, PORTS, receive_cpu=RECEIVE_CPU), worker_beside(sending) as ask:
+    with veth_pair(NAMESPACE, PORTS, receive_cpu=_RECEIVE_CPU), worker_beside(sending) as ask:
         yield ask
 
 
