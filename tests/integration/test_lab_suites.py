@@ -31,7 +31,7 @@ DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
 """Without the trial of KVM, which a node makes once per start."""
 SERVICES = [each for each in ServiceType if not (NO_VMS and each is ServiceType.VSC)]
 CHARACTERIZATION = PROJECT / "tests" / "characterization"
-SHORT = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1")
+SHORT = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1", "-v", "LOSSES:0.3")
 ASKED = {("CSC", test.value) for test in TestType} | {(service.value, "MRR") for service in SERVICES}
 """Every kind of test, and every kind of service: what else they have in common is not of the lab."""
 
@@ -102,6 +102,17 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.located and row.located.usage
     assert {each.machine for each in row.noise} == {None, "TG"} and all(each.real_time for each in row.noise)
+
+
+@realtime(LOSS)
+def test_packets_are_counted_one_by_one_on_the_node(rows: dict[tuple[str, str], DensityRecord]) -> None:
+    row = rows["CSC", "NDRPDR"]
+    assert row.losses and list(row.loss_patterns) == [losses.label for losses in row.losses]
+    for losses in row.losses:
+        assert [(flow.instance, flow.direction.value) for flow in losses.flows] == [(1, "forward"), (1, "reverse")]
+        for flow in losses.flows:
+            assert flow.sent == pytest.approx(losses.load_pps / 2 * 0.3, rel=0.2)
+            assert flow.received and not flow.foreign and flow.order.reordered is not None
 
 
 @realtime(RATE)

@@ -215,6 +215,7 @@ def test_losses_that_may_not_be_the_systems_are_remarked_on() -> None:
     assert at_overload([flow], {"nf-1-1": 90, "generator": 10}).remarks == (
         "10 of 100 lost packets were dropped at the generator's own ports",
     )
+    assert not at_overload([flow], {"nf-1-1": 90, "generator": 100}).lost_at
     assert at_overload([flow], {}, limited=True).remarks == ("generator offered 5 of 10 packets, 50.00% short",)
 
 

@@ -18,6 +18,8 @@ _FOLLOWED = 0.3
 """Least share of losses that follow a period."""
 _OWN = 0.05
 """Share of losses at the generator's own ports that is remarked on."""
+_LOCATED = 1.1
+"""Losses by counters of hops over those by numbers: more are not of these packets."""
 _REGULAR = 0.1
 """Intervals between bursts are regular where their 10th and 90th percentile differ by no more than this share."""
 
@@ -60,8 +62,11 @@ def losses_of(label: str, result: TrialResult, lost_at: Mapping[str, int], gener
         lost_at: Packets lost by owner, as counters of hops locate them.
         generator: Owner of the generator's ports.
     """
+    lost = sum(flow.lost for flow in result.losses)
+    if sum(lost_at.values()) > _LOCATED * lost:  # counters have other packets too
+        lost_at = {}
     remarks = [result.note or "the generator did not offer the load"] if result.generator_limited else []
-    own, lost = lost_at.get(generator, 0), sum(flow.lost for flow in result.losses)
+    own = lost_at.get(generator, 0)
     if own > _OWN * lost:
         remarks.append(f"{own:,} of {lost:,} lost packets were dropped at the generator's own ports")
     return LossesAtLoad(
