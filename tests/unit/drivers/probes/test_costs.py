@@ -50,7 +50,8 @@ def test_a_thread_that_works_is_counted_and_one_that_waits_is_not() -> None:
     other.join()
     counters.close()
     counters.close()
-    assert used_ns <= after["busy"] - before["busy"] < 3 * used_ns
+    # The kernel's two clocks of a thread differ by some microseconds.
+    assert 0.9 * used_ns <= after["busy"] - before["busy"] < 3 * used_ns
     assert after["idle"] - before["idle"] < 0.1 * used_ns
 
 
