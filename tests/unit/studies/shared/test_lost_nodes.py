@@ -151,6 +151,22 @@ def test_steps_that_lose_a_node_are_measured_once_more(tmp_path: Path, study: An
     assert world.recovered == 2
 
 
+def searched(world: World, folder: Path) -> OutageTest:
+    """One that searches NDR first."""
+    (folder / "spec.yaml").write_text(OUTAGE.replace("rate_pps: 2000", "search: quick"), encoding="utf-8")
+    study = OutageTest(SIM, world, load_outage(folder / "spec.yaml"), world.environment())
+    study.plan()
+    study.rate()
+    return study
+
+
+def test_a_search_of_the_load_of_outages_that_loses_a_node_is_repeated(tmp_path: Path) -> None:
+    expected = searched(World(), tmp_path).rate()
+    world = World(lost_in={1})
+    assert searched(world, tmp_path).rate() == expected
+    assert (world.deployed, world.recovered) == (2, 1)
+
+
 @pytest.mark.parametrize("study", [chains, outage])
 def test_a_step_that_loses_a_node_twice_is_given_up_and_the_study_continues(tmp_path: Path, study: AnyStudy) -> None:
     whole, world = World(), World(lost_in={2, 3})

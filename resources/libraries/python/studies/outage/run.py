@@ -1,5 +1,6 @@
 """A study of outages from plan to record: the phases of its keywords, without Robot."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -7,7 +8,14 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken, Unsupported
+from resources.libraries.python.errors import (
+    ConfigError,
+    ConnectionFailed,
+    CsitError,
+    NoTraffic,
+    SystemBroken,
+    Unsupported,
+)
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
@@ -37,9 +45,11 @@ from resources.libraries.python.studies.outage.planning.schedule import (
 )
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
+from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.disturbance import Disturbable
 
+_log = logging.getLogger(__name__)
 _WAYS = 2
 _LEAD_S = 0.1
 """Between the request for an event and the first packet: frames and receivers are made."""
@@ -255,6 +265,13 @@ class OutageTest:
         return deployed.remove(self.draft.plan) if deployed else None
 
     def _searched(self) -> RateFound:
+        try:
+            return self._searched_once()
+        except (ConnectionFailed, SystemBroken) as error:  # a lost node was waited for when the cell was removed
+            _log.warning("%s: search of NDR: %s; trying again", self.spec.name, reason_of(error))
+        return self._searched_once()
+
+    def _searched_once(self) -> RateFound:
         spec, chosen = self.spec, _ndr_profile(self.spec)
         try:
             cell = self._deploy(0)
