@@ -129,3 +129,22 @@ def test_a_stopped_process_of_a_control_group_is_continued_to_end(
         monkeypatch.setattr(cgroup_tree, "processes_of", lambda _: () if running.poll() is not None else (running.pid,))
         assert not cgroup_tree.end([tmp_path], NEVER_S)
         assert running.returncode == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("file", "frozen", "thawed"), [("freezer.state", "FROZEN\n", "THAWED"), ("cgroup.freeze", "1\n", "0")]
+)
+def test_frozen_groups_are_found_and_thawed_to_end_their_processes(
+    tmp_path: Path, file: str, frozen: str, thawed: str
+) -> None:
+    """Of version 1, where a frozen process cannot even be killed, and of version 2."""
+    group, other = tmp_path / "frozen", tmp_path / "other"
+    for folder in (group, other):
+        folder.mkdir()
+    (group / file).write_text(frozen, encoding="ascii")
+    assert cgroup_tree.frozen([other, group])
+    assert not cgroup_tree.frozen([other, tmp_path / "gone"])
+    assert cgroup_tree.end([group], 0) == ()
+    assert (group / file).read_text(encoding="ascii") == thawed
+    assert not cgroup_tree.frozen([group])
+    assert list(other.iterdir()) == []
