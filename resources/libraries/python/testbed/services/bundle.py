@@ -79,15 +79,16 @@ def _files(names: Mapping[Path, str]) -> Iterator[BundledFile]:
                     raise ConfigError(
                         f"{path} leads out of {folder}, which is what nodes of a lab get: put a copy there"
                     )
-                mode, content = path.stat().st_mode, path.read_bytes()
+                status = path.stat()
+                size += status.st_size
+                content = path.read_bytes() if size <= MOST_BYTES else b""
             except OSError as error:
                 raise ConfigError(f"{path} cannot be brought to a node: {error.strerror}") from error
-            size += len(content)
             if size > MOST_BYTES:
                 raise ConfigError(
                     f"{folder}: more than {MOST_BYTES} bytes; nodes of a lab get all of a specification's folder"
                 )
-            yield BundledFile(f"{name}/{path.relative_to(folder).as_posix()}", mode & _OTHERS_READ, content)
+            yield BundledFile(f"{name}/{path.relative_to(folder).as_posix()}", status.st_mode & _OTHERS_READ, content)
 
 
 def _paths(folder: Path) -> Iterator[Path]:
