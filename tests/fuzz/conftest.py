@@ -10,12 +10,15 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from csit_utils.cli import make_app
+from csit_utils.studies.registry import studies
 from tests.fuzz.oracle import EXAMPLES
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, searched
 
@@ -60,6 +63,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for target, number in sorted(EXAMPLES.items()):
         terminalreporter.write_line(f"{target:24} {number:8,}")
     terminalreporter.write_line(f"{'sum':24} {sum(EXAMPLES.values()):8,}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _imported() -> None:
+    """What commands import at first takes seconds, and would count for their first input."""
+    make_app([])
+    for module in (
+        "csit_utils.analysis.trends.trend",
+        "csit_utils.dataset.frames",
+        "csit_utils.dataset.store.batch",
+        "csit_utils.dataset.store.stored",
+        "csit_utils.report.site",
+    ):
+        import_module(module)
+    studies()
 
 
 @pytest.fixture(autouse=True)
