@@ -116,8 +116,21 @@ def test_a_process_is_started_again_after_it_was_killed() -> None:
         assert restart.end is not None
         restart.end()
     assert said == [-signal.SIGKILL]
-    with pytest.raises(Unsupported, match="restart is not possible for it with its driver"):
-        process_steps(PartEvent.RESTART, "it", list)
+    for event in (PartEvent.RESTART, PartEvent.ADD):
+        with pytest.raises(Unsupported, match=f"{event} is not possible for it with its driver"):
+            process_steps(event, "it", list)
+
+
+def test_a_process_to_be_added_is_ended_before_the_traffic_begins() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as program:
+        said: list[str] = []
+        add = process_steps(PartEvent.ADD, "it", lambda: [program.pid], lambda: said.append("started"))
+        assert add.before is not None and add.end is None
+        add.before()
+        assert program.wait(10) == -signal.SIGKILL
+        assert not said
+        add.begin()
+    assert said == ["started"]
 
 
 def test_processes_are_stopped_continued_and_killed_and_nothing_else() -> None:

@@ -246,15 +246,19 @@ def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp
         study_of(tmp_path, only).plan()
 
 
+@pytest.mark.parametrize(("kind", "testbed"), [("vpp", "local-vpp"), ("testpmd", "local-ovs")])
 @pytest.mark.parametrize(("count", "is_starved"), [(2, True), (16, False)])
-def test_a_restart_on_a_cpu_that_the_generator_takes_is_refused(tmp_path: Path, count: int, is_starved: bool) -> None:
-    (tmp_path / "spec.yaml").write_text(SPEC.replace("linux_router", "vpp"))
+def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
+    tmp_path: Path, kind: str, testbed: str, count: int, is_starved: bool
+) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("linux_router", kind))
     spec = load_outage(tmp_path / "spec.yaml")
-    plan = plan_of("local-vpp", "CSC", 3, 1, cpus(count), nf_kinds=spec.nf_kinds)
+    plan = plan_of(testbed, "CSC", 3, 1, cpus(count), nf_kinds=spec.nf_kinds)
     found = starved(spec, "ovs", plan)
-    assert set(found) == ({"restart nf-2-1"} if is_starved else set())
-    for sentence in found.values():
-        assert sentence.startswith("restart is not possible for nf-2-1: CPU 0 of the main thread of nf-2-1 is the gen")
+    assert set(found) == ({"restart nf-2-1", "add nf-2-1"} if is_starved else set())
+    for name, sentence in found.items():
+        event = name.split()[0]
+        assert sentence.startswith(f"{event} is not possible for nf-2-1: CPU 0 of the main thread of nf-2-1 is the gen")
     assert not starved(spec, "ovs", plan_of("local-ovs", "CSC", 3, 1, cpus(2), nf_kinds=(NfKind("linux_router"),)))
 
 

@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import set
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps, refused
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -141,11 +141,34 @@ class Testpmds(Disturbed):
         self._find_threads(function)
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
-        if target not in self._owners:
+        function = next((each for each in self._functions if each.name == target), None)
+        if function is None:
             return None
-        if event is not PartEvent.KILL:
-            raise refused(event, target)
-        return process_steps(event, target, lambda: [self._daemons[target].pid])
+        return process_steps(event, target, lambda: [self._daemons[target].pid], partial(self._restart, function))
+
+    def _restart(self, function: NfPlan) -> None:
+        """Start an NF again that was killed, with the same threads and ports.
+
+        Raises:
+            CsitError: It ended, or its ports cannot be set up.
+            NotReady: It does not forward in time.
+        """
+        self._daemons[function.name].wait_end(_END_S)
+        sides = (function.left, function.right)
+        planned = [side for side in sides if side.name not in self._vhost]
+        index = self._fabric.index
+        # It reads the MAC addresses of its ports when it starts.
+        self._fabric.change(function.name, [set_mac(side.name, index(side.name), side.mac) for side in planned])
+        for name, socket in self._sockets().items():
+            if name in {side.name for side in sides}:
+                socket.unlink(missing_ok=True)
+        assert self._folder is not None  # noqa: S101 - started
+        self._start(function, self._folder)
+        self._wait_forwarding(function, _READY_S)
+        self._fabric.change(function.name, self._foreign_macs(function))
+        self._groups.take_in({function.name: (self._daemons[function.name].pid,)})
+        for thread in {self._lcores[name] for port in self._ports(function) for name in port.queue_names}:
+            favour(thread)
 
     def _start(self, function: NfPlan, folder: Path) -> None:
         sides = {function.left.name, function.right.name}

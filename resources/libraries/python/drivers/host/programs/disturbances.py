@@ -15,6 +15,10 @@ from resources.libraries.python.model.disturbance import Disturbance, Happened, 
 
 _WITHIN_S = 40.0
 """For an event, on top of the time before it; less than callers in another process wait."""
+_SHORT = (PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE)
+"""Events that begin with some system calls, and start no program then."""
+_PRIORITY = 3
+"""Above data threads and the generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,17 @@ class _Timer:
 
     def _run(self) -> None:
         try:
+            _go_first()
             time.sleep(max(0.0, self._due - time.monotonic()))
+            if self._coming.event not in _SHORT:
+                _go_as_all()
             began_ns = time.time_ns()
             for each in self._steps:
                 each.begin()
             if self._coming.event is PartEvent.PAUSE:
                 time.sleep(self._coming.hold_s)
+            else:
+                _go_as_all()
             for each in self._steps:
                 if each.end:
                     each.end()
@@ -103,10 +112,26 @@ class _Timer:
         return self._happened
 
 
+def _go_first() -> None:
+    """Let the calling thread and those that it starts go before all others (SCHED_FIFO), where that is permitted.
+
+    Polling threads that share all CPUs would delay an ordinary one by up to a second: an event would come late, and the
+    end of a pause too.
+    """
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+
+
+def _go_as_all() -> None:
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def process_steps(
     event: PartEvent, name: str, pids: Callable[[], Collection[int]], restart: Callable[[], object] | None = None
 ) -> Steps:
-    """Events of a part that consists of processes: it is killed, killed and started again, or stopped and continued.
+    """Events of a part that consists of processes: killed, killed and started again, stopped and continued, or added.
+
+    One that is to be added is killed before the traffic begins.
 
     Args:
         event: What happens.
@@ -121,6 +146,8 @@ def process_steps(
         return Steps("SIGKILL", partial(_signal, pids, signal.SIGKILL))
     if event is PartEvent.RESTART and restart is not None:
         return Steps("SIGKILL, then started again", partial(_signal, pids, signal.SIGKILL), restart)
+    if event is PartEvent.ADD and restart is not None:
+        return Steps("started", restart, before=partial(_signal, pids, signal.SIGKILL))
     if event is PartEvent.PAUSE:
         return Steps("SIGSTOP, SIGCONT", partial(_signal, pids, signal.SIGSTOP), partial(_signal, pids, signal.SIGCONT))
     raise refused(event, name)

@@ -16,6 +16,7 @@ AROUND_S = 1.0
 """Assumed around the traffic of a trial: deploying, preparing, removing."""
 SEARCH_S = 15.0
 """Assumed for the search of NDR, its deployment included."""
+_STARTS = (PartEvent.RESTART, PartEvent.ADD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +67,18 @@ def refusals(spec: OutageSpec, vswitch: str | None) -> dict[str, str]:
 
 
 def starved(spec: OutageSpec, vswitch: str, plan: Plan) -> dict[str, str]:
-    """Restarts that could not end before the load does, a sentence each: the generator takes the CPU that they need."""
+    """Starts that could not end before the load does, a sentence each: the generator takes the CPU that they need."""
     found: dict[str, str] = {}
     generator = set(plan.cores.cpus(GENERATOR)) if plan.cores.oversubscribed else set[int]()
     kinds = {function.name: function.kind.driver.starts_on_main_cpu for function in plan.nfs}
     pinned = {VSWITCH: vswitches()[vswitch].starts_on_main_cpu} | kinds
     for strike in spec.events:
-        for part in parts_hit(spec, strike) if strike.event is PartEvent.RESTART else ():
+        for part in parts_hit(spec, strike) if strike.event in _STARTS else ():
             shared = generator.intersection(plan.cores.cpus(part, ThreadRole.MAIN)) if pinned.get(part) else ()
             for cpu in shared:
                 found[strike.name] = (
-                    f"restart is not possible for {strike.target}: CPU {cpu} of the main thread of {part} is the "
-                    "generator's, which sends from it all the time"
+                    f"{strike.event} is not possible for {strike.target}: CPU {cpu} of the main thread of {part} is "
+                    "the generator's, which sends from it all the time"
                 )
     return found
 
