@@ -59,15 +59,14 @@ nf_kinds: [linux_firewall]
 frame: 64B
 rate_pps: 2000
 repetitions: 2
-before_s: 0.5
-after_s: 1
+before_s: 0.3
+after_s: 0.8
 events:
   - {event: kill, target: nf-1-1}
   - {event: restart, target: nf-1-1}
   - {event: pause, target: nf-1-1, hold_s: 0.1}
   - {event: add, target: nf-1-1}
   - {event: reload, target: nf-1-1}
-  - {event: restart, target: vswitch}
   - {event: pause, target: vswitch}
 """
 
@@ -201,12 +200,11 @@ PRODUCTS = {
 @pytest.mark.usefixtures("awake")
 @pytest.mark.parametrize("name", PRODUCTS)
 @realtime(LOSS)
-def test_a_restarted_product_passes_packets_again_and_the_other_instance_goes_on(name: str) -> None:
+def test_a_product_is_paused_restarted_and_killed_and_the_other_instance_goes_on(name: str) -> None:
     product = PRODUCTS[name]
     if product.lacking:
         pytest.skip(product.lacking)
     asked = cell(product.service_type, 2, 1, (NfKind(product.kind),))
-    plan = make_plan(product.topology(), asked, discover())
     spec = OutageSpec(
         name="restart",
         instances=2,
@@ -214,52 +212,52 @@ def test_a_restarted_product_passes_packets_again_and_the_other_instance_goes_on
         frame=frame("64B"),
         events=(Strike(event=PartEvent.RESTART, target=product.target),),
     )
-    if sentences := starved(spec, product.topology().dut.vswitch, plan):
-        pytest.skip("; ".join(sentences.values()))
+    refused = starved(spec, product.topology().dut.vswitch, make_plan(product.topology(), asked, discover()))
     with deployed(product.topology(), asked) as deployment:
-        result, happened = lines_of(deployment, PartEvent.RESTART, product.target, product.after_s)
-        hit, other = impacts(result.timelines, happened)
-        assert not (problems := deployment.problems()), "; ".join(problems)
-        cpus = {row.interface: row.actual_cpus for row in deployment.affinity()}
-        again = deployment.parts.generator.run(
-            Trial(load_pps=8000.0, duration_s=0.5, frame=frame("64B"), purpose="after")
-        )
-        planned_cpus = planned(deployment.plan)
+        pauses(deployment, product)
+        if refused:
+            print(*refused.values())
+        else:
+            restarts(deployment, product)
+        ends(deployment, product)
+
+
+def pauses(deployment: Deployment, product: Product) -> None:
+    result, happened = lines_of(deployment, PartEvent.PAUSE, product.target)
+    hit, other = impacts(result.timelines, happened)
+    print(f"pause: {hit.outage_s:.3f} s, longest delay {(hit.during.worst_ns or 0) / 1e9:.3f} s")
+    assert hit.outage_s > 0.1 or (hit.during.worst_ns or 0) > 0.1e9, "packets are held, or dropped"
+    assert not (problems := deployment.problems()), problems
+    if product.target != "vswitch":
+        assert other.outage_s < 0.15
+
+
+def restarts(deployment: Deployment, product: Product) -> None:
+    result, happened = lines_of(deployment, PartEvent.RESTART, product.target, product.after_s)
+    hit, other = impacts(result.timelines, happened)
+    assert not (problems := deployment.problems()), "; ".join(problems)
     took_s = (happened.ended_ns - happened.began_ns) / 1e9
-    print(f"{name}: {took_s:.3f} s, first packet {hit.first_packet_s}, {hit.lost} lost; other: {other.lost} lost")
+    print(f"restart: {took_s:.3f} s, first packet {hit.first_packet_s}, {hit.lost} lost; other: {other.lost} lost")
     if product.is_back:
         assert hit.first_packet_s is not None, f"no packet passes again, and the restart took {took_s:.3f} s"
         assert 0.01 < hit.first_packet_s < took_s + 1.0, "packets pass when the restart has ended"
-    assert again.received > 0.9 * again.sent
-    assert cpus == planned_cpus
     if product.target == "vswitch":
         assert other.lost > 0
     else:
         assert other.outage_s < 0.5 * hit.outage_s
+    again = deployment.parts.generator.run(Trial(load_pps=8000.0, duration_s=0.5, frame=frame("64B"), purpose="after"))
+    assert again.received > 0.9 * again.sent
+    assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
-@pytest.mark.usefixtures("awake")
-@pytest.mark.parametrize("name", ["ovs-auto", "vpp-vswitch", "vpp-nf", "testpmd", "qemu"])
-@pytest.mark.parametrize("event", [PartEvent.KILL, PartEvent.PAUSE])
-@realtime(LOSS)
-def test_a_product_that_is_killed_or_paused_stops_passing_packets(name: str, event: PartEvent) -> None:
-    product = PRODUCTS[name]
-    if product.lacking:
-        pytest.skip(product.lacking)
-    asked = cell(product.service_type, 2, 1, (NfKind(product.kind),))
-    with deployed(product.topology(), asked) as deployment:
-        result, happened = lines_of(deployment, event, product.target)
-        hit, other = impacts(result.timelines, happened)
-        problems = deployment.problems()
-    print(f"{name}: {event}: {hit.outage_s:.3f} s, longest delay {(hit.during.worst_ns or 0) / 1e9:.3f} s")
-    if event is PartEvent.KILL:
-        assert hit.recovery_s is None and 0.7 < hit.outage_s < 1.2
-        assert any("SIGKILL" in problem for problem in problems)
-    else:
-        assert hit.outage_s > 0.1 or (hit.during.worst_ns or 0) > 0.1e9, "packets are held, or dropped"
-        assert not problems, problems
+def ends(deployment: Deployment, product: Product) -> None:
+    result, happened = lines_of(deployment, PartEvent.KILL, product.target)
+    hit, other = impacts(result.timelines, happened)
+    print(f"kill: {hit.outage_s:.3f} s; other: {other.lost} lost")
+    assert hit.recovery_s is None and 0.7 < hit.outage_s < 1.2
+    assert any("SIGKILL" in problem for problem in deployment.problems())
     if product.target != "vswitch":
-        assert other.outage_s < 0.5 * max(hit.outage_s, 0.3)
+        assert other.outage_s < 0.5 * hit.outage_s
 
 
 @pytest.mark.usefixtures("awake")
@@ -336,13 +334,13 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
     assert found is not None
-    assert found.coverage == (14, 14)
+    assert found.coverage == (12, 12)
     assert found.refused == {"pause vswitch": "pause is not possible for vswitch: linux_bridge supports kill, restart"}
     effects = {(each.event, each.instance): each for each in found.effects}
     kill, restart, add = (effects[f"{name} nf-1-1", 1] for name in ("kill", "restart", "add"))
-    assert kill.recovered == 0 and kill.outage_s.mean > 0.8
+    assert kill.recovered == 0 and kill.outage_s.mean > 0.6
     assert restart.recovered == 2 and restart.first_packet_s is not None
-    assert add.first_packet_s is not None and add.first_packet_s.mean < 1
+    assert add.first_packet_s is not None and add.first_packet_s.mean < 0.8
     pause = effects["pause nf-1-1", 1]
     assert 0.095 < pause.outage_s.mean < 0.4
     # A pause of the machine may hit any of them: but most of what the one hit loses is not lost by the other one.
