@@ -1,5 +1,6 @@
 """Events at a given time: when they take place, and what cannot happen."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -55,6 +56,37 @@ def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
     assert happened.ended_ns - happened.began_ns >= 29_000_000, "the pause"
     assert happened.what == "so and so"
     assert part.disturbed() == (), "an event is reported once"
+
+
+@pytest.mark.parametrize(
+    ("event", "order"),
+    [
+        (PartEvent.PAUSE, ["before", "first", "begin", "end"]),
+        (PartEvent.RESTART, ["before", "first", "begin", "as all", "end"]),
+        (PartEvent.ADD, ["before", "first", "as all", "begin", "as all", "end"]),
+    ],
+)
+def test_signals_go_before_data_threads_and_started_programs_do_not(
+    event: PartEvent, order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Part()
+    words = {os.SCHED_FIFO: "first", os.SCHED_OTHER: "as all"}
+    monkeypatch.setattr(os, "sched_setscheduler", lambda _, policy, __: part.said.append(words[policy]))
+    part.disturb(coming(event, after_s=0.02))
+    part.disturbed()
+    assert part.said == order
+
+
+def test_an_event_takes_place_without_the_right_to_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: int, policy: int, __: object) -> None:
+        if policy == os.SCHED_FIFO:
+            raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    part = Part()
+    part.disturb(coming())
+    assert part.disturbed()
+    assert part.said == ["before", "begin", "end"]
 
 
 def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:
