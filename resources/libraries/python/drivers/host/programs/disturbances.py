@@ -1,5 +1,6 @@
 """Events at a given time while traffic runs: kill, restart, pause, add, reload, move."""
 
+import ctypes
 import os
 import signal
 import time
@@ -8,11 +9,13 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from threading import Thread
 
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
 
+_libc = ctypes.CDLL(None)
 _WITHIN_S = 40.0
 """For an event, on top of the time before it; less than callers in another process wait."""
 _SHORT = (PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE)
@@ -149,7 +152,7 @@ def process_steps(
     if event is PartEvent.ADD and restart is not None:
         return Steps("started", restart, before=partial(_signal, pids, signal.SIGKILL))
     if event is PartEvent.PAUSE:
-        return Steps("SIGSTOP, SIGCONT", partial(_signal, pids, signal.SIGSTOP), partial(_signal, pids, signal.SIGCONT))
+        return Steps("SIGSTOP, SIGCONT", partial(_stop, pids), partial(_signal, pids, signal.SIGCONT))
     raise refused(event, name)
 
 
@@ -162,3 +165,14 @@ def _signal(pids: Callable[[], Collection[int]], number: signal.Signals) -> None
     for pid in pids():
         with suppress(ProcessLookupError):  # it has exited
             os.kill(pid, number)
+
+
+def _stop(pids: Callable[[], Collection[int]]) -> None:
+    """Signal every thread: the first one that runs stops its process.
+
+    The signal of a process goes to its main thread, which does not run while the generator takes its CPU.
+    """
+    for pid in pids():
+        with suppress(ProcessLookupError, FileNotFoundError):  # it has exited
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                _libc.tgkill(pid, int(task.name), signal.SIGSTOP)
