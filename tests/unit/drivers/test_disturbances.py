@@ -13,7 +13,9 @@ import pytest
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, vswitches
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.disturbance import Disturbance, PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, VSwitchDriver
@@ -170,8 +172,10 @@ def test_processes_are_stopped_continued_and_killed_and_nothing_else() -> None:
         try:
             pause = process_steps(PartEvent.PAUSE, "it", lambda: [program.pid])
             pause.begin()
+            wait_until("stopped", lambda: "" if is_stopped(program.pid) else "it runs", 10.0, pause_s=0.01)
             assert pause.end is not None
             pause.end()
+            wait_until("continued", lambda: "it is stopped" if is_stopped(program.pid) else "", 10.0, pause_s=0.01)
             assert program.poll() is None
             process_steps(PartEvent.KILL, "it", lambda: [program.pid]).begin()
             assert program.wait(10) == -signal.SIGKILL
