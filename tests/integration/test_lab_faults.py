@@ -75,37 +75,47 @@ def node_reboots(lab: Lab) -> None:
     lab.reboot("DUT1", down_s=3.0)
 
 
+def agent_is_stopped(lab: Lab) -> None:
+    (pid,) = agents(lab, "DUT1")
+    os.kill(pid, signal.SIGSTOP)
+
+
 FAULTS: dict[str, tuple[Callable[[Lab], None], str]] = {
-    "1R1C": (sshd_is_killed, "DUT1"),
-    "1R2C": (agent_is_killed, "DUT1: the agent ended with 137"),
-    "2R1C": (node_reboots, "DUT1"),
-    "2R2C": (cable_is_pulled, "TG"),
+    "128B": (sshd_is_killed, "DUT1"),
+    "129B": (agent_is_killed, "DUT1: the agent ended with 137"),
+    "130B": (node_reboots, "DUT1"),
+    "131B": (cable_is_pulled, "TG"),
+    "132B": (agent_is_stopped, "DUT1: nothing heard from the agent"),
 }
-"""What is done in the middle of a trial of a cell, and words that the reason must have."""
+"""By frame size of a test: what is done in the middle of its trial, and words that the reason must have."""
+
+
+def impatient(lab: Lab, folder: Path) -> Path:
+    """The lab's topology file, in which silence is noticed soon."""
+    nodes = {name: {"access": {"silence_s": SILENCE_S}} for name in lab.nodes}
+    return lab.topology(folder, nodes={**nodes, "TG": {**nodes["TG"], "cpus": TG_CPUS}})
 
 
 @realtime(LOSS)
 def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> None:
-    nodes = {name: {"access": {"silence_s": SILENCE_S}} for name in lab.nodes}
-    path = lab.topology(tmp_path, nodes={**nodes, "TG": {**nodes["TG"], "cpus": TG_CPUS}})
-    cells = ",".join(f"{name[0]}x{name[2]}" for name in FAULTS)
-    output = tmp_path / "out"
+    output, path = tmp_path / "out", impatient(lab, tmp_path)
     # Long enough for a fault to come while packets are sent, however late it is seen that they are.
-    long = options(path, "-v", f"CELLS:{cells}", "--suite", "csc-mrr", "-v", "SEARCH:quick,sum=1,time=10,mrr=5")
-    with going_on(output, *long) as run:
+    words = ("-v", "SEARCH:quick,sum=1,time=10,mrr=4", "-v", f"FRAMES:{','.join(FAULTS)}", *MRR)
+    with going_on(output, *options(path, *words)) as run:
         for name, (inject, _) in FAULTS.items():
             # The run goes on before the fault comes: one that stands still is itself a node that nobody hears.
-            with held_in_trial(lab, run, output, f"CSC {name}"):
+            with held_in_trial(lab, run, output, f"CSC 1R1C NF-1c vSwitch-1c {name}"):
                 pass
             inject(lab)
         said, _ = run.communicate(timeout=180)
     assert run.returncode == 0, said
-    rows = results(output)
-    assert [row.cell.locator for row in rows] == list(FAULTS)
-    for row, (_, words) in zip(rows, FAULTS.values(), strict=True):
-        (reason,) = row.broken
-        assert words in reason
-        assert row.passed and row.mrr and row.mrr.mean_pps > 1000
+    rows = {row.asked.frame.name: row for row in results(output)}
+    assert list(rows) == list(FAULTS)
+    for name, (_, words_of_it) in FAULTS.items():
+        (reason,) = rows[name].broken
+        assert words_of_it in reason
+        mrr = rows[name].mrr
+        assert rows[name].passed and mrr and mrr.mean_pps > 1000
     assert said.count("it is back") == len(FAULTS)
 
 
