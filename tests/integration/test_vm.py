@@ -254,11 +254,11 @@ def test_the_second_image_needs_no_network_and_is_the_same(monkeypatch: pytest.M
 
 def test_a_trial_of_kvm_ends_by_its_deadline_and_leaves_nothing(machine: MachineLock, tmp_path: Path) -> None:
     begin = time.monotonic()
-    reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine, within_s=5.0)
+    reason = accelerator.try_kvm(image(cache_folder()), tmp_path, machine, within_s=2.0)
     assert time.monotonic() - begin < 20.0
     assert emulators() == {}
     stuck = broken_image(STUCK, tmp_path)(cache_folder())
-    assert accelerator.try_kvm(stuck, tmp_path, machine, within_s=3.0)
+    assert accelerator.try_kvm(stuck, tmp_path, machine, within_s=1.0)
     assert emulators() == {}
     assert reason == "" or len(reason) > 10
 
