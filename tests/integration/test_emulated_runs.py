@@ -97,4 +97,6 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
     )
     assert "vhost-user" in row.facts["functions"]["testpmd"]
     assert {(each.planned_cpu,) for each in row.affinity} == {each.actual_cpus for each in row.affinity}
+    assert {each.machine for each in row.noise} == {None, "TG"}
+    assert all(each.real_time and each.interrupts for each in row.noise)
     assert row.environment.kernel.startswith("6.1.")
