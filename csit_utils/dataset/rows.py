@@ -226,6 +226,8 @@ class TestRow:
     search_aborted_trials: Annotated[int | None, At("search.aborted_trials")] = None
     """Trials aborted early because their loss had decided them."""
     search_elapsed_s: Annotated[float | None, At("search.elapsed_s")] = None
+    back_to_back_frames: Annotated[float | None, At("back_to_back.mean_frames")] = None
+    back_to_back_buffer_s: Annotated[float | None, At("back_to_back.corrected_buffer_s")] = None
     loss_patterns: Annotated[str | None, At("loss_patterns", _by_load)] = None
     """The flow that lost or reordered most at each load, in a sentence."""
     broken: Annotated[int | None, At("broken", len)] = None

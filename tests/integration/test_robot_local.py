@@ -47,11 +47,12 @@ LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 @realtime(RATE)
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
     before = network_state()
-    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "--suite", "csc-ndrpdr")
+    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "-v", "BACK_TO_BACK:3", "--suite", "csc-ndrpdr")
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     (row,) = results(tmp_path)
     assert not row.simulated
+    assert row.back_to_back and len(row.back_to_back.frames) == 3 and row.back_to_back.mean_frames >= 16
     assert row.pdr and row.pdr.lower_pps and row.pdr.lower_pps > 1000
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"

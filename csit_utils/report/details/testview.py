@@ -8,6 +8,7 @@ from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.capsule import Capsule, capsule
+from csit_utils.report.details.bursts import burst_figure, bursts_text
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
@@ -104,6 +105,9 @@ class TestView:
     loss_patterns: tuple[LossPatternView, ...]
     loss_notes: tuple[str, ...]
     loss_pattern_figure: Figure | None
+    bursts: str
+    """Longest bursts without a loss in a sentence; empty where they were not measured."""
+    burst_figure: Figure | None
     noise: tuple[NoiseView, ...]
     noise_figure: Figure | None
     latency_verdict: tuple[str, ...]
@@ -120,7 +124,7 @@ class TestView:
     def figures(self) -> tuple[Figure, ...]:
         """All figures of the test, for the page's script."""
         maps = self.instance_maps.figure if self.instance_maps else None
-        figures = (self.latency_figure, maps, self.loss_pattern_figure, self.noise_figure)
+        figures = (self.latency_figure, maps, self.loss_pattern_figure, self.burst_figure, self.noise_figure)
         return tuple(figure for figure in figures if figure is not None)
 
 
@@ -157,6 +161,13 @@ def view_of(
             f"losses-{row.anchor}",
             f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: loss patterns",
             result.losses,
+            simulated=result.simulated,
+        ),
+        bursts=bursts_text(result.back_to_back),
+        burst_figure=burst_figure(
+            f"bursts-{row.anchor}",
+            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: longest bursts without a loss",
+            result.back_to_back,
             simulated=result.simulated,
         ),
         noise=noise_floor(result.plan, result.noise),

@@ -172,6 +172,19 @@ EXPLANATIONS = (
         "bounds, shown with ≥.",
     ),
     Explanation(
+        "back-to-back",
+        "Back-to-back frames",
+        "The longest burst at the generator's highest rate of which no frame is lost, and the buffer that it implies.",
+        "Frames of each flow (instance and direction), and seconds.",
+        "RFC 9004: a search in each of several repetitions (`-v BACK_TO_BACK:50`), for all flows at once; a burst that "
+        "loses frames is repeated once before it counts as failed. The implied buffer time is the mean burst over the "
+        "rate at which it was sent; the corrected one is smaller by the share of NDR in that rate, because as much is "
+        "forwarded meanwhile.",
+        "A buffer in frames per flow is that of the narrowest queue on the path. A generator in software sends bursts "
+        "below line rate: the rate is stated, and a slower burst can be longer. Where NDR reaches the rate of the "
+        "bursts no buffer fills, and nothing is measured.",
+    ),
+    Explanation(
         "noise-floor",
         "Noise floor",
         "Interruptions of idle data CPUs: how often, and for how long, something else than a data thread has them.",

@@ -126,6 +126,28 @@ class LossesAtLoad(Frozen):
     """Why the losses may not be those of the system under test at this load."""
 
 
+class BackToBack(Frozen):
+    """The longest bursts of which no frame was lost (RFC 9004)."""
+
+    offered_pps: float
+    """Mean rate at which they were sent, aggregate of all flows."""
+    flows: int
+    """Instances times directions; each got a burst."""
+    frames: tuple[int, ...]
+    """Frames of a flow's longest burst, in each repetition."""
+    mean_frames: float
+    stdev_frames: float | None
+    """Sample standard deviation; None for a single repetition."""
+    endless: bool
+    """A burst of 2 s, the longest that is tried, lost nothing in some repetition."""
+    implied_buffer_s: float
+    """Mean burst over the rate at which it was sent."""
+    corrected_buffer_s: float
+    """The same without what is forwarded meanwhile at NDR."""
+    trials: int
+    """Bursts sent in all repetitions."""
+
+
 class Environment(Frozen):
     """Testbed on which it was measured: what to look at when two results differ."""
 

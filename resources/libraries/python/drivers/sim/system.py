@@ -30,6 +30,8 @@ from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _DIRECTIONS = 2
 _LATENCY_SPREAD = 0.02
+BURSTS = "back-to-back"
+"""Purpose of trials that a buffer decides, so that packets are simulated one by one."""
 
 
 class WorkAccounts:
@@ -178,7 +180,8 @@ class SimulatedSystem:
             self._work.add(owner, load_pps / rate_pps, done.duration_s)
         self._copy(before, done.duration_s)
         lines = self._timelines(trial, load_pps) if trial.timeline_s is not None else ()
-        losses = self._losses(trial, load_pps, done.duration_s, rng) if trial.count_losses else ()
+        one_by_one = trial.count_losses or trial.purpose == BURSTS
+        losses = self._losses(trial, load_pps, done.duration_s, rng) if one_by_one else ()
         total_s = done.duration_s + self.simulation.overhead_s
         self.clock.advance(total_s)
         return TrialResult(
@@ -191,7 +194,7 @@ class SimulatedSystem:
             or tuple(counts),
             latency=tuple(latency),
             timelines=lines,
-            losses=losses,
+            losses=losses if trial.count_losses else (),
             aborted=done.aborted,
             generator_limited=limited,
             note=f"the generator reached {limit_pps:.0f} pps of {trial.load_pps:.0f} pps" if limited else None,

@@ -7,7 +7,7 @@ from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked
@@ -31,6 +31,7 @@ from resources.libraries.python.studies.density.suite_rows import (
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
+    chosen_bursts,
     chosen_loss_trial_s,
     chosen_priors,
     chosen_profile,
@@ -116,6 +117,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         chosen_loss_trial_s(self._choices)
+        chosen_bursts(self._choices)
         self._priors = chosen_priors(self._choices)
         return super()._chosen()
 
@@ -237,6 +239,29 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
             logger.info("\n".join(said))
             if reasons := dict.fromkeys(line.partition(" ")[2] for line in said if f" {NOT_MEASURED}: " in line):
                 logger.warn(f"losses {'; '.join(reasons)}")
+
+    @keyword
+    def measure_back_to_back(self) -> None:
+        """Search the longest burst of which no frame is lost (RFC 9004).
+
+        The variable ``BACK_TO_BACK`` is the number of repetitions. Without it nothing is measured; where
+        bursts fill no buffer, a warning says so.
+
+        | Search Throughput | NDR | PDR |
+        | Measure Back To Back |
+        """
+        repetitions = chosen_bursts(self._choices)
+        if repetitions is None:
+            return
+        try:
+            said = self._running.back_to_back(
+                repetitions,
+                lambda number: self._progress.status(f"{self._head}: longest burst {number} of {repetitions}"),
+            )
+            logger.info(said)
+        except Unsupported as error:
+            self._running.draft.warnings.append(f"back-to-back frames: {error}")
+            logger.warn(f"back-to-back frames were not measured: {error}")
 
     @keyword
     def measure_mrr(self) -> None:

@@ -8,13 +8,20 @@ from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment, LatencyAtLoad, LossesAtLoad, ReceiveRate
+from resources.libraries.python.model.result import (
+    Asked,
+    Environment,
+    LatencyAtLoad,
+    LossesAtLoad,
+    ReceiveRate,
+)
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
+from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
@@ -249,6 +256,32 @@ class DensityTest:
         result = self._cell.measure(trial, lambda each: self.draft.trials.append(_without_losses(each)))
         lost_at = by_owner(locate(self.deployment.plan, [result], before, self.deployment.counters()).hops)
         return losses_of(label, result, lost_at, GENERATOR)
+
+    def back_to_back(self, repetitions: int, tell: Callable[[int], None] = lambda _: None) -> str:
+        """Search the longest burst of which no frame is lost; return it in words.
+
+        Args:
+            repetitions: Searches.
+            tell: Called with the number of each before it.
+
+        Raises:
+            Unsupported: The generator makes no bursts, or they fill no buffer.
+        """
+        draft = self.draft
+        generator = generators()[draft.topology.tg.generator.driver]
+        if generator.keeps_log:
+            raise Unsupported(f"{generator.label} sends no bursts of a few frames")
+        ndr_pps = draft.ndr.lower_pps if draft.ndr else None
+        draft.back_to_back = found = measure_back_to_back(
+            self._cell.measure,  # there are hundreds: the record has what they found only
+            draft.asked.frame,
+            flows=len(self.deployment.plan.flows),
+            load_pps=self._highest_loads().offered_pps,
+            throughput_pps=ndr_pps,
+            repetitions=repetitions,
+            tell=tell,
+        )
+        return bursts_in_words(found)
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

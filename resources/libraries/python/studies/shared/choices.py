@@ -32,7 +32,17 @@ DEFAULTS = {
     "PRIORS": "",
 }
 """Defaults of variables. TOPOLOGY has none: a testbed is never guessed."""
-GIVEN = ("LOSSES", "SWEEP_RATES", "SWEEP_DURATION", "STOP_LOSS", "FLOWS", "PROTOCOL", "GENERATOR", "PROFILES")
+GIVEN = (
+    "LOSSES",
+    "BACK_TO_BACK",
+    "SWEEP_RATES",
+    "SWEEP_DURATION",
+    "STOP_LOSS",
+    "FLOWS",
+    "PROTOCOL",
+    "GENERATOR",
+    "PROFILES",
+)
 """Variables that are in the journal where the user sets them. What a suite sets is in the digest of its tests."""
 
 _NOISE_S = 0.9
@@ -134,8 +144,8 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
-    losses = {"LOSSES": str(lookup("LOSSES"))} if lookup("LOSSES") else {}
-    return rerun_of(lookup, topology, _variables(lookup) | losses)
+    more = {name: str(lookup(name)) for name in ("LOSSES", "BACK_TO_BACK") if lookup(name)}
+    return rerun_of(lookup, topology, _variables(lookup) | more)
 
 
 def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -> Rerun:
@@ -195,6 +205,20 @@ def chosen_loss_trial_s(lookup: Lookup) -> float | None:
     if not 0.1 <= duration_s <= 60:
         raise ConfigError(f"LOSSES '{text}': the length of a loss trial is 0.1 to 60 seconds")
     return duration_s
+
+
+def chosen_bursts(lookup: Lookup) -> int | None:
+    """Repetitions of the search for the longest burst, from `BACK_TO_BACK`; None where it is not asked for.
+
+    Raises:
+        ConfigError: It is no whole number in [1, 1000].
+    """
+    text = str(lookup("BACK_TO_BACK") or "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ConfigError(f"BACK_TO_BACK '{text}': the longest burst is searched 1 to 1000 times, such as 50")
+    return int(text)
 
 
 def chosen_noise_s(lookup: Lookup) -> float:

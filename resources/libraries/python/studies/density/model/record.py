@@ -8,7 +8,15 @@ from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
-from resources.libraries.python.model.result import Affinity, Asked, LatencyAtLoad, LossesAtLoad, ReceiveRate, Verdict
+from resources.libraries.python.model.result import (
+    Affinity,
+    Asked,
+    BackToBack,
+    LatencyAtLoad,
+    LossesAtLoad,
+    ReceiveRate,
+    Verdict,
+)
 from resources.libraries.python.model.trial import TrialResult
 
 
@@ -37,6 +45,8 @@ class DensityRecord(Record):
     """Losses, duplicates and reordering of every packet, where they were asked for."""
     loss_patterns: dict[str, str] = Field(default_factory=dict, exclude_if=is_empty)
     """Loss patterns of each of these loads, the flow that lost or reordered most, in a sentence."""
+    back_to_back: BackToBack | None = Field(default=None, exclude_if=is_none)
+    """Longest bursts without a loss, where they were asked for."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
     itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
     """Throughput figures per instance and direction."""

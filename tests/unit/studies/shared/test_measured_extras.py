@@ -1,0 +1,28 @@
+"""Robot variables of measurements beside the search: each is checked before a run starts."""
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.studies.shared.choices import chosen_bursts, chosen_noise_s
+
+
+@pytest.mark.parametrize(("text", "repetitions"), [("1", 1), ("50", 50), ("1000", 1000), ("", None)])
+def test_repetitions_of_the_search_for_bursts(text: str, repetitions: int | None) -> None:
+    assert chosen_bursts({"BACK_TO_BACK": text}.get) == repetitions
+
+
+@pytest.mark.parametrize("text", ["0", "1001", "-1", "1.5", "many", "9" * 5000, "٣"])
+def test_other_repetitions_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="the longest burst is searched 1 to 1000 times"):
+        chosen_bursts({"BACK_TO_BACK": text}.get)
+
+
+@pytest.mark.parametrize(("text", "duration_s"), [("", 0.9), ("0", 0.0), ("0.1", 0.1), ("10", 10.0)])
+def test_how_long_the_noise_floor_is_observed(text: str, duration_s: float) -> None:
+    assert chosen_noise_s({"NOISE_FLOOR": text}.get) == duration_s
+
+
+@pytest.mark.parametrize("text", ["0.05", "11", "nan", "inf", "-1", "long"])
+def test_other_durations_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="the noise floor is observed for"):
+        chosen_noise_s({"NOISE_FLOOR": text}.get)
