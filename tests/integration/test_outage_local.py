@@ -103,17 +103,17 @@ def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, list[int
 def lines_of(
     deployment: Deployment, event: PartEvent, target: str, after_s: float = 0.9, rate_pps: float = 2000.0
 ) -> tuple[TrialResult, Happened]:
-    """One trial with an event 0.5 s after its begin."""
+    """One trial with an event about 0.9 s after its begin; less where the generator starts late."""
     part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
     assert isinstance(part, Disturbable)
     trial = Trial(
         load_pps=rate_pps * len(deployment.plan.flows),
-        duration_s=0.5 + after_s,
+        duration_s=0.9 + after_s,
         frame=frame("64B"),
         timeline_s=0.001,
         purpose="outage",
     )
-    part.disturb(Disturbance(targets=(target,), event=event, after_s=0.6, hold_s=0.2))
+    part.disturb(Disturbance(targets=(target,), event=event, after_s=1.0, hold_s=0.2))
     result = deployment.parts.generator.run(trial)
     (happened,) = part.disturbed()
     return result, happened
@@ -254,7 +254,7 @@ def ends(deployment: Deployment, product: Product) -> None:
     result, happened = lines_of(deployment, PartEvent.KILL, product.target)
     hit, other = impacts(result.timelines, happened)
     print(f"kill: {hit.outage_s:.3f} s; other: {other.lost} lost")
-    assert hit.recovery_s is None and 0.7 < hit.outage_s < 1.2
+    assert hit.recovery_s is None and 0.7 < hit.outage_s < 1.6
     assert any("SIGKILL" in problem for problem in deployment.problems())
     if product.target != "vswitch":
         assert other.outage_s < 0.5 * hit.outage_s
@@ -291,7 +291,7 @@ def test_losses_are_resolved_to_a_millisecond_at_more_than_100_kpps() -> None:
     with deployed(TOPOLOGY, asked) as deployment:
         flows = len(deployment.plan.flows)
         result, happened = lines_of(deployment, PartEvent.PAUSE, "nf-1-1", rate_pps=RATE_PPS / flows)
-    assert result.sent == round(RATE_PPS * 1.4)
+    assert result.sent == round(RATE_PPS * 1.8)
     assert len(result.timelines) == flows
     for line in result.timelines:
         assert line.bin_s == 0.001
