@@ -56,11 +56,6 @@ def pid_of(program: str) -> int:
     return pids_of(program)[0]
 
 
-def kill_one(program: str) -> None:
-    """Kill -9 one of the run's processes."""
-    kill(pid_of(program))
-
-
 def bridge_is_deleted() -> None:
     ip("-n", "csit-vswitch", "link", "del", "csb1x1")
 

@@ -14,10 +14,13 @@ from tests.integration.disks import small_disk
 from tests.integration.local_faults import (
     OWNER,
     bridge_is_deleted,
+    container_is_killed,
+    container_is_stopped,
     generator_gets,
     generator_is_killed,
     ip,
-    kill_one,
+    killed,
+    stopped,
 )
 from tests.integration.robot_runs import (
     PROJECT,
@@ -82,36 +85,55 @@ def test_a_cell_that_breaks_once_is_measured_once_more_and_the_next_is_clean(tmp
     assert stdout.count("; trying again") == len(FAULTS)
 
 
+WORLDS: dict[str, tuple[str, tuple[str, ...], dict[str, tuple[Callable[[], None], str]]]] = {
+    "user space": (
+        "dpdk-testpmd",
+        ("-v", "TOPOLOGY:topologies/local-ovs.yaml", "-v", "NF_KINDS:testpmd", "--suite", "csc-mrr"),
+        {
+            "CSC 1R1C NF-1c vSwitch-1c testpmd 128B": (killed("ovs-vswitchd"), "ovs-vswitchd was killed by SIGKILL"),
+            "CSC 1R1C NF-1c vSwitch-1c testpmd 129B": (killed("dpdk-testpmd"), "nf-1-1 was killed by SIGKILL"),
+            "CSC 1R1C NF-1c vSwitch-1c testpmd 130B": (stopped("ovs-vswitchd"), "ovs-vswitchd is stopped"),
+            "CSC 1R1C NF-1c vSwitch-1c testpmd 131B": (stopped("dpdk-testpmd"), "nf-1-1 is stopped"),
+        },
+    ),
+    "guests": (
+        "qemu-system-x86_64",
+        ("-v", "TOPOLOGY:topologies/local.yaml", "--suite", "vsc-mrr"),
+        {
+            "VSC 1R1C NF-1c vSwitch-1c 128B": (killed("qemu-system"), "machine of nf-1-1 was killed by SIGKILL"),
+            "VSC 1R1C NF-1c vSwitch-1c 129B": (stopped("qemu-system"), "machine of nf-1-1 is stopped"),
+        },
+    ),
+    "containers": (
+        "podman",
+        ("-v", "TOPOLOGY:topologies/local-podman.yaml", "--suite", "csc-mrr"),
+        {
+            "CSC 1R1C NF-1c vSwitch-1c 128B": (container_is_killed, "the container of nf-1-1 has ended"),
+            "CSC 1R1C NF-1c vSwitch-1c 129B": (container_is_stopped, "the container of nf-1-1 is stopped"),
+        },
+    ),
+}
+"""What must be installed, options, and by test what is done in its trial, and words that the reason must have."""
+
+
 @realtime(LOSS)
-@pytest.mark.parametrize(
-    ("programs", "options"),
-    [
-        (
-            ("ovs-vswitchd", "dpdk-testpmd"),
-            ["-v", "TOPOLOGY:topologies/local-ovs.yaml", "-v", "NF_KINDS:testpmd", "--suite", "csc-mrr"],
-        ),
-        (("qemu-system",), ["-v", "TOPOLOGY:topologies/local.yaml", "--suite", "vsc-mrr"]),
-    ],
-)
-def test_a_process_that_is_killed_is_named_and_replaced(
-    tmp_path: Path, programs: tuple[str, ...], options: list[str]
-) -> None:
-    """One in each cell."""
-    for program in programs:
-        if not shutil.which("qemu-system-x86_64" if program == "qemu-system" else program):
-            pytest.skip(f"{program} is not installed")
-    cells = [f"{number + 1}R1C" for number in range(len(programs))]
-    with going_on(tmp_path, *BRIEF, "-v", f"CELLS:1-{len(cells)}x1", *options) as run:
-        for name, program in zip(cells, programs, strict=True):
-            with held_in_a_trial(run, tmp_path, f"{options[-1][:3].upper()} {name}"):
-                kill_one(program)
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_part_that_is_killed_or_stopped_is_named_and_replaced(tmp_path: Path, world: str) -> None:
+    program, options, cases = WORLDS[world]
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+    frames = [test.split()[-1] for test in cases]
+    with going_on(tmp_path, *BRIEF, "-v", "CELLS:1x1", "-v", f"FRAMES:{','.join(frames)}", *options) as run:
+        for test, (inject, _) in cases.items():
+            with held_in_a_trial(run, tmp_path, test):
+                inject()
         stdout, _ = run.communicate(timeout=240)
     assert run.returncode == 0, stdout
-    rows = by_cell(tmp_path)
-    assert list(rows) == cells
-    for row, program in zip(rows.values(), programs, strict=True):
+    rows = {row.asked.frame.name: row for row in results(tmp_path)}
+    assert list(rows) == frames
+    for row, (_, words) in zip(rows.values(), cases.values(), strict=True):
         (reason,) = row.broken
-        assert program.removesuffix("-system") in reason or "nf-1-1" in reason, reason
+        assert words in reason
         assert row.mrr and row.mrr.mean_pps > 0
 
 
