@@ -187,6 +187,19 @@ def test_a_flow_of_which_nothing_or_little_arrives() -> None:
     assert losses_in_words(cut) == "one burst of 400 packets in 4 ms (40.0 % lost)"
 
 
+def test_a_full_queue_whose_server_also_pauses_is_not_one_burst() -> None:
+    lost = {number for number in range(100_000) if number % 6 == 0 or ((number // 600) % 37 == 5 and number % 600 < 20)}
+    said = losses_in_words(told([number for number in range(100_000) if number not in lost], 100_000, 100_000))
+    assert not said.startswith("one burst")
+    random, arrived, number = Random(9), list[int](), 0
+    while number < 9_000:
+        arrived += range(number, number + random.randint(1, 9))
+        number += 9 + random.randint(1, 9)
+    irregular = told([number for number in arrived if number < 9_000], 9_000, 100_000)
+    assert pattern_of(irregular) is LossPattern.BURSTS
+    assert re.fullmatch(r"6\d\.\d % lost all the time, up to \d\d packets in a row", losses_in_words(irregular))
+
+
 def test_a_cut_log_of_late_packets_says_so() -> None:
     arrivals = [number ^ 1 for number in range(1000)]
     found = count_losses(counted(arrivals, 1000, kept=100), (BEGIN_NS, 1e4))

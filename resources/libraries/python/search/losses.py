@@ -157,6 +157,8 @@ def _loss_in_words(flow: FlowLosses) -> str:
         text = f"{share} at random"
     elif pattern is LossPattern.EVEN:
         text = f"{share}, more evenly spread than at random: a queue that stays full"
+    elif flow.burst_interval_s is None and 2 * flow.longest < lost:
+        text = f"{share} lost all the time, up to {flow.longest:,} packets in a row"
     elif flow.burst_interval_s is None:
         text = f"one burst of {lost:,} packets in {_time(flow.burst_s or 0.0)} ({share} lost)"
     else:
