@@ -217,13 +217,15 @@ EXPLANATIONS = (
         "their number, the lengths of loss periods (RFC 3357: runs of consecutive losses) and the distances between"
         " them.",
         "Packets and seconds, per service instance and direction, in one trial each at NDR, PDR and 1.2 times PDR.",
-        "Every packet has a number; an XDP program at the receiver keeps a bit for each, from which all figures are"
-        " computed after the trial. Random: loss periods as many as of independent losses (test of Wald and "
-        "Wolfowitz) and losses in windows of packets as dispersed (index of dispersion 1), both within four "
-        "standard deviations. Regular: the time between bursts varies by less than 10 %, or the periodogram of "
-        "losses has a peak that noise makes with a probability of 1e-4. A burst is losses with fewer than 16 "
-        "packets received between two (Gmin of RFC 3611); its stated size is the one that the median lost packet "
-        "belongs to. Selected by `-v LOSSES:1`, the length of a trial in seconds.",
+        "Every packet has a number, and the mark of its flow and trial; an XDP program at the receiver keeps a bit"
+        " for each, from which all figures are computed after the trial. Packets with another mark are counted "
+        "apart. The hops that lost the packets of a load are those of its counters. Random: loss periods as many "
+        "as of independent losses (test of Wald and Wolfowitz) and losses in windows of packets as dispersed "
+        "(index of dispersion 1), both within four standard deviations. Regular: the time between bursts varies by"
+        " less than 10 %, or the periodogram of losses has a peak that noise makes with a probability of 1e-4. A "
+        "burst is losses with fewer than 16 packets received between two (Gmin of RFC 3611); its stated size is "
+        "the one that the median lost packet belongs to. Selected by `-v LOSSES:1`, the length of a trial in "
+        "seconds.",
         "1 in 1,000 at random costs a TCP connection less than the same losses in bursts, which a voice codec "
         "cannot conceal. A period points to a timer: 4 ms or 1 ms is a scheduler's tick, 10 ms to 1 s a "
         "housekeeping thread. Fewer than 10 losses have no pattern. Times are those at which packets were sent.",
