@@ -49,6 +49,8 @@ _DURATION_GOAL_S = 0.001
 _DEFAULT_SOCKET = Path("/proc/sys/net/core/wmem_default")
 _TRAFGEN_SOCKET_BYTES = 4 << 20
 """trafgen sets this itself, but is not permitted to in a namespace, and exits at the first full socket buffer."""
+_MOST_FRAMES = 100_000_000
+"""Frames after which trafgen ends by itself, should the benchmark be killed: half a minute at its highest rate."""
 _AHEAD = ("nice", "-n", "-20")
 """The priority of our worker on a CPU of its own."""
 _TRAFGEN_SAYS = re.compile(r"(\d+) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
@@ -193,7 +195,7 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
     Raises:
         CommandFailed: It did not exit, or printed no duration.
     """
-    argv = (trafgen, "-P", "1", "-i", str(config), "-o", PORTS[0], *options)
+    argv = (trafgen, "-P", "1", "-n", str(_MOST_FRAMES), "-i", str(config), "-o", PORTS[0], *options)
     process = subprocess.Popen(
         ("ip", "netns", "exec", NAMESPACE, "taskset", "-c", str(_SEND_CPU), *_AHEAD, *argv),
         stdout=subprocess.PIPE,
@@ -208,6 +210,9 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGINT)
         said, _ = process.communicate(timeout=10.0)
+    finally:
+        with suppress(ProcessLookupError):  # what it has started outlives it
+            os.killpg(process.pid, signal.SIGKILL)
     match = _TRAFGEN_SAYS.search(said)
     if match is None:
         raise CommandFailed(argv, process.returncode, said[-500:])
@@ -394,6 +399,7 @@ def veth_pair(
     """
     if os.geteuid() != 0:
         raise Unsupported("network namespaces need root")
+    remove_left(namespace)
     run("ip", "netns", "add", namespace)
     try:
         inside = ("ip", "-n", namespace)
@@ -413,4 +419,14 @@ def veth_pair(
                 data_threads.pin(thread, receive_cpu)
         yield
     finally:
+        run("ip", "netns", "del", namespace)
+
+
+def remove_left(namespace: str) -> None:
+    """Remove the namespace of a benchmark that was killed, with the processes in it. Nothing happens without one."""
+    found = subprocess.run(("ip", "netns", "pids", namespace), capture_output=True, text=True, check=False)
+    if found.returncode == 0:
+        for pid in map(int, found.stdout.split()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         run("ip", "netns", "del", namespace)
