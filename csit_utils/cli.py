@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, TextIO
 
@@ -66,16 +66,32 @@ def main() -> int:
         return _run()
 
 
+def _discard_output() -> None:
+    """Send what is still buffered to nowhere: it cannot be written, and Python would try again when it ends."""
+    with suppress(OSError, ValueError):  # a stream without a descriptor, as in tests
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def _run() -> int:
     debug = sys.argv[1:2] == ["--debug"]
     arguments = sys.argv[2:] if debug else sys.argv[1:]
     try:
-        make_app(arguments)(arguments, prog_name="./csit")
+        try:
+            make_app(arguments)(arguments, prog_name="./csit")
+        finally:
+            sys.stdout.flush()  # here, where a full disk still becomes a sentence
+    except BrokenPipeError:  # `| head` has seen enough
+        _discard_output()
+        return 1
     except Exception as error:  # boundary: any error becomes one sentence and an exit status
         if debug:
             sys.stderr.write(outgoing(traceback.format_exc()))
         sentence, status = _reported(error)
         sys.stderr.write(f"{sentence}\n")
+        if isinstance(error, OSError) and error.filename == _STREAMS["<stdout>"]:
+            _discard_output()
         return status
     return 0
 

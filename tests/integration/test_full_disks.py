@@ -111,10 +111,11 @@ def test_a_full_disk_behind_standard_output_is_named(results: Path, command: lis
         "profile": results.parent / "statistics.csv",
     }
     given = [str(files[command[0]])] if command[0] in files else []
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # set by some images
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "csit_utils", *command, *given],
-            cwd=PROJECT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
+            cwd=PROJECT, env=buffered, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
         )  # fmt: skip
     assert done.returncode == 1, done
     assert done.stderr.splitlines()[-1:] == ["standard output: No space left on device"], done.stderr
@@ -149,3 +150,16 @@ def test_unreadable_files_and_folders_are_named_beside_the_good_ones(results: Pa
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"{path}: cannot be read: Permission denied" for path in (closed, folder)]
     assert done.stdout.count("CSC 1x1 NF-1c") == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_message(results: Path) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "csit_utils", "show", str(results / "output.xml")],
+            cwd=PROJECT, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(write_end)
+    assert (done.returncode, done.stderr) == (1, "")
