@@ -108,10 +108,12 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
 def test_packets_are_counted_one_by_one_on_the_node(rows: dict[tuple[str, str], DensityRecord]) -> None:
     row = rows["CSC", "NDRPDR"]
     assert row.losses and list(row.loss_patterns) == [losses.label for losses in row.losses]
+    assert not row.losses[0].remarks
     for losses in row.losses:
         assert [(flow.instance, flow.direction.value) for flow in losses.flows] == [(1, "forward"), (1, "reverse")]
         for flow in losses.flows:
-            assert flow.sent == pytest.approx(losses.load_pps / 2 * 0.3, rel=0.2)
+            if not losses.remarks:  # in overload the generator may fall short, as both nodes share the CPUs
+                assert flow.sent == pytest.approx(losses.load_pps / 2 * 0.3, rel=0.2)
             assert flow.received and not flow.foreign and flow.order.reordered is not None
 
 
