@@ -5,6 +5,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -18,7 +19,7 @@ from resources.libraries.python.emulation.image import MIRROR, cached, image
 from resources.libraries.python.emulation.layout import EmulatedLayout
 from resources.libraries.python.emulation.machine import QEMU
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, state_folder
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection.ssh import SshConnection
@@ -27,6 +28,7 @@ from tests.integration.lab import merged
 VARIABLE = "CSIT_EMULATED_TESTBED"
 _UP_WITHIN_S = 900.0
 _REBOOT_WITHIN_S = 300.0
+_GREETS_WITHIN_S = 120.0
 _PROGRAMS = (QEMU, "mmdebstrap", "mkfs.ext4", "setpriv")
 
 
@@ -78,8 +80,24 @@ class Emulated:
         return self.run(node, "cat", "/proc/sys/kernel/random/boot_id").strip()
 
     def reset(self, node: str) -> None:
-        """Reset a node as its power button does, without waiting; nothing there is ended in order."""
-        self.testbed.reset(node)
+        """Reset a node as its power button does; nothing there is ended in order. It greets when this returns.
+
+        Seldom a machine that was reset under load comes up without its management network; then it is reset once more.
+        """
+        for last in (False, True):
+            self.testbed.reset(node)
+            time.sleep(1.0)  # the old kernel's server could still greet
+            try:
+                wait_until(f"{node} after its reset", lambda: self._silent(node), _GREETS_WITHIN_S, pause_s=1.0)
+            except NotReady:
+                if last:
+                    raise
+            else:
+                return
+
+    def _silent(self, node: str) -> str:
+        state = next(each for each in self.testbed.states() if each.name == node)
+        return "" if state.answers else "no SSH server yet"
 
     def reboot(self, node: str) -> None:
         """Reset a node and wait until it can be logged in to."""
