@@ -1,7 +1,7 @@
 """What can go wrong: one root, few leaves. Callers catch leaves; the command line catches the root.
 
-Every message passes `message`, whoever raises the error and wherever it is shown: it has no secrets and no control
-characters, and at most `LONGEST_MESSAGE` characters.
+Every message passes `message`, wherever the error is raised and shown: it has no secrets, no control characters, and at
+most `LONGEST_MESSAGE` characters.
 """
 
 import re
