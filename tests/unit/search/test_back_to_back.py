@@ -78,6 +78,14 @@ def test_no_buffer_fills_where_ndr_is_the_rate_of_the_bursts() -> None:
         found_by(system(lambda _: False), throughput_pps=LOAD_PPS)
 
 
+def test_a_generator_that_sends_nothing_is_no_buffer() -> None:
+    def silent(trial: Trial) -> TrialResult:
+        return system(lambda _: False)(trial).model_copy(update={"flows": (), "offered_duration_s": 0.0})
+
+    with pytest.raises(Unsupported, match="the generator sent no burst at 2000000 pps"):
+        found_by(silent)
+
+
 @pytest.mark.parametrize("queue", [64, 256, 1000])
 def test_the_buffer_of_a_simulated_system_is_found(queue: int) -> None:
     plan = plan_of(SIM, "CSC", cores=SIM.dut.layout)

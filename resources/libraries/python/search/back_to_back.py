@@ -46,7 +46,7 @@ def measure_back_to_back(
         tell: Called with the number of each repetition before it, from 1.
 
     Raises:
-        Unsupported: The throughput is that of the bursts, so that no buffer fills.
+        Unsupported: The throughput is that of the bursts, so that no buffer fills; or the generator sent nothing.
     """
     if throughput_pps is not None and throughput_pps >= load_pps:
         raise Unsupported(
@@ -58,6 +58,8 @@ def measure_back_to_back(
         tell(number)
         guess = search.longest(max(1, guess))
         found.append(guess)
+    if not search.offered_pps:
+        raise Unsupported(f"the generator sent no burst at {load_pps:.0f} pps")
     mean = fmean(found)
     offered_pps = fmean(search.offered_pps)
     implied_s = mean * flows / offered_pps
