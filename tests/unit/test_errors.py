@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python import redaction
-from resources.libraries.python.errors import LONGEST_MESSAGE, CommandFailed, ConfigError, CsitError, NotReady, message
+from resources.libraries.python.errors import (
+    LONGEST_MESSAGE,
+    CommandFailed,
+    ConfigError,
+    CsitError,
+    HostRefused,
+    NotReady,
+    message,
+)
 
 
 @pytest.mark.parametrize("text", ["", "lab.yaml:3: nodes.DUT1: unknown key", "x" * LONGEST_MESSAGE, "a\n  b"])
@@ -47,6 +55,20 @@ def test_the_end_of_what_a_command_wrote_is_kept_and_all_of_it_stays_known() -> 
     assert str(error).startswith("vpp -c startup.conf ended with 1: loading")
     assert str(error).endswith("no free huge pages")
     assert len(error.stderr) > 3000 and len(error.whole) > 3000
+
+
+def test_a_command_to_copy_stays_whole_where_the_text_is_too_long() -> None:
+    command = f"ssh-keyscan 203.0.113.1 >>/srv/{'long/' * 50}known_hosts"
+    said = str(
+        HostRefused(f"DUT1 is unknown: no file has it (looked in /srv/{'long/' * 90}known_hosts); run ", command)
+    )
+    assert said.startswith("DUT1 is unknown: no file has it (looked in /srv/") and said.endswith(f"; run {command}")
+    assert LONGEST_MESSAGE - 100 < len(said) <= LONGEST_MESSAGE
+
+
+def test_a_command_without_end_is_bounded_too() -> None:
+    said = str(HostRefused("DUT1 is unknown: ", "\x1b" * 5000))
+    assert said.startswith("DUT1 is unknown: ") and len(said) <= LONGEST_MESSAGE
 
 
 def test_secrets_that_become_known_later_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:

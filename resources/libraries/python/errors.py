@@ -18,20 +18,26 @@ _PART = re.compile(r"(?<!\w)'[^']*'(?!\w)|\S+")
 """Quoted input, or a word such as a path."""
 
 
-def message(text: str) -> str:
+def message(text: str, command: str = "") -> str:
     """Return a text as a message may show it: no secrets, control characters visible, `LONGEST_MESSAGE` at most.
 
     Lines stay lines. The longest words and quoted inputs are shortened first, in their middle, so that path, numbers
-    and reason stay; then the middle of the text.
+    and reason stay; then the middle of the text. A command that ends the message is meant to be copied: it stays whole
+    up to two thirds of the message.
     """
+    end = _shortened(command, LONGEST_MESSAGE * 2 // 3)
+    return f"{_shortened(text, LONGEST_MESSAGE - len(end))}{end}"
+
+
+def _shortened(text: str, longest: int) -> str:
     # Few processes ever show an error, and some start in each trial.
     from resources.libraries.python.redaction import redacted  # noqa: PLC0415
 
     shown = _visible(_without_middle(redacted(text), _MOST_LOOKED_AT).replace("\r\n", "\n"))
-    if len(shown) <= LONGEST_MESSAGE:
+    if len(shown) <= longest:
         return shown
-    most = _longest_part([len(found[0]) for found in _PART.finditer(shown)], LONGEST_MESSAGE - len(shown))
-    return _without_middle(_PART.sub(lambda found: _without_middle(found[0], most), shown), LONGEST_MESSAGE)
+    most = _longest_part([len(found[0]) for found in _PART.finditer(shown)], longest - len(shown))
+    return _without_middle(_PART.sub(lambda found: _without_middle(found[0], most), shown), longest)
 
 
 def _visible(text: str) -> str:
@@ -84,7 +90,17 @@ class ConnectionFailed(CsitError):
 
 
 class HostRefused(ConnectionFailed):
-    """A node shows a host key that is not known, or is revoked: waiting does not help."""
+    """A node shows a host key that is not known, or is revoked: waiting does not help.
+
+    The text ends with the command that accepts the key, where there is one.
+    """
+
+    def __init__(self, reason: str, command: str = "") -> None:
+        self._reason, self._command = reason, command
+        super().__init__(f"{reason}{command}")
+
+    def __str__(self) -> str:
+        return message(self._reason, self._command)
 
 
 class CommandFailed(CsitError):

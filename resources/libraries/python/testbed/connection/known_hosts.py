@@ -80,15 +80,15 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
         looked = ", ".join(map(str, files))
         raise HostRefused(
             f"{who} is unknown: no known_hosts file has {shown.name} (looked in {looked}); it shows {said}. "
-            "Where `ssh-keygen -lf` prints the same for its key on the host itself: "
-            f"{scan} >>{command_text(files[0])}"
+            "Where `ssh-keygen -lf` prints the same for its key on the host itself: ",
+            f"{scan} >>{command_text(files[0])}",
         )
     entry = next((entry for entry in known if entry.kind == shown.kind), known[0])
     file = command_text(entry.file)
     raise HostRefused(
         f"{who} shows another host key than before: {said}, but line {entry.line} of {entry.file} has {entry.kind} "
-        f"{fingerprint(entry.key)}. The connection may be intercepted; if the host was reinstalled: "
-        f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}"
+        f"{fingerprint(entry.key)}. The connection may be intercepted; if the host was reinstalled: ",
+        f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}",
     )
 
 
