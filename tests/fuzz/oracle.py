@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from unittest.mock import patch
 
+from hypothesis import settings
+
 from csit_utils.cli import main
 from resources.libraries.python.defects import DEFECT
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError
@@ -21,6 +23,11 @@ MOST_MEMORY_KB = 300_000
 Result = TypeVar("Result")
 EXAMPLES: Counter[str] = Counter()
 """Inputs tried so far, by target."""
+
+
+def times(factor: int) -> settings:
+    """Decorator of a target whose inputs take only milliseconds: so many times as many of them."""
+    return settings(max_examples=factor * settings().max_examples)
 
 
 @dataclass(frozen=True, slots=True)

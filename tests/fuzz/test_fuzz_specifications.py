@@ -15,7 +15,7 @@ from csit_utils.cli import COMMANDS, make_app
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.damage import NUMBERS, damaged
-from tests.fuzz.oracle import refused, run
+from tests.fuzz.oracle import refused, run, times
 from tests.unit.planning.labs import TWO_NODES
 
 SPECS = PROJECT / "tests" / "characterization" / "specs"
@@ -121,6 +121,7 @@ PIECES = st.sampled_from(
 )
 
 
+@times(5)
 @given(*[st.lists(PIECES, max_size=6).map("".join)] * 4)
 def test_selections(cells: str, sizes: str, vswitch: str, frames: str) -> None:
     refused("selection", lambda: parse_selection(cells=cells, nf_sizes=sizes, vswitch=vswitch, frames=frames))
@@ -159,6 +160,7 @@ OFFLINE = ("plan", "size", "chains", "interference", "outage", "report", "show",
            "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
 
 
+@times(5)
 @given(st.sampled_from(COMMANDS), st.data())
 def test_parsers_of_all_commands(command: str, data: st.DataObject) -> None:
     """Words, among them the options of the command: parsed, or refused. Nothing is run."""
@@ -173,6 +175,7 @@ def options_of(parser: Any) -> list[str]:
     return ["--help", *(option for each in parser.params for option in each.opts)]
 
 
+@times(5)
 @given(st.sampled_from(OFFLINE), st.lists(WORDS, max_size=5))
 def test_command_lines(command: str, words: list[str]) -> None:
     run("command line", command, *(word.replace("\x00", "") for word in words))

@@ -145,20 +145,30 @@ def text_of(path: Path) -> str:
     Raises:
         ConfigError: It cannot be read, is no regular file, is too large, or is not UTF-8.
     """
-    try:
-        if path.exists() and not path.is_file():
-            raise ConfigError(f"{path}: cannot be read: not a regular file")
-        with path.open("rb") as file:
-            content = file.read(LARGEST_INPUT_BYTES + 1)
-    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if len(content) > LARGEST_INPUT_BYTES:
-        raise ConfigError(f"{path}: larger than {LARGEST_INPUT_BYTES:,} bytes")
+    content = content_of(path, LARGEST_INPUT_BYTES)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}:{line}: cannot be read: byte {content[error.start]:#04x} is not UTF-8") from error
+
+
+def content_of(path: Path, most_bytes: int) -> bytes:
+    """Return the content of a file of at most so many bytes; no more of a larger one is read.
+
+    Raises:
+        ConfigError: It cannot be read, is no regular file, or is too large.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{path}: cannot be read: not a regular file")
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(content) > most_bytes:
+        raise ConfigError(f"{path}: larger than {most_bytes:,} bytes")
+    return content
 
 
 def _read(path: Path, text: str) -> tuple[yaml.Node | None, Any]:

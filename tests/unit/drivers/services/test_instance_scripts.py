@@ -96,3 +96,13 @@ def test_the_end_of_what_was_said_is_one_line(tmp_path: Path) -> None:
     text = scripts._tail(out, err)
     assert text.endswith("step 48 | step 49 | no such port")
     assert "step 10" not in text
+
+
+def test_of_much_output_the_end_is_read(tmp_path: Path) -> None:
+    """A terabyte without blocks: what reads all of it ends in a lack of memory."""
+    with (tmp_path / "out").open("wb") as out:
+        out.truncate(1 << 40)
+        out.seek(0, 2)
+        out.write(b"\nindicator 347\n")
+    assert scripts._tail(tmp_path / "out").endswith("| indicator 347")
+    assert answer(scripts._end(tmp_path / "out", 1000), SCRIPT) == LoadReport(347.0)

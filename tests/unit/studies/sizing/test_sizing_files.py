@@ -245,7 +245,11 @@ def test_what_openstack_cannot_have_is_refused(tmp_path: Path) -> None:
     asked = load_specifications(tmp_path / "deployment.json", folder / "workload.json")
     with pytest.raises(ConfigError, match=r"flavors\.small\.vcpus: 0\.5; OpenStack has whole vCPUs only"):
         heat_template(asked, asked.deployment.sizes[0])
-    (tmp_path / "image.bin").write_bytes(bytes(60_000))
     whole = Size(components={row.name: Share(flavor="medium") for row in asked.deployment.components})
-    with pytest.raises(ConfigError, match="an instance takes 49151"):
+    (tmp_path / "table.txt").write_bytes(bytes(40_000))  # 53 kB in base64
+    with pytest.raises(ConfigError, match=r"at least 54[0-9]{3} bytes for cloud-init; an instance takes 49151"):
+        heat_template(asked, whole)
+    with (tmp_path / "disk.img").open("wb") as image:
+        image.truncate(1 << 40)  # without blocks; reading it would end in a lack of memory
+    with pytest.raises(ConfigError, match="at least 1099511627776 bytes for cloud-init"):
         heat_template(asked, whole)

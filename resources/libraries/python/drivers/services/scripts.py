@@ -15,6 +15,8 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.testbed.roles.service import LoadReport
 
+_MOST_SAID_BYTES = 4_000_000
+"""Of the output of a script, from its end: facts, indicators of up to a day's seconds, and the answer in the last line."""
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -62,7 +64,7 @@ def run(
         within_s: Deadline in seconds.
 
     Returns:
-        What it wrote on standard output.
+        What it wrote on standard output; of more than 4 MB, the end.
 
     Raises:
         CommandFailed: It ended with another status than 0; the text has the end of what it wrote.
@@ -92,12 +94,11 @@ def run(
         if process.poll() is None:
             process.kill()
             process.wait()
-    said = out.read_text(encoding="utf-8", errors="replace")
     if status is None:
         raise NotReady(what, within_s, _tail(out, err))
     if status != 0:
         raise CommandFailed((what, str(script)), status, _tail(out, err))
-    return said
+    return _end(out, _MOST_SAID_BYTES)
 
 
 def _wait(process: subprocess.Popen[bytes], within_s: float) -> int | None:
@@ -113,9 +114,14 @@ def _tail(*logs: Path) -> str:
     """The last lines of logs as one line."""
     lines: list[str] = []
     for log in logs:
-        text = log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
-        lines += [line.strip() for line in text.splitlines() if line.strip()][-_TAIL_LINES:]
+        lines += [line.strip() for line in _end(log, _TAIL_BYTES).splitlines() if line.strip()][-_TAIL_LINES:]
     return " | ".join(lines) or "nothing was written"
+
+
+def _end(log: Path, most_bytes: int) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - most_bytes))
+        return file.read(most_bytes).decode(errors="replace")
 
 
 def facts(said: str) -> dict[str, str]:

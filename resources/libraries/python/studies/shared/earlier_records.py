@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.records import NotARecord, read_record
+from resources.libraries.python.unpacking import LARGEST_RECORD_BYTES
 
 _Record = TypeVar("_Record", bound=Record)
 
@@ -25,8 +27,8 @@ def earlier_records(folder: Path, kind: type[_Record]) -> list[_Record]:
     found = []
     for path in folder.rglob("results/*.json"):
         try:
-            record, _ = read_record(path.read_bytes())
-        except (OSError, NotARecord):
+            record, _ = read_record(content_of(path, LARGEST_RECORD_BYTES))
+        except (ConfigError, NotARecord):
             continue  # no record, or of a later version
         if isinstance(record, kind):
             found.append(record)

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
-from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
+from resources.libraries.python.errors import ConfigError, CsitError, RunStopped, SystemBroken
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
@@ -37,6 +38,7 @@ from resources.libraries.python.studies.shared.choices import Lookup, choices, c
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
 from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.unpacking import LARGEST_RECORD_BYTES
 
 RESULT_SPACE_BYTES = 50_000_000
 """Free space that a run needs, the reserve included."""
@@ -338,8 +340,8 @@ class StudyKeeper:
         try:
             if ended.result is not None:
                 return record_of(ended.result)
-            return read_record(path.read_bytes())[0]
-        except (OSError, ValidationError, NotARecord) as error:
+            return read_record(content_of(path, LARGEST_RECORD_BYTES))[0]
+        except (ConfigError, ValidationError, NotARecord) as error:
             logger.warn(f"{ended.test} is measured again: its record {path} is unreadable: {error}")
             return None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import Base64Bytes
 
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
@@ -81,7 +82,7 @@ def _files(names: Mapping[Path, str]) -> Iterator[BundledFile]:
                     )
                 status = path.stat()
                 size += status.st_size
-                content = path.read_bytes() if size <= MOST_BYTES else b""
+                content = content_of(path, MOST_BYTES) if size <= MOST_BYTES else b""
             except OSError as error:
                 raise ConfigError(f"{path} cannot be brought to a node: {error.strerror}") from error
             if size > MOST_BYTES:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.rendering import render
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.model.spec import Size
@@ -20,6 +21,7 @@ from resources.libraries.python.studies.sizing.planning.sizes import instance_na
 _TEMPLATE = "heat/size.yaml.j2"
 _MOST_USER_DATA = 65_535
 """Bytes that Nova takes, in base64."""
+_MOST_BYTES = _MOST_USER_DATA * 3 // 4
 _NOT_SENT = ".json"
 """Specifications lie beside scripts, and no script needs them."""
 
@@ -81,13 +83,13 @@ def write_heat(asked: Specifications, sizes: Mapping[str, Size], folder: Path) -
         CsitError: They cannot be written.
     """
     try:
-        texts = {folder / f"{name}.yaml": heat_template(asked, size) for name, size in sizes.items()}
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
+        for name, size in sizes.items():  # one at a time: thousands of sizes are gigabytes
+            text = heat_template(asked, size)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     except OSError as error:
         raise CsitError(f"{error.filename or folder}: templates cannot be made: {error.strerror}") from error
-    return list(texts)
+    return [folder / f"{name}.yaml" for name in sizes]
 
 
 def _key(flavor: str) -> str:
@@ -124,16 +126,7 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
         rows.setdefault(name.rpartition("-")[0], []).append(f"@{name}@")
     variables |= {f"CSIT_ADDRESSES_{name.upper().replace('-', '_')}": " ".join(row) for name, row in rows.items()}
     config = {
-        "write_files": [
-            {
-                "path": f"{home}/{path.name}",
-                "permissions": f"{path.stat().st_mode & 0o777:04o}",
-                "encoding": "b64",
-                "content": base64.b64encode(path.read_bytes()).decode("ascii"),
-            }
-            for path in sorted(script.parent.iterdir())
-            if path.is_file() and path.suffix != _NOT_SENT and not path.name.startswith(".")
-        ],
+        "write_files": _files(script.parent, home),
         "runcmd": [
             ["mkdir", "-p", folder],
             ["env", "-C", folder, *(f"{name}={value}" for name, value in variables.items()), f"{home}/{script.name}"],
@@ -141,8 +134,34 @@ def _user_data(asked: Specifications, size: Size, instance: str) -> str:
     }
     text = "#cloud-config\n" + json.dumps(config) + "\n"
     if len(base64.b64encode(text.encode())) > _MOST_USER_DATA:
-        raise ConfigError(
-            f"{script.parent}: install script and the files beside it are {len(text)} bytes for cloud-init; an "
-            f"instance takes {_MOST_USER_DATA * 3 // 4}"
-        )
+        raise ConfigError(_too_large(script.parent, len(text)))
     return text
+
+
+def _files(folder: Path, home: str) -> list[dict[str, str]]:
+    """Entries of cloud-init for the files of a folder; no more is read than an instance takes."""
+    rows: list[dict[str, str]] = []
+    size = 0
+    for path in sorted(folder.iterdir()):
+        if not path.is_file() or path.suffix == _NOT_SENT or path.name.startswith("."):
+            continue
+        status = path.stat()
+        size += status.st_size
+        if size > _MOST_BYTES:
+            raise ConfigError(_too_large(folder, size))
+        rows.append(
+            {
+                "path": f"{home}/{path.name}",
+                "permissions": f"{status.st_mode & 0o777:04o}",
+                "encoding": "b64",
+                "content": base64.b64encode(content_of(path, _MOST_BYTES)).decode("ascii"),
+            }
+        )
+    return rows
+
+
+def _too_large(folder: Path, size: int) -> str:
+    return (
+        f"{folder}: install script and the files beside it are at least {size} bytes for cloud-init; an instance takes "
+        f"{_MOST_BYTES}"
+    )
