@@ -16,7 +16,7 @@ from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.testbed.roles.service import LoadReport
 
 _MOST_SAID_BYTES = 4_000_000
-"""Of the output of a script, from its end: facts, indicators of up to a day's seconds, and the answer in the last line."""
+"""Of a script's output, from its end: facts, indicators of up to a day's seconds, and the answer in the last line."""
 _TAIL_BYTES = 4000
 _TAIL_LINES = 6
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
