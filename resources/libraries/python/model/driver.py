@@ -307,6 +307,8 @@ class FunctionDriver(Driver):
     """Does its work on UDP datagrams, and on nothing else."""
     translates: bool = False
     """Translates source addresses of what goes forward."""
+    tracks_connections: bool = False
+    """Keeps a table of connections that can be read and deleted (role `Stateful`)."""
     takes_program: bool = False
     """Runs a program that the test row or spec describes."""
     polls: bool | None = False

@@ -20,7 +20,10 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers
 
 LOCAL = Path(__file__).parents[4] / "topologies" / "local.yaml"
-LACK = "nft missing for NFs of kind linux_firewall, linux_nat and linux_gateway; install it: apt-get install nftables"
+LACK = (
+    "nft missing for NFs of kind linux_firewall, linux_stateful_firewall, linux_nat and linux_gateway; install it: "
+    "apt-get install nftables"
+)
 
 
 def row(kind: NfKind, *, chains: int = 1, shared: tuple[int, ...] = ()) -> list[NfPlan]:
@@ -48,6 +51,15 @@ def test_a_firewall_has_as_many_rules_as_asked_and_only_the_last_one_accepts(rul
     assert text.count("accept") == 3  # the counter twice, and the verdict
     assert text.rstrip().endswith("counter name accepted accept\n}\n}")
     assert "policy drop" in text
+
+
+def test_a_stateful_firewall_accepts_known_connections_first_and_new_ones_by_the_last_rule() -> None:
+    text = firewall(3, stateful=True).text(row(NfKind("linux_stateful_firewall")))
+    rules = text[text.index("policy drop;") :].splitlines()[1:-2]
+    assert rules[0] == "ct state established counter name accepted accept"
+    assert rules[-1] == "ct state new counter name accepted accept"
+    assert [rule.endswith("counter drop") for rule in rules[1:-1]] == [True, True]
+    assert "ct state" not in firewall(3).text(row(NfKind("linux_firewall"))), "the other one keeps no connections"
 
 
 @pytest.mark.parametrize("addresses", [1, 500, 65536])

@@ -6,8 +6,10 @@ from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
+from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.testbed.roles.connections import Stateful
 from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from resources.libraries.python.testbed.roles.part import NetworkFunctions, Processing
 
@@ -21,7 +23,7 @@ class HasProcesses(Protocol):
 
 
 class Several(Disturbed):
-    """Fulfils `NetworkFunctions`, `Processing` and `Disturbable` of the roles by others, a driver for each kind."""
+    """Fulfils `NetworkFunctions`, `Processing`, `Disturbable` and `Stateful` of the roles, a driver for each kind."""
 
     def __init__(self, parts: Iterable[NetworkFunctions], owners: Mapping[str, str] = MappingProxyType({})) -> None:
         """Prepare.
@@ -57,6 +59,22 @@ class Several(Disturbed):
             found |= part.processed() if isinstance(part, Processing) else self._forwarded(part)
         return found
 
+    def connection_tables(self) -> Mapping[str, ConnectionTable]:
+        """Tables of all NFs that have one."""
+        return {name: found for part in self._stateful for name, found in part.connection_tables().items()}
+
+    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
+        """Let entries of all tables expire after some time."""
+        return {name: found for part in self._stateful for name, found in part.hold_connections(timeout_s).items()}
+
+    def delete_connections(self) -> Mapping[str, Deletion]:
+        """Delete the entries of all tables: of one kind at the same time, one kind after the other."""
+        return {name: found for part in self._stateful for name, found in part.delete_connections().items()}
+
+    @property
+    def _stateful(self) -> list[Stateful]:
+        return [part for part in self._parts if isinstance(part, Stateful)]
+
     def _forwarded(self, part: NetworkFunctions) -> dict[str, Processed]:
         sent: dict[str, int] = {}
         for interface, row in part.counters().items():
@@ -91,7 +109,7 @@ class Several(Disturbed):
 
 
 class ConfinedFunctions:
-    """Fulfils `NetworkFunctions`, `Processing` and `Confined` of the roles by others, within limits."""
+    """Fulfils `NetworkFunctions`, `Processing`, `Stateful` and `Confined` of the roles by others, within limits."""
 
     def __init__(self, functions: NetworkFunctions, groups: NfGroups) -> None:
         """Prepare.
@@ -136,6 +154,15 @@ class ConfinedFunctions:
     def disturbed(self) -> tuple[Happened, ...]:
         """When it took place."""
         return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
+
+    def connection_tables(self) -> Mapping[str, ConnectionTable]:
+        return self._functions.connection_tables() if isinstance(self._functions, Stateful) else {}
+
+    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
+        return self._functions.hold_connections(timeout_s) if isinstance(self._functions, Stateful) else {}
+
+    def delete_connections(self) -> Mapping[str, Deletion]:
+        return self._functions.delete_connections() if isinstance(self._functions, Stateful) else {}
 
     def throttling(self) -> Mapping[str, Throttling]:
         return self._groups.throttling()

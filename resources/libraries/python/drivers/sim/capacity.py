@@ -28,6 +28,7 @@ _KINDS_PPS = {
     "linux_router": 0.6e6,
     "linux_gateway": 0.5e6,
     "linux_nat": 0.45e6,
+    "linux_stateful_firewall": 0.45e6,
     "netsniff": 0.4e6,
     "tcpdump": 0.35e6,
     "linux_firewall": 0.3e6,

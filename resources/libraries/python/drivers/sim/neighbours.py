@@ -48,6 +48,7 @@ CONTENTION: Mapping[str, Contention] = {
     "linux_router": Contention(0.12, 0.02, 0.02),
     "linux_firewall": Contention(0.40, 0.15, 0.10),
     "linux_nat": Contention(0.45, 0.30, 0.30),
+    "linux_stateful_firewall": Contention(0.45, 0.30, 0.30),
     "netsniff": Contention(0.90, 0.30, 0.30),
     "tcpdump": Contention(0.92, 0.28, 0.33),
     "openvpn": Contention(0.90, 0.50, 0.95),

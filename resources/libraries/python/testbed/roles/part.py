@@ -5,6 +5,7 @@ from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.testbed.roles.connections import Stateful
 from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from resources.libraries.python.testbed.roles.patience import patience
 
@@ -78,8 +79,8 @@ class Confined(Protocol):
         """Return throttling by name of the NF, since its start; without NFs that have no such limit."""
 
 
-class ProcessingFunctions(NetworkFunctions, Processing, Disturbable, Protocol):
-    """Network functions of which some report what they have processed, and some can be hit by events."""
+class ProcessingFunctions(NetworkFunctions, Processing, Disturbable, Stateful, Protocol):
+    """Network functions of which some count packets, can be hit by events, or have a table of connections."""
 
 
 class TrafficGenerator(ObservablePart, Protocol):

@@ -1,17 +1,20 @@
 """Network functions as Linux routers with rules of nftables, in a network namespace each or in guests."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, Ruleset, ruleset_of
 from resources.libraries.python.drivers.functions.vm_application.applications import Application
+from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.router_events import router_steps
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
@@ -26,7 +29,7 @@ _MERGED = 64
 
 
 class NftablesRouters(Disturbed):
-    """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel by rules for what they forward."""
+    """Fulfils `NetworkFunctions` and `Stateful` of the roles: NFs that route IPv4 in the kernel by rules for it."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, ruleset: Ruleset) -> None:
         """Prepare.
@@ -85,6 +88,35 @@ class NftablesRouters(Disturbed):
         if self._ruleset.counter not in found:
             raise CsitError(f"there is no counter {self._ruleset.counter}")
         return found[self._ruleset.counter]
+
+    def connection_tables(self) -> Mapping[str, ConnectionTable]:
+        """Tables of the kinds that track connections."""
+        return {owner: self._fabric.run_inside(owner, conntrack.table) for owner in self._tracking}
+
+    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
+        """Set the timeouts of each namespace, and return the tables."""
+        hold = partial(conntrack.hold, timeout_s)
+        return {owner: self._fabric.run_inside(owner, hold) for owner in self._tracking}
+
+    def delete_connections(self) -> Mapping[str, Deletion]:
+        """Delete the entries of all namespaces at the same time, and wait until they are freed."""
+        before = {owner: table.entries for owner, table in self.connection_tables().items()}
+        with ExitStack() as stack:
+            times = conntrack.delete_all(
+                {
+                    owner: stack.enter_context(self._fabric.run_inside(owner, conntrack.deleter))
+                    for owner in self._tracking
+                }
+            )
+        left = {owner: self._fabric.run_inside(owner, conntrack.settled) for owner in self._tracking}
+        return {
+            owner: Deletion(entries=before[owner], left=left[owner], began_ns=began_ns, ended_ns=ended_ns)
+            for owner, (began_ns, ended_ns) in times.items()
+        }
+
+    @property
+    def _tracking(self) -> Sequence[str]:
+        return [owner for owner, row in self._functions.items() if row[0].kind.driver.tracks_connections]
 
     def facts(self) -> Mapping[str, str]:
         kind = next((row[0].kind for row in self._functions.values()), None)

@@ -64,7 +64,7 @@ def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks."""
     if path_of(_PROGRAM) is None:
         yield PreflightProblem(
-            f"{_PROGRAM} missing for NFs of kind linux_firewall, linux_nat and linux_gateway",
+            f"{_PROGRAM} missing for NFs of kind linux_firewall, linux_stateful_firewall, linux_nat and linux_gateway",
             f"install it: apt-get install {_PACKAGE}",
         )
 

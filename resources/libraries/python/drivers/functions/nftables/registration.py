@@ -44,6 +44,12 @@ _guest = partial(GuestKind, application=f"{_PACKAGE}.driver:application", progra
 
 DRIVERS = (
     _router(name="linux_firewall", options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),
-    _router(name="linux_nat", word="lnxnat", translates=True, guest=_guest("nat")),
+    _router(
+        name="linux_stateful_firewall",
+        options={"firewall": Firewall},
+        word="lnxsfw",
+        tracks_connections=True,
+    ),
+    _router(name="linux_nat", word="lnxnat", translates=True, tracks_connections=True, guest=_guest("nat")),
     _router(name="linux_gateway", options={"gateway": Gateway}, word="lnxgw", guest=_guest("gateway")),
 )

@@ -28,12 +28,14 @@ class Ruleset:
     """The commands for one NF. Shared by instances, it is one row of the plan for each."""
 
 
-def firewall(rules: int) -> Ruleset:
+def firewall(rules: int, *, stateful: bool = False) -> Ruleset:
     """Look every packet up in all rules, one after the other; the last one accepts it, and nothing else does.
 
     Args:
         rules: How many, at least 1.
+        stateful: Whether only the first packet of a connection is looked up: the others are accepted by its state.
     """
+    accept = "counter name accepted accept"
 
     def text(_: Sequence[NfPlan]) -> str:
         # Single rules on purpose: a set would be looked up at once, whatever its size.
@@ -42,11 +44,14 @@ def firewall(rules: int) -> Ruleset:
         return _table(
             "counter accepted { }",
             _chain(
-                "forward", "filter hook forward priority filter; policy drop;", *lines, "counter name accepted accept"
+                "forward", "filter hook forward priority filter; policy drop;",
+                *([f"ct state established {accept}"] if stateful else []), *lines,
+                f"ct state new {accept}" if stateful else accept,
             ),
-        )
+        )  # fmt: skip
 
-    return Ruleset(f"{rules} rules for every packet of either direction", "accepted", text)
+    of = "the first packet of every connection" if stateful else "every packet of either direction"
+    return Ruleset(f"{rules} rules for {of}", "accepted", text)
 
 
 def gateway(addresses: int) -> Ruleset:
@@ -114,6 +119,7 @@ def ruleset_of(kind: str, node: DutNode) -> Ruleset:
     """Return the ruleset of a kind of NF on a node."""
     made: dict[str, Callable[[], Ruleset]] = {
         "linux_firewall": lambda: firewall(node.settings(Firewall).rules),
+        "linux_stateful_firewall": lambda: firewall(node.settings(Firewall).rules, stateful=True),
         "linux_nat": nat,
         "linux_gateway": lambda: gateway(node.settings(Gateway).addresses),
     }

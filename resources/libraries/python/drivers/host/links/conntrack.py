@@ -1,0 +1,130 @@
+"""The kernel's connection tracking in the network namespace that the calling thread is in."""
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.connections import ConnectionTable
+
+_SETTINGS = Path("/proc/sys/net/netfilter")
+_STATISTICS = Path("/proc/thread-self/net/stat/nf_conntrack")
+_TIMEOUTS = ("nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream")
+_NETFILTER = 12
+_DELETE = 1 << 8 | 2
+"""IPCTNL_MSG_CT_DELETE of NFNL_SUBSYS_CTNETLINK; without a tuple it deletes all entries of the namespace."""
+_REQUEST_AND_ACK = 5
+_ACK = 2
+_WITHIN_S = 60.0
+_EMPTY_S = 2.0
+"""Entries in use by a packet on its way are freed a moment later."""
+_POLL_S = 0.0005
+
+
+def table() -> ConnectionTable:
+    """Return the state of the table.
+
+    Raises:
+        Unsupported: The kernel tracks no connections here.
+    """
+    count = _number("nf_conntrack_count")
+    if count is None:
+        raise Unsupported(f"the kernel tracks no connections: there is no {_SETTINGS / 'nf_conntrack_count'}")
+    try:
+        found = read_statistics(_STATISTICS.read_text(encoding="ascii"))
+    except OSError:
+        found = {}
+    return ConnectionTable(
+        entries=count,
+        limit=_number("nf_conntrack_max"),
+        buckets=_number("nf_conntrack_buckets"),
+        timeout_s=_number(_TIMEOUTS[0]),
+        failed=found.get("insert_failed"),
+        dropped=found.get("drop"),
+        evicted=found.get("early_drop"),
+    )
+
+
+def read_statistics(text: str) -> Mapping[str, int]:
+    """Sums over CPUs by name of the counter, from the kernel's table of hexadecimal numbers with a line per CPU."""
+    names, *rows = (line.split() for line in text.splitlines())
+    return {name: sum(int(row[place], 16) for row in rows) for place, name in enumerate(names) if name != "entries"}
+
+
+def _number(name: str) -> int | None:
+    try:
+        return int((_SETTINGS / name).read_text(encoding="ascii"))
+    except OSError:
+        return None
+
+
+def hold(timeout_s: int) -> ConnectionTable:
+    """Let entries of UDP expire after some seconds without a packet; return the state of the table.
+
+    Raises:
+        CsitError: The kernel refused.
+    """
+    for name in _TIMEOUTS:
+        try:
+            (_SETTINGS / name).write_text(str(timeout_s), encoding="ascii")
+        except OSError as error:
+            raise CsitError(f"{_SETTINGS / name} cannot be set to {timeout_s}: {error.strerror}") from error
+    return table()
+
+
+def deleter() -> socket.socket:
+    """Return a socket through which the entries of this namespace are deleted, from any thread.
+
+    Raises:
+        Unsupported: The kernel has no such sockets.
+    """
+    try:
+        found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER)
+    except OSError as error:
+        raise Unsupported(f"the kernel deletes no connections on request: {error.strerror}") from error
+    found.settimeout(_WITHIN_S)
+    return found
+
+
+def delete_all(deleters: Mapping[str, socket.socket]) -> Mapping[str, tuple[int, int]]:
+    """Delete all entries of some namespaces at the same time.
+
+    Args:
+        deleters: By owner of the namespace.
+
+    Returns:
+        When the deletion began and ended, in nanoseconds of the monotonic clock, by owner.
+
+    Raises:
+        CsitError: The kernel refused.
+    """
+    if not deleters:
+        return {}
+    with ThreadPoolExecutor(len(deleters)) as pool:
+        return dict(zip(deleters, pool.map(_delete, deleters.values()), strict=True))
+
+
+def _delete(deleter: socket.socket) -> tuple[int, int]:
+    request = struct.pack("=IHHIIBBH", 20, _DELETE, _REQUEST_AND_ACK, 1, 0, 0, 0, 0)
+    began_ns = time.monotonic_ns()
+    try:
+        deleter.send(request)
+        answer = deleter.recv(1 << 12)
+    except OSError as error:
+        raise CsitError(f"connections cannot be deleted: {error}") from error
+    ended_ns = time.monotonic_ns()
+    if struct.unpack_from("=H", answer, 4)[0] == _ACK and (code := -struct.unpack_from("=i", answer, 16)[0]):
+        raise CsitError(f"the kernel does not delete connections: {os.strerror(code)}")
+    return began_ns, ended_ns
+
+
+def settled() -> int:
+    """Entries that are left after a deletion: 0, or what is still there 2 s later."""
+    deadline = time.monotonic() + _EMPTY_S
+    while (left := table().entries) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return left
