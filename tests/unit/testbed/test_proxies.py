@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
@@ -48,7 +48,7 @@ class Node:
 
     def begin(self, call: Call[Any, Any], arguments: Sequence[Any], more_s: float = 0.0) -> Answered:
         if self.lost:
-            raise CsitError(self.lost)
+            raise ConnectionFailed(self.lost)
         self.begun.append((call.name, arguments, more_s))
         return Answered(self._results.get(call.name.partition(".")[2]))
 
@@ -107,6 +107,16 @@ def test_a_lost_node_is_not_asked_to_stop_and_fails_at_everything_else() -> None
     assert features.cpu_s == [None]
     with pytest.raises(CsitError, match="cut"):
         switches(lost).counters()
+
+
+def test_a_node_that_is_lost_while_it_stops_a_part_removes_that_by_itself() -> None:
+    lost = ConnectionFailed("DUT1: the agent ended with 137")
+    first, second = Node("DUT1", stop=lost, counters=lost), Node("DUT2")
+    both = switches(first, second)
+    assert both.stop() is None
+    assert [name for name, _, _ in second.begun] == ["switch.stop"]
+    with pytest.raises(ConnectionFailed, match="ended with 137"):
+        both.counters()
 
 
 def test_of_several_nodes_the_machine_is_the_first_one() -> None:

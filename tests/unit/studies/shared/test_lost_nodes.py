@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.errors import ConnectionFailed, CsitError
+from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -21,6 +21,7 @@ from resources.libraries.python.studies.interference.model.record import Contend
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
+from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
@@ -179,3 +180,26 @@ def test_a_step_that_loses_a_node_twice_is_given_up_and_the_study_continues(tmp_
         assert WHY in record(found)
     assert world.deployed == whole.deployed + 1
     assert world.recovered == 2
+
+
+class LostWhileItIsCleaned(World):
+    """Loses a node when it is asked what is left there."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self._left = times
+
+    def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
+        if self._left:
+            self._left -= 1
+            self.lost = True
+            raise ConnectionFailed(WHY)
+        return super().leftovers(plan)
+
+
+def test_a_node_that_is_lost_while_it_is_cleaned_is_waited_for_once() -> None:
+    world = LostWhileItIsCleaned(1)
+    assert clean_up(world, None) == ()
+    assert world.recovered == 1
+    with pytest.raises(RunStopped, match="cannot be cleaned: DUT1: the agent ended with 137"):
+        clean_up(LostWhileItIsCleaned(2), None)

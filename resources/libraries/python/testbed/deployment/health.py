@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import (
     ConfigError,
+    ConnectionFailed,
     CsitError,
     NoTraffic,
     NotReady,
@@ -123,13 +124,19 @@ def clean_up(world: Testbed, plan: Plan | None) -> tuple[str, ...]:
         RunStopped: It cannot be removed, so no other cell can be deployed.
     """
     try:
-        world.recover()  # has a deadline of its own, longer than a machine needs to boot
-        with within("cleaning the machine", _CLEAN_S):
-            left = world.leftovers(plan)
-            if not left:
-                return ()
-            world.clean()
-            wait_until("a clean machine", lambda: ", ".join(world.leftovers(plan)), _GONE_S, pause_s=0.05)
+        try:
+            return _cleaned(world, plan)
+        except ConnectionFailed:  # a node was lost meanwhile: it is waited for
+            return _cleaned(world, plan)
     except (CsitError, OSError) as error:
         raise RunStopped(f"the machine cannot be cleaned: {error}; look at it, then resume the run") from error
+
+
+def _cleaned(world: Testbed, plan: Plan | None) -> tuple[str, ...]:
+    world.recover()  # has a deadline of its own, longer than a machine needs to boot
+    with within("cleaning the machine", _CLEAN_S):
+        left = world.leftovers(plan)
+        if left:
+            world.clean()
+            wait_until("a clean machine", lambda: ", ".join(world.leftovers(plan)), _GONE_S, pause_s=0.05)
     return left

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.testbed.agent.calls import Role
 from resources.libraries.python.testbed.agent.role_calls import ROLE_CALLS, RemoteRole, RoleCall
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
@@ -41,17 +42,27 @@ class Proxy:
     def begin(self, method: str, *arguments: object) -> Pending[Any] | None:
         """Begin a call, beside those of other nodes; None for one that a lost node need not do any more."""
         call = ROLE_CALLS[self.role][method]
-        if self._link.lost and (call.is_property or method == "stop"):
-            _log.info("%s: %s is left to the node: %s", self.node, call.call.name, self._link.lost)
+        try:
+            return self._link.begin(call.call, arguments, call.more_s(*arguments) + self._more_s)
+        except ConnectionFailed as error:
+            self._leave(call, error)
             return None
-        return self._link.begin(call.call, arguments, call.more_s(*arguments) + self._more_s)
 
     def finish(self, method: str, pending: Pending[Any] | None) -> Any:  # noqa: ANN401 - of the method's type
         """Wait for the result of a call."""
-        if pending is None:
-            return ROLE_CALLS[self.role][method].nothing
-        result = pending.result()
+        call = ROLE_CALLS[self.role][method]
+        try:
+            result = call.nothing if pending is None else pending.result()
+        except ConnectionFailed as error:  # it was lost in this call
+            self._leave(call, error)
+            result = call.nothing
         return tuple(f"{self.node}: {text}" for text in result) if method == "problems" else result
+
+    def _leave(self, call: RoleCall, error: ConnectionFailed) -> None:
+        """Leave a call to the node, which was lost; raise the error of one that must not be missed."""
+        if not (call.is_property or call.method == "stop"):
+            raise error
+        _log.info("%s: %s is left to the node: %s", self.node, call.call.name, error)
 
 
 class _TimedProxy(Proxy):
