@@ -81,7 +81,7 @@ class At:
 
 def frame_text(frame: Frame) -> str:
     """Return the name of a frame size, with its parts if the name does not state them."""
-    if len(frame.parts) == 1 and frame.name.upper() == f"{frame.parts[0].frame_bytes}B":
+    if len(frame.parts) == 1 and frame.size_name.upper() == f"{frame.parts[0].frame_bytes}B":
         return frame.name
     return f"{frame.name} ({', '.join(f'{part.weight}x{part.frame_bytes}' for part in frame.parts)})"
 
@@ -158,6 +158,8 @@ class TestRow:
     vs_dtc: Annotated[int | None, At("asked.cell.vs_dtc")] = None
     frame: Annotated[str | None, At("asked.frame", frame_text)] = None
     frame_mean_bytes: Annotated[float | None, At("asked.frame.mean_bytes")] = None
+    flows: Annotated[int | None, At("asked.frame.flows", label="flows of each instance and direction")] = None
+    """5-tuples of each instance and direction, where their number was chosen."""
     planned: Annotated[bool | None, At("counted.planned")] = None
     oversubscribed: Annotated[bool | None, At("counted.oversubscribed")] = None
     vswitch_data_cores: Annotated[float | None, At("asked.cell.vs_dtc", float)] = None

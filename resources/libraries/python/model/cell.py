@@ -307,11 +307,27 @@ class FramePart(Frozen):
     weight: Annotated[int, Field(ge=1)] = 1
 
 
+MOST_FLOWS = 1_000_000
+"""5-tuples of each instance and direction."""
+
+
 class Frame(Frozen):
-    """A frame size or a mix of them, with its definition: peers mean different things by the same name."""
+    """A frame size or a mix of them, with its definition: peers mean different things by the same name.
+
+    With it goes the number of flows, where it is chosen.
+    """
 
     name: str
+    """Of the size or mix, with the number of flows where it is chosen: `64B`, `IMIX-1000f`."""
     parts: Annotated[tuple[FramePart, ...], Field(min_length=1)]
+    flows: int | None = Field(default=None, ge=1, le=MOST_FLOWS, exclude_if=lambda flows: flows is None)
+    """5-tuples of each instance and direction: UDP datagrams, each packet of the next one in turns. None for as many as
+    the plan has source addresses, of packets without ports."""
+
+    @property
+    def size_name(self) -> str:
+        """The name without the number of flows."""
+        return self.name.removesuffix(f"-{self.flows}f")
 
     @property
     def mean_bytes(self) -> float:

@@ -1,4 +1,5 @@
-"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes.
+"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes; each
+with a number of flows or without.
 
 Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
 """
@@ -12,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.cell import MOST_FLOWS, Frame, FramePart
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import RESOURCES
 
@@ -20,6 +21,7 @@ FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"
 SMALLEST, LARGEST = 64, 9018
 """Bytes of an Ethernet frame with FCS, jumbo frames included."""
 _BYTES = re.compile(r"0*([1-9]\d{1,4})B")
+_FLOWS = re.compile(r"(.*)-0*([1-9]\d{0,6})f", re.IGNORECASE)
 PROFILE_FILE = RESOURCES / "traffic_profiles" / "density.yaml"
 
 Byte = Annotated[int, Field(ge=0, le=255)]
@@ -36,11 +38,13 @@ def _known() -> dict[str, Frame]:
 
 
 def frame(name: str) -> Frame:
-    """The frame size of that name; `1300B` is one of 1300 bytes, with FCS.
+    """The frame size of that name; `1300B` is one of 1300 bytes, with FCS; `64B-1000f` is 64 bytes in 1000 flows.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is none, or there are too many flows.
     """
+    if match := _FLOWS.fullmatch(name):
+        return with_flows(frame(match[1]), int(match[2]))
     known = {key.upper(): value for key, value in _known().items()}
     if name.upper() in known:
         return known[name.upper()]
@@ -50,6 +54,17 @@ def frame(name: str) -> Frame:
         f"no frame size '{quoted(name)}'; {FRAMES_FILE.name} has {', '.join(_known())}, "
         f"and any from {SMALLEST}B to {LARGEST}B will do"
     )
+
+
+def with_flows(sizes: Frame, flows: int) -> Frame:
+    """Return the same sizes in so many flows.
+
+    Raises:
+        ConfigError: Not in [1, 1,000,000].
+    """
+    if not 1 <= flows <= MOST_FLOWS:
+        raise ConfigError(f"{flows:,} flows; a service instance has 1 to {MOST_FLOWS:,} in each direction")
+    return sizes.model_copy(update={"name": f"{sizes.size_name}-{flows}f", "flows": flows})
 
 
 def _named(value: object) -> object:

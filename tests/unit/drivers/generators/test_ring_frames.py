@@ -128,3 +128,43 @@ def test_a_ring_ends_with_every_cycle(largest: int, sources: int, mix: int) -> N
 @pytest.mark.parametrize(("largest", "slot"), [(64, 512), (512, 1024), (1518, 2048), (4000, 4096), (9018, 12288)])
 def test_slots_are_parts_of_pages_or_whole_pages(largest: int, slot: int) -> None:
     assert slot_bytes(largest) == slot
+
+
+@given(flow=flows(), sizes=SIZES, count=st.integers(1, 1_000_000), number=st.integers(0, 2**40))
+@settings(max_examples=60, deadline=None)
+def test_frames_get_the_5_tuples_of_any_number(flow: FlowSpec, sizes: list[int], count: int, number: int) -> None:
+    area = np.zeros((60, max(sizes)), dtype=np.uint8)
+    lengths = frames.load_frames(flow, sizes, area, udp=True, count=count)
+    writer = frames.TupleWriter(flow, count, area, udp=True)
+    writer.write(10, 60, number)
+    writer.write(0, 10, number + 50)
+    first = int(ipaddress.IPv4Address(flow.source_ip))
+    for slot in range(60):
+        frame = area[slot, : lengths[slot]].tobytes()
+        assert ones_complement_sum(frame[14:34]) == 0xFFFF
+        row, source = divmod((number + (slot - 10) % 60) % count, 65534)
+        found, _, port = struct.unpack_from("!IIH", frame, 26)
+        assert found == (first + source) & 0xFFFFFFFF
+        assert port == 0x8000 + (((first + source) & 0xFFFF) * 40503 + row) % 0x8000
+
+
+@pytest.mark.parametrize("count", [1, 254, 255, 65_534, 65_535, 1_000_000])
+def test_a_flow_has_exactly_so_many_5_tuples(count: int) -> None:
+    flow = FlowSpec("tx", "rx", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.1", 254, "20.1.0.1")
+    sources, rows = frames.FlowTuples.of(flow, count).places(np.arange(2 * count))
+    addresses = 0x0A010001 + sources
+    assert addresses.max() < 0x0A020000  # within the instance's network
+    tuples = addresses << 16 | frames.load_ports(addresses, rows)
+    assert len(np.unique(tuples[:count])) == count
+    assert np.array_equal(tuples[:count], tuples[count:])
+    probes = addresses << 16 | frames.PROBE_PORT + rows
+    assert len(np.unique(probes)) == count
+
+
+@pytest.mark.parametrize("number", [0, 65_533, 65_534, 999_999, 1_000_000])
+def test_probe_frames_have_the_5_tuple_of_their_number(number: int) -> None:
+    flow = FlowSpec("tx", "rx", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.1", 254, "20.1.0.1")
+    frame = bytes(frames.ProbeFrames(flow, (64,), count=1_000_000).frame(number))
+    row, source = divmod(number % 1_000_000, 65_534)
+    assert struct.unpack_from("!IIHH", frame, 26) == (0x0A010001 + source, 0x14010001, 49190 + row, 49190)
+    assert ones_complement_sum(frame[14:34]) == 0xFFFF

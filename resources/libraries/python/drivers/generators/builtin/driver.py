@@ -301,6 +301,7 @@ class BuiltInGenerator:
                 trial.count_losses,
                 _mark(self._trials, index) if trial.count_losses else 0,
                 udp=self._by_udp(trial),
+                flows=trial.frame.flows or 0,
             )
             worker.tell({"prepare": asdict(spec)})
         for worker in self._workers:
@@ -311,10 +312,14 @@ class BuiltInGenerator:
         return self._reports(duration_s + _REPORT_S + _COUNTED_S * counted)
 
     def _by_udp(self, trial: Trial) -> bool:
-        """Whether the load is datagrams: as asked, or because an NF takes nothing else."""
+        """Whether the load is datagrams: as asked, in a chosen number of flows, or because an NF takes nothing else."""
         if trial.protocol in (Protocol.TCP, Protocol.ICMP):
             raise Unsupported(f"the built-in generator sends no {trial.protocol}")
-        return self._udp_needed if trial.protocol is None else trial.protocol is Protocol.UDP
+        if trial.protocol is Protocol.IP and trial.frame.flows:
+            raise Unsupported("a chosen number of flows is of UDP datagrams, not of packets without ports")
+        if trial.protocol is None:
+            return self._udp_needed or bool(trial.frame.flows)
+        return trial.protocol is Protocol.UDP
 
     def _reports(self, within_s: float) -> list[TrialReport]:
         """The workers' reports; when one has aborted its trial, the others are aborted too."""

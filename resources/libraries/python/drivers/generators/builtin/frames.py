@@ -4,12 +4,15 @@ import ipaddress
 import math
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.planning.wiring import MOST_SOURCES
 
 FCS_BYTES = 4
 ETHERNET_BYTES = 14
@@ -23,6 +26,8 @@ UDP_LOAD_PORT = 49191
 """UDP destination port of load frames, where they are datagrams."""
 FIRST_PORT, PORTS, PORT_FACTOR = 0x8000, 0x8000, 40503
 """Source ports of such: from 32768 on, as many, scattered over the source addresses by an odd factor."""
+SOURCE_OFFSET = 26
+CHECKSUM_OFFSET = 24
 UDP_OFFSET, UDP_BYTES = 34, 8
 MARK_OFFSET, NUMBER_OFFSET, STAMP_OFFSET = 42, 46, 50
 """Where a probe frame carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
@@ -72,6 +77,51 @@ def mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
+@dataclass(frozen=True, slots=True)
+class FlowTuples:
+    """The 5-tuples of a flow, each computed from its number.
+
+    They differ in the source address, up to 65,534 of them; beyond that each address is used again with other ports.
+    """
+
+    count: int
+    sources: int
+    """Different source addresses."""
+
+    @classmethod
+    def of(cls, flow: FlowSpec, count: int = 0) -> Self:
+        """So many of a flow; 0: as many as it has source addresses."""
+        count = count or flow.sources
+        return cls(count, min(count, MOST_SOURCES))
+
+    @property
+    def rows(self) -> int:
+        """How often addresses are used, with other ports each time."""
+        return -(-self.count // self.sources)
+
+    def places(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Index of the source address and row of the frames of these numbers, which go on after the last 5-tuple."""
+        row, source = np.divmod(numbers % self.count, self.sources)
+        return source, row
+
+
+def load_ports(addresses: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """UDP source ports of load frames, as in the XDP program.
+
+    Args:
+        addresses: IPv4 source addresses.
+        rows: How often all of them have been used before.
+    """
+    return FIRST_PORT + ((addresses & 0xFFFF) * PORT_FACTOR + rows) % PORTS
+
+
+def folded(total: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The internet checksum of words whose sum is given."""
+    for _ in range(2):
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
 def _headers(
     flow: FlowSpec, protocol: int, lengths: NDArray[np.int64], sources: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
@@ -97,69 +147,112 @@ def _headers(
     rows[:, 11] = TTL << 8 | protocol
     rows[:, 13], rows[:, 14] = source >> 16, source & 0xFFFF
     rows[:, 15], rows[:, 16] = destination >> 16, destination & 0xFFFF
-    total = rows[:, 7:].sum(axis=1)
-    for _ in range(2):
-        total = (total & 0xFFFF) + (total >> 16)
-    rows[:, 12] = ~total & 0xFFFF
+    rows[:, 12] = folded(rows[:, 7:].sum(axis=1))
     return rows.astype(">u2").view(np.uint8).reshape(len(lengths), _HEADER)
 
 
 def load_frames(
-    flow: FlowSpec, pattern: Sequence[int], area: NDArray[np.uint8], *, udp: bool = False
+    flow: FlowSpec, pattern: Sequence[int], area: NDArray[np.uint8], *, udp: bool = False, count: int = 0
 ) -> NDArray[np.int64]:
-    """Write one load frame into every row of an area; sizes and source addresses cycle with the rows.
+    """Write one load frame into every row of an area; sizes and 5-tuples cycle with the rows.
 
     Args:
         flow: addresses.
         pattern: frame sizes with FCS in sending order.
         area: zeroed room for the frames, shape (slots, at least the largest size without FCS).
         udp: whether frames are UDP datagrams.
+        count: 5-tuples; 0: one for each source address of the flow.
 
     Returns:
         Bytes of each frame without FCS, shape (slots,).
     """
     slots = np.arange(len(area))
     lengths = np.asarray(pattern, dtype=np.int64)[slots % len(pattern)] - FCS_BYTES
-    area[:, :_HEADER] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, slots % flow.sources)
+    sources, rows = FlowTuples.of(flow, count).places(slots)
+    area[:, :_HEADER] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, sources)
     if udp:
         header = np.zeros((len(area), UDP_BYTES // 2), dtype=">u2")
-        address = area[:, 28].astype(np.int64) * 256 + area[:, 29]  # its low half, as in the XDP program
-        header[:, 0] = FIRST_PORT + address * PORT_FACTOR % PORTS
+        header[:, 0] = load_ports(int(ipaddress.IPv4Address(flow.source_ip)) + sources, rows)
         header[:, 1] = UDP_LOAD_PORT
         header[:, 2] = lengths - _HEADER
         area[:, UDP_OFFSET : UDP_OFFSET + UDP_BYTES] = header.view(np.uint8).reshape(len(area), UDP_BYTES)
     return lengths
 
 
+class TupleWriter:
+    """Gives load frames that were written before the 5-tuples of other numbers; the IPv4 checksum changes with them."""
+
+    def __init__(self, flow: FlowSpec, count: int, area: NDArray[np.uint8], *, udp: bool) -> None:
+        """Take the frames as they are.
+
+        Args:
+            flow: Addresses.
+            count: 5-tuples.
+            area: Frames as `load_frames` wrote them, shape (slots, bytes).
+            udp: Whether they are UDP datagrams.
+        """
+        self._tuples, self._udp = FlowTuples.of(flow, count), udp
+        self._first = int(ipaddress.IPv4Address(flow.source_ip))
+        self._words = area[:, CHECKSUM_OFFSET : UDP_OFFSET + 2].view(">u2")
+        words = area[:, ETHERNET_BYTES:_HEADER].view(">u2").astype(np.int64)
+        words[:, [5, 6, 7]] = 0  # checksum and source address
+        self._fixed = words.sum(axis=1)
+
+    def write(self, start: int, end: int, number: int) -> None:
+        """Write the 5-tuples from one number on into the frames of some slots.
+
+        Args:
+            start: First slot.
+            end: Slot after the last one.
+            number: Of the frame in the first slot.
+        """
+        sources, rows = self._tuples.places(np.arange(number, number + end - start))
+        addresses = self._first + sources
+        high, low = addresses >> 16, addresses & 0xFFFF
+        words = self._words[start:end]
+        words[:, 0] = folded(self._fixed[start:end] + high + low)
+        words[:, 1], words[:, 2] = high, low
+        if self._udp:
+            words[:, 5] = load_ports(addresses, rows)
+
+
 class ProbeFrames:
     """The probe frames of one flow: same path and sizes as the load, distinguished by protocol and number."""
 
-    def __init__(self, flow: FlowSpec, pattern: Sequence[int], mark: int = 0) -> None:
+    def __init__(self, flow: FlowSpec, pattern: Sequence[int], mark: int = 0, *, count: int = 0) -> None:
         """Make the frames.
 
         Args:
             flow: Addresses.
             pattern: Frame sizes with FCS in sending order.
             mark: A number of 32 bits; 0 for that of probes.
+            count: 5-tuples; 0: one for each source address of the flow.
         """
-        sources = np.arange(flow.sources)
         self._pattern = tuple(pattern)
-        self._headers: dict[int, list[bytes]] = {}
+        self._tuples = FlowTuples.of(flow, count)
+        self._first = int(ipaddress.IPv4Address(flow.source_ip))
         self._frames: dict[int, bytearray] = {}
+        self._fixed: dict[int, int] = {}
         for size in set(pattern):
             length = size - FCS_BYTES
-            rows = _headers(flow, PROBE_PROTOCOL, np.full(flow.sources, length), sources)
-            self._headers[size] = [row.tobytes() for row in rows]
+            header = _headers(flow, PROBE_PROTOCOL, np.array([length]), np.array([0]))[0].tobytes()
+            words = struct.unpack_from("!10H", header, ETHERNET_BYTES)
+            self._fixed[size] = sum(words) - sum(words[5:8])  # without checksum and source address
             # a zero UDP checksum means that there is none
             udp = struct.pack("!HHHH", PROBE_PORT, PROBE_PORT, length - _HEADER, 0)
-            frame = bytes(_HEADER) + udp + (struct.pack("!I", mark) if mark else PROBE_MARK)
+            frame = header + udp + (struct.pack("!I", mark) if mark else PROBE_MARK)
             self._frames[size] = bytearray(frame.ljust(length, b"\0"))
 
     def frame(self, number: int) -> bytearray:
         """The probe frame of that number, valid until the next call."""
         size = self._pattern[number % len(self._pattern)]
         frame = self._frames[size]
-        headers = self._headers[size]
-        frame[:_HEADER] = headers[number % len(headers)]
+        row, source = divmod(number % self._tuples.count, self._tuples.sources)
+        address = self._first + source
+        total = self._fixed[size] + (address >> 16) + (address & 0xFFFF)
+        total = (total & 0xFFFF) + (total >> 16)
+        total = (total & 0xFFFF) + (total >> 16)
+        struct.pack_into("!HI", frame, CHECKSUM_OFFSET, total ^ 0xFFFF, address)
+        struct.pack_into("!H", frame, UDP_OFFSET, PROBE_PORT + row)
         struct.pack_into("!I", frame, NUMBER_OFFSET, number)
         return frame

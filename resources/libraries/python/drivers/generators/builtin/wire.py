@@ -58,6 +58,9 @@ class TrialSpec:
     """Mark of the numbered frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes."""
     udp: bool = False
     """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
+    flows: int = 0
+    """5-tuples of each flow; each frame has the next one, and after the last comes the first. 0: one for each source
+    address."""
 
     @property
     def numbered(self) -> bool:

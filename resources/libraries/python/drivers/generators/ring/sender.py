@@ -60,17 +60,18 @@ class ProbeSender:
             self._socket.close()
             raise CsitError(f"generator port {flow.tx_interface} sends no probes: {error.strerror}") from error
 
-    def prepare(self, pattern: Sequence[int], probes: int, mark: int = 0) -> None:
+    def prepare(self, pattern: Sequence[int], probes: int, mark: int = 0, flows: int = 0) -> None:
         """Make ready for a trial.
 
         Args:
             pattern: frame sizes with FCS in sending order.
             probes: how many will be sent.
             mark: of the frames, a number of 32 bits; 0 for that of probes.
+            flows: 5-tuples; 0: one for each source address.
         """
         while self._take_stamp():  # those of an earlier trial that broke off
             pass
-        self._frames = frames.ProbeFrames(self._flow, pattern, mark)
+        self._frames = frames.ProbeFrames(self._flow, pattern, mark, count=flows)
         self._first = self._ever
         self._stamps_ns = np.zeros(probes, dtype=np.int64)
 
@@ -270,7 +271,7 @@ class RingSender:
 
     def __init__(self, flows: Sequence[FlowSpec]) -> None:
         self._flows = tuple(flows)
-        self._made: tuple[tuple[int, ...], bool] | None = None
+        self._made: tuple[tuple[int, ...], bool, int] | None = None
         self._rings: list[TxRing] = []
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
@@ -285,14 +286,18 @@ class RingSender:
         """
         self._duration_s, self._unpaced = spec.duration_s, spec.load_pps is None
         self._load, self._probe = schedules(spec, len(self._flows))
-        if (wanted := (spec.frame_bytes, spec.udp)) != self._made:
+        if (wanted := (spec.frame_bytes, spec.udp, spec.flows)) != self._made:
             self._empty()
-            self._rings = together([partial(TxRing, flow, spec.frame_bytes, udp=spec.udp) for flow in self._flows])
+            self._rings = together(
+                [partial(TxRing, flow, spec.frame_bytes, udp=spec.udp, flows=spec.flows) for flow in self._flows]
+            )
             self._made = wanted
+        for ring in self._rings:
+            ring.rewind()
         if self._probe.total:
             self._probes = self._probes or [ProbeSender(flow) for flow in self._flows]
             for index, sender in enumerate(self._probes):
-                sender.prepare(spec.frame_bytes, self._probe.per_flow, spec.mark_of(index))
+                sender.prepare(spec.frame_bytes, self._probe.per_flow, spec.mark_of(index), spec.flows)
 
     def send(self, watch: LossWatch) -> SentTraffic:
         if self._unpaced:

@@ -30,6 +30,8 @@ _FEWEST_SLOTS = 2000
 _LINEAR_HEADERS = 64
 _FEWEST_LARGE_SLOTS = 600
 """Jumbo frames: without room for the backlog, which a veth with data threads does not use; 20 flows take 190 MB."""
+_MOST_PREBUILT = 254
+"""5-tuples of a ring that has all of them. With more, each frame gets the next one when its slot is used again."""
 _SOCKET_BYTES = 256 << 20
 _AVAILABLE, _SEND_REQUEST = 0, 1
 _DONTWAIT = int(socket.MSG_DONTWAIT)
@@ -55,7 +57,7 @@ def slot_count(slot: int, *cycles: int) -> int:
 
     Args:
         slot: bytes of one slot.
-        cycles: lengths of what repeats over the slots: source addresses, frame sizes.
+        cycles: lengths of what repeats over the slots: 5-tuples, frame sizes.
     """
     unit = math.lcm(max(1, _PAGE // slot), *cycles)
     fewest = _FEWEST_SLOTS if slot <= _PAGE else _FEWEST_LARGE_SLOTS
@@ -65,13 +67,14 @@ def slot_count(slot: int, *cycles: int) -> int:
 class TxRing:
     """Load frames of one flow, ready to be sent from its interface."""
 
-    def __init__(self, flow: FlowSpec, pattern: Sequence[int], *, udp: bool = False) -> None:
+    def __init__(self, flow: FlowSpec, pattern: Sequence[int], *, udp: bool = False, flows: int = 0) -> None:
         """Open the ring and build its frames.
 
         Args:
             flow: interface and addresses.
             pattern: frame sizes with FCS in sending order.
             udp: whether frames are UDP datagrams.
+            flows: 5-tuples; 0: one for each source address.
 
         Raises:
             CsitError: the interface is not there or does not take such frames.
@@ -79,7 +82,8 @@ class TxRing:
         self.interface = flow.tx_interface
         frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
         slot = slot_bytes(max(pattern))
-        self._slots = slot_count(slot, flow.sources, len(pattern))
+        prebuilt = flows <= _MOST_PREBUILT
+        self._slots = slot_count(slot, len(pattern), *([flows or flow.sources] if prebuilt else []))
         self._stride = slot // 4
         self._position = 0
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -88,7 +92,9 @@ class TxRing:
             self._map(slot)
             area = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
             words = area.view(np.uint32)
-            lengths = frames.load_frames(flow, pattern, area[:, _FRAME_OFFSET:], udp=udp)
+            lengths = frames.load_frames(flow, pattern, area[:, _FRAME_OFFSET:], udp=udp, count=flows)
+            self._next = 0
+            self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, area[:, _FRAME_OFFSET:], udp=udp)
             words[:, 1] = lengths + _VNET_BYTES
             area[:, _VNET_OFFSET:_FRAME_OFFSET].view(np.uint16)[:, 1] = np.where(
                 lengths <= _LINEAR_BYTES, lengths, _LINEAR_HEADERS
@@ -107,6 +113,10 @@ class TxRing:
         kernel.make_ring(self._socket, kernel.PACKET_TX_RING, max(slot, _PAGE), slot, self._slots)
         self._socket.bind((self.interface, 0))
         self._memory = mmap.mmap(self._socket.fileno(), self._slots * slot)
+
+    def rewind(self) -> None:
+        """Begin with the first 5-tuple again, where there are more than slots."""
+        self._next = 0
 
     def send(self, count: int) -> int:
         """Hand frames to the interface.
@@ -130,10 +140,14 @@ class TxRing:
         if end - start == 1:
             if self._words[start * self._stride] != _AVAILABLE:
                 return 0
+            if self._tuples:
+                self._tuples.write(start, end, self._next)
             self._words[start * self._stride] = _SEND_REQUEST
         else:
             if self._status[start:end].any():
                 return 0
+            if self._tuples:
+                self._tuples.write(start, end, self._next)
             self._status[start:end] = _SEND_REQUEST
         tail = end
         # every refusal comes through here: names are looked up before the loop
@@ -152,6 +166,7 @@ class TxRing:
         if tail > start and self._words[(tail - 1) * self._stride] == _SEND_REQUEST:
             tail = self._withdraw(start, tail)
         self._position = tail % self._slots
+        self._next += tail - start
         return tail - start + refused
 
     def _withdraw(self, start: int, tail: int) -> int:
@@ -163,6 +178,6 @@ class TxRing:
     def close(self) -> None:
         """Give the ring back."""
         self._words.release()
-        del self._status
+        del self._status, self._tuples
         self._memory.close()
         self._socket.close()

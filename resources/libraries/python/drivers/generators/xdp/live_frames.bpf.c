@@ -24,6 +24,7 @@
 
 #define ETHERNET_BYTES 14
 #define SHORTEST 60 /* bytes of a frame without FCS */
+#define PROBE_PORT 49190
 #define UDP_LOAD_PORT 49191
 #define FIRST_PORT 0x8000
 #define PORTS 0x8000
@@ -63,22 +64,24 @@ struct kind {
 	__u64 sent;
 	__u64 sum; /* of the fixed words of the IPv4 header, not folded */
 	__u32 source; /* index of the next source address */
+	__u32 row; /* how often all addresses have been used: each time with other ports */
 	__u32 size; /* index of the next frame size */
-	__u32 ttl_protocol; /* in network order */
-	__u32 udp; /* one of those above */
+	__u16 ttl_protocol; /* in network order */
+	__u16 udp; /* one of those above */
 };
 
 struct flow {
 	__u64 ethernet_1; /* the first 16 bytes of a frame: Ethernet, IPv4 version, header length and DSCP */
 	__u64 ethernet_2;
-	__u32 fragment; /* IPv4 identification, flags and offset, in network order like the next three */
+	__u32 fragment; /* IPv4 identification, flags and offset, in network order like the next two */
 	__u32 destination;
-	__u32 udp_ports;
 	__u32 mark;
 	__u32 first_source; /* in host order */
 	__u32 sources;
+	__u32 last_source; /* of the last 5-tuple, before the first one comes again */
+	__u32 last_row;
 	__u32 interface; /* index */
-	__u32 pad[5];
+	__u32 pad[4];
 	struct kind kinds[KINDS];
 };
 
@@ -147,6 +150,20 @@ static __always_inline void note_load(struct state *state, __u64 now)
 		state->worst_lag_ns = lag;
 }
 
+/* The next packet is of the next 5-tuple. */
+static __always_inline void next_tuple(const struct flow *flow, struct kind *kind)
+{
+	if (kind->source == flow->last_source && kind->row == flow->last_row) {
+		kind->source = 0;
+		kind->row = 0;
+	} else if (kind->source + 1 == flow->sources) {
+		kind->source = 0;
+		kind->row++;
+	} else {
+		kind->source++;
+	}
+}
+
 static __always_inline __u16 ipv4_checksum(__u32 sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -155,7 +172,7 @@ static __always_inline __u16 ipv4_checksum(__u32 sum)
 }
 
 /* All fields each time: the kernel hands out used frames, as the last router left them. */
-static __always_inline void write_headers(void *frame, const struct flow *flow, struct kind *kind,
+static __always_inline void write_headers(void *frame, const struct flow *flow, const struct kind *kind,
 					  const struct size *size)
 {
 	struct iphdr *ip = frame + ETHERNET_BYTES;
@@ -169,7 +186,6 @@ static __always_inline void write_headers(void *frame, const struct flow *flow, 
 	ip->check = ipv4_checksum(kind->sum + size->length + (source >> 16) + (source & 0xffff));
 	ip->saddr = bpf_htonl(source);
 	ip->daddr = flow->destination;
-	kind->source = next(kind->source, flow->sources);
 }
 
 /*
@@ -187,7 +203,8 @@ static __always_inline void write_udp(void *frame, const struct flow *flow, cons
 	if (kind->udp >= UDP_PROBE) {
 		struct probe *probe = (void *)(udp + 1);
 
-		*(__u32 *)&udp->source = flow->udp_ports;
+		udp->source = bpf_htons(PROBE_PORT + kind->row);
+		udp->dest = bpf_htons(PROBE_PORT);
 		probe->mark = flow->mark;
 		probe->number = bpf_htonl(kind->sent);
 		if (kind->udp == UDP_PROBE)
@@ -196,7 +213,7 @@ static __always_inline void write_udp(void *frame, const struct flow *flow, cons
 	} else {
 		__u32 address = bpf_ntohl(ip->saddr) & 0xffff;
 
-		udp->source = bpf_htons(FIRST_PORT + address * PORT_FACTOR % PORTS);
+		udp->source = bpf_htons(FIRST_PORT + (address * PORT_FACTOR + kind->row) % PORTS);
 		udp->dest = bpf_htons(UDP_LOAD_PORT);
 	}
 }
@@ -228,6 +245,7 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 	write_headers(frame, flow, kind, size);
 	if (kind->udp != NO_UDP)
 		write_udp(frame, flow, kind, size, now + state->start_ns + state->tai_ns);
+	next_tuple(flow, kind);
 	kind->sent++;
 	return bpf_redirect(flow->interface, 0);
 failed:

@@ -51,9 +51,10 @@ KIND = np.dtype(
         ("sent", "=u8"),
         ("sum", "=u8"),  # of the IPv4 header's fixed words, not folded
         ("source", "=u4"),  # whose turn it is
-        ("size", "=u4"),  # likewise
-        ("ttl_protocol", "=u4"),  # as in the frame
-        ("udp", "=u4"),  # what kind of UDP datagrams these are, if any
+        ("row", "=u4"),  # how often all source addresses have been used
+        ("size", "=u4"),  # whose turn it is
+        ("ttl_protocol", "=u2"),  # as in the frame
+        ("udp", "=u2"),  # what kind of UDP datagrams these are, if any
     ]
 )
 """Load frames or probe frames of one flow."""
@@ -62,14 +63,15 @@ FLOW = np.dtype(
     [
         ("ethernet_1", "=u8"),  # the first 16 bytes of a frame
         ("ethernet_2", "=u8"),
-        ("fragment", "=u4"),  # as in the frame, like the next three
+        ("fragment", "=u4"),  # as in the frame, like the next two
         ("destination", "=u4"),
-        ("udp_ports", "=u4"),
         ("mark", "=u4"),
         ("first_source", "=u4"),  # as a number
         ("sources", "=u4"),
+        ("last_source", "=u4"),  # of the last 5-tuple, before the first one comes again
+        ("last_row", "=u4"),
         ("interface", "=u4"),  # index
-        ("pad", "=u4", (5,)),
+        ("pad", "=u4", (4,)),
         ("load", KIND),
         ("probe", KIND),
     ]
@@ -91,10 +93,8 @@ def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
         ethernet = frames.mac(flow.destination_mac) + frames.mac(flow.source_mac) + b"\x08\x00\x45\x00"
         row["ethernet_1"], row["ethernet_2"] = np.frombuffer(ethernet, dtype="=u8")
         destination = int(IPv4Address(flow.destination_ip))
-        ports = frames.PROBE_PORT << 16 | frames.PROBE_PORT
         row["fragment"], row["destination"] = socket.htonl(frames.DONT_FRAGMENT), socket.htonl(destination)
-        row["udp_ports"] = socket.htonl(ports)
-        row["first_source"], row["sources"] = int(IPv4Address(flow.source_ip)), flow.sources
+        row["first_source"] = int(IPv4Address(flow.source_ip))
         row["interface"] = socket.if_nametoindex(flow.tx_interface)
         _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL, NO_UDP)
         _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
@@ -119,6 +119,14 @@ def choose_load(
         _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL if kind == NO_UDP else frames.UDP, kind)
 
 
+def choose_tuples(rows: NDArray[np.void], flows: Sequence[FlowSpec], count: int = 0) -> None:
+    """Set how many 5-tuples each flow has, shape (at least the flows,); 0: as many as source addresses."""
+    for row, flow in zip(rows, flows, strict=False):
+        tuples = frames.FlowTuples.of(flow, count)
+        row["sources"] = tuples.sources
+        row["last_row"], row["last_source"] = divmod(tuples.count - 1, tuples.sources)
+
+
 def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:
     ttl_protocol = frames.TTL << 8 | protocol
     destination = int(IPv4Address(flow.destination_ip))
@@ -141,5 +149,5 @@ def fill_sizes(rows: NDArray[np.void], pattern: Sequence[int]) -> None:
 def begin(rows: NDArray[np.void]) -> None:
     """Set counts and turns of all flows to the beginning of a trial."""
     for kind in ("load", "probe"):
-        for name in ("sent", "source", "size"):
+        for name in ("sent", "source", "row", "size"):
             rows[kind][name] = 0

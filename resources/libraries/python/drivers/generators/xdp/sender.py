@@ -107,6 +107,7 @@ class XdpSender:
         memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes)
         memory.begin(self._memory["flows"][0])
         rows = self._memory["flows"][0]
+        memory.choose_tuples(rows, self._flows, spec.flows)
         memory.choose_load(rows, self._flows, udp=spec.udp, numbered=spec.numbered, mark=spec.mark)
         self._memory["state"] = np.zeros(1, memory.STATE)
         self._set(

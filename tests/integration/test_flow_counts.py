@@ -1,0 +1,161 @@
+"""Number of flows that arrive, counted by tcpdump and by connection tracking, against the number asked for."""
+
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from csit_utils.bench.generator import run, veth_pair
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.generators.builtin.wire import Sending
+from resources.libraries.python.drivers.generators.xdp.support import why_not
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.model.frames import frame, with_flows
+from resources.libraries.python.model.trial import Trial
+from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
+from tests.realtime import LOSS, realtime
+
+pytestmark = [
+    pytest.mark.usefixtures("awake"),
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+SENDINGS: tuple[Sending, ...] = ("xdp", "ring")
+LOAD_PPS = 100_000
+COUNT_FILE = Path("/proc/sys/net/netfilter/nf_conntrack_count")
+
+
+@contextmanager
+def generator(sending: Sending) -> Iterator[BuiltInGenerator]:
+    """On a cable that takes XDP frames."""
+    if sending == "xdp" and (reason := why_not()):
+        pytest.skip(reason)
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True):
+        built_in = BuiltInGenerator(plan(), NAMESPACE, sending)
+        built_in.start()
+        try:
+            yield built_in
+        finally:
+            built_in.stop()
+
+
+def packets(flows: int, each: int, *, size: str = "64B", load_pps: float = LOAD_PPS, probe_pps: float = 0.0) -> Trial:
+    """A trial in which every flow of both directions has so many packets."""
+    return Trial(
+        load_pps=load_pps,
+        duration_s=2 * flows * each / load_pps,
+        frame=with_flows(frame(size), flows),
+        probe_pps=probe_pps,
+    )
+
+
+@contextmanager
+def tcpdump(file: Path) -> Iterator[None]:
+    """Write what arrives at the right port into a file."""
+    with subprocess.Popen(
+        [
+            "ip", "netns", "exec", NAMESPACE, "tcpdump", "-i", RIGHT, "-Q", "in", "-s", "60", "-B", "262144", "-w",
+            str(file), "-Z", "root", "udp",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert "listening on" in process.stderr.readline() + process.stderr.readline()
+        yield
+        process.terminate()
+        said = process.stderr.read()
+    assert "\n0 packets dropped by kernel" in said, said
+
+
+def tuples(file: Path) -> Counter[bytes]:
+    """Packets of each 5-tuple of UDP in a file of tcpdump: addresses and ports as they are in a frame."""
+    data, place, found = file.read_bytes(), 24, Counter[bytes]()
+    while place < len(data):
+        length = int.from_bytes(data[place + 8 : place + 12], "little")
+        start = place + 16
+        found[data[start + 26 : start + 38]] += 1
+        place = start + length
+    return found
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("sending", SENDINGS)
+@pytest.mark.parametrize(("flows", "each", "size"), [(1, 500, "64B"), (1000, 3, "IMIX"), (70_000, 2, "64B")])
+def test_tcpdump_counts_the_flows_that_were_asked_for(
+    tmp_path: Path, sending: Sending, flows: int, each: int, size: str
+) -> None:
+    with generator(sending) as built_in:
+        with tcpdump(tmp_path / "arrived.pcap"):
+            result = built_in.run(packets(flows, each, size=size))
+        assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
+    found = tuples(tmp_path / "arrived.pcap")
+    assert len(found) == flows
+    assert set(found.values()) == {each}
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("sending", SENDINGS)
+def test_a_million_packets_are_of_a_million_flows(tmp_path: Path, sending: Sending) -> None:
+    with generator(sending) as built_in:
+        with tcpdump(tmp_path / "arrived.pcap"):
+            built_in.run(packets(1_000_000, 1, load_pps=400_000))
+    found = tuples(tmp_path / "arrived.pcap")
+    assert (len(found), sum(found.values())) == (1_000_000, 1_000_000)
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("sending", SENDINGS)
+def test_numbered_packets_are_of_as_many_flows(tmp_path: Path, sending: Sending) -> None:
+    trial = packets(1000, 2, load_pps=20_000).model_copy(update={"count_losses": True})
+    with generator(sending) as built_in:
+        result = built_in.run(trial)
+        assert [(flow.sent, flow.received) for flow in result.losses] == [(2000, 2000)] * 2
+        timed = trial.model_copy(update={"count_losses": False, "timeline_s": 0.01})
+        with tcpdump(tmp_path / "arrived.pcap"):
+            result = built_in.run(timed)
+        assert [sum(flow.received) for flow in result.timelines] == [2000, 2000]
+    found = tuples(tmp_path / "arrived.pcap")
+    assert (len(found), set(found.values())) == (1000, {2})
+
+
+@realtime(LOSS)
+def test_each_trial_begins_with_the_first_flow(tmp_path: Path) -> None:
+    found = []
+    for sending in SENDINGS:
+        with generator(sending) as built_in:
+            for file in (tmp_path / f"{sending}-1", tmp_path / f"{sending}-2"):
+                trial = packets(300, 1)
+                with tcpdump(file):
+                    built_in.run(trial.model_copy(update={"frame": with_flows(trial.frame, 5000)}))
+                found.append(set(tuples(file)))
+    assert [len(each) for each in found] == [300] * len(found)
+    assert all(each == found[0] for each in found)
+
+
+@realtime(LOSS)
+def test_connection_tracking_has_as_many_entries() -> None:
+    flows = 5000
+    with generator("auto") as built_in:
+
+        def track() -> None:
+            enter_namespace(NAMESPACE)
+            run("ip", "link", "set", RIGHT, "address", "02:00:00:00:00:02")
+            run("ip", "address", "add", "20.0.1.1/32", "dev", RIGHT)
+            run("nft", "add table ip csit; add chain ip csit in { type filter hook input priority 0; };"
+                " add rule ip csit in ct state new counter")  # fmt: skip
+
+        def entries() -> int:
+            enter_namespace(NAMESPACE)
+            return int(COUNT_FILE.read_text(encoding="ascii"))
+
+        aside(track)
+        before = aside(entries)
+        result = built_in.run(packets(flows, 2))
+        assert result.flows[0].received == 2 * flows
+        assert aside(entries) - before == flows
