@@ -51,6 +51,10 @@ def local(
     ] = "",
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, such as 64B,IMIX.")] = "64B",
+    flows: Annotated[
+        str,
+        typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses."),
+    ] = "",
     search: Annotated[
         str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
     ] = "quick",
@@ -73,7 +77,13 @@ def local(
         _measure(resume.absolute(), _resumed(context, resume))
     testbed = load_topology(topology)
     choice = parse_selection(
-        service_types=types, cells=cells, nf_sizes=nf_sizes, vswitch=vswitch, frames=frames, nf_kinds=nf_kinds
+        service_types=types,
+        cells=cells,
+        nf_sizes=nf_sizes,
+        vswitch=vswitch,
+        frames=frames,
+        nf_kinds=nf_kinds,
+        flows=flows,
     )
     profile(search)
     folder = output or PROJECT / "results" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -83,6 +93,8 @@ def local(
     _try_to_open(testbed)
     variables = {"TOPOLOGY": topology, "CELLS": cells, "NF_SIZES": nf_sizes, "VSWITCH": vswitch}
     variables |= {"FRAMES": frames, "SEARCH": search, "NF_KINDS": nf_kinds}
+    if flows:
+        variables["FLOWS"] = flows
     if priors is None and output is None:
         priors = newest_run(folder)
     if priors is not None and not cold:

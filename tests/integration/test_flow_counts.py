@@ -102,9 +102,8 @@ def test_tcpdump_counts_the_flows_that_were_asked_for(
 @realtime(LOSS)
 @pytest.mark.parametrize("sending", SENDINGS)
 def test_a_million_packets_are_of_a_million_flows(tmp_path: Path, sending: Sending) -> None:
-    with generator(sending) as built_in:
-        with tcpdump(tmp_path / "arrived.pcap"):
-            built_in.run(packets(1_000_000, 1, load_pps=400_000))
+    with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap"):
+        built_in.run(packets(1_000_000, 1, load_pps=400_000))
     found = tuples(tmp_path / "arrived.pcap")
     assert (len(found), sum(found.values())) == (1_000_000, 1_000_000)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from robot.api import ExecutionResult
 
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import DENSITY, results, run_robot
 
@@ -73,6 +74,25 @@ def test_tags_and_variables_choose_cells(tmp_path: Path, options: list[str], exp
     done = run_robot(tmp_path, *SIM, "-v", "NF_SIZES:1c", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert {f"{row.cell.service_type} {row.cell.locator}" for row in results(tmp_path)} == expected
+
+
+def test_each_number_of_flows_is_a_test(tmp_path: Path) -> None:
+    text = (PROJECT / "topologies" / "sim.yaml").read_text(encoding="utf-8")
+    topology = tmp_path / "cached.yaml"
+    topology.write_text(text.replace("  seed: 1", "  seed: 1\n  flow_cache: {entries: 8192}"), encoding="utf-8")
+    options = ("-v", f"TOPOLOGY:{topology}", "-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "FLOWS:1,1000000")
+    done = run_robot(tmp_path / "out", *options, sources=[DENSITY / "csp-mrr.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    few, many = results(tmp_path / "out")
+    assert (few.asked.frame.name, few.asked.frame.flows) == ("64B-1f", 1)
+    assert (many.asked.frame.name, many.asked.frame.flows) == ("64B-1000000f", 1_000_000)
+    assert {"64B", "1000000_FLOWS"} <= set(many.tags)
+    assert few.mrr is not None and many.mrr is not None
+    assert many.mrr.mean_pps / few.mrr.mean_pps == pytest.approx(0.5, rel=0.05)
+    assert many.rerun is not None and many.rerun.variables["FLOWS"] == "1,1000000"
+    by_tag = ("-v", f"TOPOLOGY:{topology}", "--include", "1R1CANDNF_1CAND1000_FLOWS")
+    done = run_robot(tmp_path / "again", *by_tag, sources=[DENSITY / "csp-mrr.robot"])
+    assert [row.asked.frame.name for row in results(tmp_path / "again")] == ["64B-1000f"], done.stdout + done.stderr
 
 
 def test_a_single_suite_file_can_be_run(tmp_path: Path) -> None:

@@ -123,6 +123,18 @@ EXPLANATIONS = (
         "so a curve with loss looks better than it is. The figure includes generator and time stamping.",
     ),
     Explanation(
+        "flows",
+        "Flows",
+        "Number of flows (5-tuples) in each direction of each service instance, where it was chosen.",
+        "Flows of each instance and direction, 1 to 1,000,000.",
+        "`-v FLOWS:1,1000,1000000` makes a test of each number with each frame size. Flows are UDP, differ in their "
+        "source address (the first 65,534) or also in their source port, and take turns packet by packet. Without "
+        "FLOWS packets have 254 source addresses and no ports.",
+        "Packets in turns are the worst case of a cache: traffic of a network revisits few flows more often. A trial "
+        "with fewer packets than flows has not sent them all. Latency probes have their own port, so they are "
+        "further flows, of the same addresses.",
+    ),
+    Explanation(
         "latency-map",
         "Latency heat map",
         "A percentile of latency in every cell of the matrix, of the worst instance in the worse direction.",

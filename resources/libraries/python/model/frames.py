@@ -1,7 +1,6 @@
-"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes; each
-with a number of flows or without.
+"""The frame sizes that tests can ask for: by name, from `resources/traffic_profiles/frames.yaml`, or any in bytes.
 
-Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
+Each can go with a number of flows. Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
 """
 
 import re

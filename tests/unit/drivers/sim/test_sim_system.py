@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.simulation import ModelName
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
@@ -26,6 +26,23 @@ FEASIBLE = {1: [1, 2, 4, 6, 8, 10], 2: [1, 2, 4, 6, 8], 4: [1, 2, 4], 6: [1, 2],
 def planned(service_type: str = "CSC", rows: int = 2, columns: int = 2) -> Plan:
     cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
     return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
+
+
+def test_a_flow_cache_makes_a_vswitch_slower_by_the_share_that_misses() -> None:
+    cache = {"entries": 8192, "miss_cost": 3.0}
+    bed = Bed(planned("CSP", rows=1, columns=1), flow_cache=cache)
+    full_pps = Bed(planned("CSP", rows=1, columns=1)).system.capacity_pps(SMALL)
+    found = {
+        flows: bed.system.capacity_pps(with_flows(SMALL, flows)) / full_pps for flows in (1, 4096, 8192, 1_000_000)
+    }
+    assert found[1] == found[4096] == 1.0  # of both directions: 8192
+    assert found[8192] == pytest.approx(1 / (0.5 + 3 * 0.5))
+    assert found[1_000_000] == pytest.approx(1 / 3, rel=0.01)
+    assert bed.system.capacity_pps(SMALL) == full_pps  # 254 addresses
+    outcome = search_throughput(
+        bed.generator.run, LADDER, with_flows(SMALL, 8192), bed.system.maximum_pps(SMALL), bed.clock.now
+    )
+    assert outcome.pdr is not None and outcome.pdr.throughput_pps == pytest.approx(full_pps / 2, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ModelName)

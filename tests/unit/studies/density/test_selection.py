@@ -46,11 +46,27 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
         ("vswitch", "3", "no vSwitch size '3'"),
         ("frames", "63B", "no frame size '63B'"),
         ("frames", " ", "selects nothing"),
+        ("frames", "64B-1000001f", "1,000,001 flows; a service instance has 1 to 1,000,000 in each direction"),
+        ("frames", "63B-10f", "no frame size '63B'"),
+        ("flows", "0", "invalid number of flows '0'; expected 1 to 1000000"),
+        ("flows", "2000000", "2,000,000 flows; a service instance has 1 to 1,000,000"),
+        ("flows", "1k", "invalid number of flows '1k'"),
+        ("flows", ",", "selects nothing"),
     ],
 )
 def test_what_cannot_be_read_is_told(option: str, value: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         parse_selection(**{option: value})
+
+
+def test_each_number_of_flows_goes_with_each_frame() -> None:
+    found = parse_selection(frames="64B,IMIX-7f", flows="auto,1,001,1000000").frames
+    assert [(frame.name, frame.flows) for frame in found] == [
+        ("64B", None), ("64B-1f", 1), ("64B-1000000f", 1_000_000),
+        ("IMIX-7f", 7), ("IMIX-1f", 1), ("IMIX-1000000f", 1_000_000),
+    ]  # fmt: skip
+    assert [frame.size_name for frame in found] == ["64B"] * 3 + ["IMIX"] * 3
+    assert "flows" not in found[0].model_dump_json()
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,19 @@ class Interruptions(Frozen):
     """Length of such a stall; its packets are lost."""
 
 
+class FlowCache(Frozen):
+    """A cache of flows in the vSwitch. Flows beyond its entries replace each other at random."""
+
+    entries: Annotated[int, Field(ge=1)]
+    miss_cost: Annotated[float, Field(ge=1)] = 2.0
+    """Time for a packet whose flow is not there, relative to one whose flow is."""
+
+    def slowdown(self, flows: int) -> float:
+        """Mean time for a packet of so many flows in turns, relative to one whose flow is in the cache."""
+        hits = min(1.0, self.entries / flows)
+        return hits + self.miss_cost * (1 - hits)
+
+
 class Simulation(Frozen):
     """All parameters have defaults, so a topology names those that it changes."""
 
@@ -106,6 +119,8 @@ class Simulation(Frozen):
     """Faults: NFs that are impaired in one chain only."""
     drops_inside: bool = False
     """Fault: the owner that limits drops packets itself, as a policer does, and its receive queue never fills."""
+    flow_cache: FlowCache | None = Field(default=None, exclude_if=lambda cache: cache is None)
+    """Flow cache of the vSwitch; None where the number of flows costs nothing."""
     interruptions: Interruptions = Field(
         default=Interruptions(), exclude_if=lambda interruptions: interruptions == Interruptions()
     )

@@ -40,6 +40,7 @@ class SimulatedTruth:
         self._by_instance = by_instance = bool(plan.cell.instance_kinds)
         self._cell = plan.cell if by_instance else plan.cell.model_copy(update={"nf_kinds": kinds})
         self._simulation = simulation
+        self._flows = plan.flows
         memory_left = memory_left_ratio(plan)
         times = cpu_time_left(plan, impaired(plan, simulation.impaired))
         self._quota = {name: time * memory_left[name] for name, time in times.items()}
@@ -72,7 +73,7 @@ class SimulatedTruth:
 
     def _rates(self, frame: Frame, part: Part) -> dict[int | None, float]:
         """What the NFs at each node can do for a part, and as None what the vSwitch can, not scaled."""
-        rates: dict[int | None, float] = {None: vswitch_pps(self._cell, frame) / len(self.parts)}
+        rates: dict[int | None, float] = {None: self._vswitch_pps(frame) / len(self.parts)}
         for node in range(1, self._cell.nf_nodes + 1):
             first = self._at(node, part)[0]
             if self._by_instance:
@@ -80,6 +81,12 @@ class SimulatedTruth:
             else:
                 rates[node] = nfs_pps(self._cell, node, self._simulation.scales_to) * self._quota[first.name]
         return rates
+
+    def _vswitch_pps(self, frame: Frame) -> float:
+        """What the vSwitch can do, not scaled."""
+        cache = self._simulation.flow_cache
+        slowdown = cache.slowdown(sum(frame.flows or flow.sources for flow in self._flows)) if cache else 1.0
+        return vswitch_pps(self._cell, frame) / slowdown
 
     def _beside_others(self, function: NfPlan, frame: Frame) -> float:
         """What an NF of an instance of its own can do beside those of the other instances."""
@@ -105,7 +112,7 @@ class SimulatedTruth:
         """
         simulation = self._simulation
         scale, count = simulation.capacity_scale, len(self.parts)
-        rates = {GENERATOR: generator_pps, VSWITCH: scale * vswitch_pps(self._cell, frame)}
+        rates = {GENERATOR: generator_pps, VSWITCH: scale * self._vswitch_pps(frame)}
         for part in self.parts:
             here = self._rates(frame, part)
             rates |= {nf.name: scale * count * here[node] for node in here if node for nf in self._at(node, part)}

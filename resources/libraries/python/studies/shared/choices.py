@@ -52,6 +52,7 @@ _NAMED_BY_TAGS = {
     "NF_SIZES": (r"NF(0\.5|[1-9]\d{0,2})C", "{}c"),
     "VSWITCH": (r"([124])C", "{}"),
     "FRAMES": (r"(\d+B|IMIX)", "{}"),
+    "FLOWS": (r"(\d{1,7})FLOWS", "{}"),
 }
 """Choices implied by tags of rows: the tag without `_`, and the value of the variable."""
 _SPECS = PROJECT / "tests" / "characterization" / "specs"
@@ -145,6 +146,8 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
     more = {name: str(lookup(name)) for name in ("LOSSES", "BACK_TO_BACK") if lookup(name)}
+    if flows := _flows(lookup):
+        more["FLOWS"] = flows
     return rerun_of(lookup, topology, _variables(lookup) | more)
 
 
@@ -259,6 +262,7 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
         vswitch=_value(lookup, "VSWITCH"),
         frames=_value(lookup, "FRAMES"),
         nf_kinds=_value(lookup, "NF_KINDS"),
+        flows=_flows(lookup),
     )
     return SuiteChoice(TestType(str(test_type)), selection)
 
@@ -270,6 +274,11 @@ def _value(lookup: Lookup, name: str) -> str:
     wildcards imply nothing: they select among the defaults.
     """
     return str(lookup(name) or _named_by_tags(lookup, name) or DEFAULTS[name])
+
+
+def _flows(lookup: Lookup) -> str:
+    """Numbers of flows of a density suite; empty where they are not chosen."""
+    return str(lookup("FLOWS") or _named_by_tags(lookup, "FLOWS"))
 
 
 def _named_by_tags(lookup: Lookup, name: str) -> str:

@@ -13,6 +13,7 @@ from resources.libraries.python.model.result import Affinity, Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.wiring import MOST_SOURCES
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
 from resources.libraries.python.testbed.deployment.deployment import Deployment
@@ -107,11 +108,13 @@ class CellUnderTest:
         """Derive the plan.
 
         Args:
-            sources: Source addresses of each flow; None for as many as density tests have.
+            sources: Source addresses of each flow; None for as many as there are to be flows, or density tests have.
 
         Raises:
             PlanError: The cell does not fit.
         """
+        if sources is None and self._asked.frame.flows is not None:
+            sources = min(self._asked.frame.flows, MOST_SOURCES)
         more = {} if sources is None else {"sources": sources}
         return make_plan(self._topology, self._asked.cell, self._world.layout, **more)
 

@@ -88,7 +88,7 @@ def client(flow: Flow, trial: Trial, instances: int) -> list[str]:
     Raises:
         Unsupported: iperf3 cannot send that.
     """
-    sessions = trial.sessions or 1
+    sessions = trial.sessions or trial.frame.flows or 1
     if sessions > _MOST_SESSIONS:
         raise Unsupported(f"iperf3 has at most {_MOST_SESSIONS} sessions for a service instance, not {sessions}")
     if trial.on_off_s is not None:

@@ -85,7 +85,7 @@ def trial_result(
             SessionFigures(
                 instance=instance,
                 direction=direction,
-                sessions=trial.sessions or 1,
+                sessions=trial.sessions or trial.frame.flows or 1,
                 goodput_bps=way.goodput_bps,
                 jitter_ns=way.jitter_ns,
                 retransmits=way.retransmits,

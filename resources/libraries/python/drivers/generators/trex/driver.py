@@ -166,6 +166,8 @@ class TrexGenerator:
         """
         if self._client is None or self._opened is None:
             raise CsitError("TRex is not started")
+        if (trial.frame.flows or 0) > (most := min(flow.sources for flow in self._plan.flows)):
+            raise Unsupported(f"{trial.frame.flows:,} flows: TRex is given as many as source addresses here, {most:,}")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         most_lost = None
         if trial.abort_loss_ratio is not None and trial.load_pps:

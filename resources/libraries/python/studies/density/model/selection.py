@@ -12,8 +12,8 @@ from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MOST_NFS, MOST_NFS_OF_A_SELECTION, quoted, refuse_endless
-from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.ranges import expand
@@ -62,6 +62,7 @@ def parse_selection(
     vswitch: str = "1",
     frames: str = "64B",
     nf_kinds: str = "",
+    flows: str = "",
 ) -> Selection:
     """Parse a selection.
 
@@ -73,6 +74,8 @@ def parse_selection(
         frames: Names of frame sizes, such as `64B,IMIX`.
         nf_kinds: Such as `linux_router,testpmd`; `linux_router+testpmd` gives each NF of a two-NF service its own kind;
             empty for the testbed's own kind.
+        flows: Numbers of flows of each instance and direction, such as `1,1000,1000000`; each with each frame size.
+            Empty, or `auto`, for the plan's number of source addresses.
 
     Raises:
         ConfigError: Something in it cannot be read; the text says what is possible.
@@ -82,7 +85,7 @@ def parse_selection(
         points=_points(cells),
         nf_sizes=tuple(parse_sizes(word) for word in _words(nf_sizes)),
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
-        frames=parse_frames(frames),
+        frames=parse_frames(frames, flows),
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
     )
     lists = (found.service_types, found.points, found.nf_sizes, found.vs_dtcs, found.frames, found.nf_kinds)
@@ -95,13 +98,25 @@ def parse_selection(
     return found
 
 
-def parse_frames(text: str) -> tuple[Frame, ...]:
-    """Read names of frame sizes, such as `64B,IMIX`.
+def parse_frames(text: str, flows: str = "") -> tuple[Frame, ...]:
+    """Read names of frame sizes, such as `64B,IMIX`, and numbers of flows, as of `parse_selection`.
 
     Raises:
-        ConfigError: There is no such frame, or none is named.
+        ConfigError: There is no such frame, or none is named; or a number of flows is not in [1, 1,000,000].
     """
-    return tuple(frame(word) for word in _words(text))
+    sizes = tuple(frame(word) for word in _words(text))
+    numbers = [_flow_count(word) for word in _words(flows)] if flows else [None]
+    return tuple(dict.fromkeys(each if n is None else with_flows(each, n) for each in sizes for n in numbers))
+
+
+def _flow_count(word: str) -> int | None:
+    if word.lower() == "auto":
+        return None
+    if not re.fullmatch(r"0*[1-9]\d{0,6}", word, re.ASCII):
+        raise ConfigError(
+            f"invalid number of flows '{quoted(word)}'; expected 1 to {MOST_FLOWS}, such as 1,1000,100000"
+        )
+    return int(word)
 
 
 def parse_kinds(word: str) -> tuple[NfKind, ...]:

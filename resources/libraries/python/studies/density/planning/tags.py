@@ -64,7 +64,8 @@ def row_tags(  # noqa: PLR0917 - what a test is made of
         "L2BDMACLRN" if driver_registry.vswitches()[topology.dut.vswitch].learns_macs else "L2BDMACSTAT",
         *_functions(topology, cell),
         f"{cell.vs_dtc * per_core}T{cell.vs_dtc}C",
-        frame.name,
+        frame.size_name,
+        *([f"{frame.flows}_FLOWS"] if frame.flows else []),
         "SOAK" if soak and test_type is TestType.NDRPDR else test_type.value,
     )
 
