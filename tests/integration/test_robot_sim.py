@@ -91,7 +91,7 @@ def test_each_number_of_flows_is_a_test(tmp_path: Path) -> None:
     assert many.mrr.mean_pps / few.mrr.mean_pps == pytest.approx(0.5, rel=0.05)
     assert many.rerun is not None and many.rerun.variables["FLOWS"] == "1,1000000"
     by_tag = ("-v", f"TOPOLOGY:{topology}", "--include", "1R1CANDNF_1CAND1000_FLOWS")
-    done = run_robot(tmp_path / "again", *by_tag, sources=[DENSITY / "csp-mrr.robot"])
+    done = run_robot(tmp_path / "again", *by_tag, "--suite", "csp-mrr")
     assert [row.asked.frame.name for row in results(tmp_path / "again")] == ["64B-1000f"], done.stdout + done.stderr
 
 
