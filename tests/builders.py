@@ -5,9 +5,11 @@ from typing import Any
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
@@ -61,3 +63,21 @@ def cpu_noise(cpu: int, *gaps_ns: int, observed_s: float = 1.0, machine: str | N
         longest_ns=max(gaps_ns, default=0), durations=tuple(sorted(classes.items())), preemptions=0, interrupts={},
         stolen_s=None, smis=None,
     )  # fmt: skip
+
+
+def qualified_point(size: str = "64B", flows: int = 2, **changed: Any) -> QualifiedPoint:
+    """A generator that loses nothing up to 1 Mpps, and 0.5 % at 1.1 Mpps."""
+    point: dict[str, Any] = {
+        "loss_free_pps": 1e6, "highest_pps": 1.1e6, "offered_pps": 4e6, "received_pps": 1.2e6, "rate_error": 1e-5,
+        "gap_load_pps": 1e5, "gap_p50_ns": 20e3, "gap_p99_ns": 21e3, "gap_p999_ns": 60e3, "floor_ns": 8e3,
+        "floor_p50_ns": 9e3,
+    }  # fmt: skip
+    return QualifiedPoint(frame=frame(size), flows=flows, **{**point, **changed})
+
+
+def qualification(*points: QualifiedPoint) -> Qualification:
+    """Points of a generator."""
+    key = QualificationKey(generator="auto", version="1", nic="veth", machine="m", kernel="k", cpus=1)
+    return Qualification(
+        key=key, measured_at="2026-11-25T12:00:00+00:00", sending="XDP live frames", trial_s=0.2, points=points
+    )

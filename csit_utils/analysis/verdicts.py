@@ -13,6 +13,7 @@ _SHORT = {
     "below-range": "below range",
     "affinity-lost": "moved",
     "host-noise": "host",
+    "unqualified": "TG?",
     "oversubscribed": "shared",
 }
 """Short forms of verdicts."""

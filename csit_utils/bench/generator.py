@@ -2,7 +2,6 @@
 
 import array
 import fcntl
-import mmap
 import os
 import re
 import shutil
@@ -12,16 +11,16 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
+from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.generators.builtin.wire import (
@@ -242,9 +241,6 @@ _GAP_ROUND_S = 0.5
 _GAP_GOAL = 1.1
 _NOMINAL_NS = 1_000_000_000 // _GAP_RATE_PPS
 _GAP_TRIAL = TrialSpec(_GAP_RATE_PPS, _GAP_ROUND_S, (64,), 0.0)
-_PAGE, _SLOT = 4096, 128
-_SLOTS = 1 << 17
-_STAMP = np.dtype([("status", "=u4"), ("lengths", "=u4", (2,)), ("offsets", "=u2", (2,)), ("s", "=u4"), ("ns", "=u4")])
 
 
 def measure_gap_p99(rounds: int = _ROUNDS) -> dict[str, Any]:
@@ -304,9 +300,9 @@ class _Rounds:
     @contextmanager
     def recorded(self) -> Iterator[None]:
         """Record one round."""
-        with _arrivals() as stamps:
+        with closing(aside(_open)) as ring:
             yield
-            gaps_ns = np.diff(np.sort(stamps()))
+            gaps_ns = np.diff(ring.stamps_ns())
         self._p99_ns.append(float(np.percentile(gaps_ns, 99)))
         self._rates.append(len(gaps_ns) / (float(gaps_ns.sum()) / 1e9))
 
@@ -319,31 +315,9 @@ class _Rounds:
         return median(self._rates)
 
 
-@contextmanager
-def _arrivals() -> Iterator[Callable[[], NDArray[np.int64]]]:
-    """Receive frames; yield a function that returns their time stamps in nanoseconds since the epoch."""
-    sock = aside(_open)
-    try:
-        with mmap.mmap(sock.fileno(), _SLOTS * _SLOT) as memory:
-
-            def stamps() -> NDArray[np.int64]:
-                area = np.frombuffer(bytes(memory), dtype=np.uint8).reshape(_SLOTS, _SLOT)
-                headers = area[:, : _STAMP.itemsize].copy().view(_STAMP)[:, 0]
-                used = headers[headers["status"] & 1 > 0]
-                times_ns: NDArray[np.int64] = used["s"].astype(np.int64) * 1_000_000_000 + used["ns"]
-                return times_ns
-
-            yield stamps
-    finally:
-        sock.close()
-
-
-def _open() -> socket.socket:
+def _open() -> ArrivalRing:
     kernel.enter_namespace(NAMESPACE)
-    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    kernel.make_ring(sock, kernel.PACKET_RX_RING, _PAGE, _SLOT, _SLOTS)
-    sock.bind((PORTS[1], kernel.ETH_P_IP))
-    return sock
+    return ArrivalRing(PORTS[1])
 
 
 def run(*argv: str) -> None:

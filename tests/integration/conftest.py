@@ -23,7 +23,9 @@ TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_sizing.py
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ.setdefault("ROBOT_OPTIONS", "--variable NOISE_FLOOR:0.1")  # a second in every run adds up
+    os.environ.setdefault(
+        "ROBOT_OPTIONS", "--variable NOISE_FLOOR:0.1 --variable QUALIFY:off"
+    )  # a second in every run adds up
     config.pluginmanager.register(realtime)
     config.pluginmanager.register(realtime.Tries())
 

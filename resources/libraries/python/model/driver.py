@@ -243,6 +243,8 @@ class GeneratorDriver(Driver):
     """Protocols whose payload it sends in one direction only; acknowledgements come back."""
     numbers_packets: bool = False
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
+    loops_back: bool = False
+    """Sends from one of its ports to another that is joined to it, one way: it can be qualified without a DUT."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

@@ -11,6 +11,7 @@ from pydantic import Field
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
 from resources.libraries.python.model.topology import World
 
@@ -60,6 +61,8 @@ class Record(Frozen):
     """Driver by role."""
     noise: Annotated[tuple[CpuNoise, ...], PACKED] = Field(default=(), exclude_if=is_empty)
     """Noise floor of the data CPUs before the run; empty where it was not observed."""
+    qualification: Annotated[Qualification | None, PACKED] = Field(default=None, exclude_if=is_none)
+    """What the generator can do by itself; None where it is not qualified."""
     simulation: dict[str, Any] | None = None
     """Parameters of the simulated system."""
     facts: dict[str, dict[str, str]] = Field(default_factory=dict)

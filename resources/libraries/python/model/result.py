@@ -42,6 +42,9 @@ class VerdictKind(StrEnum):
     """An NF drops what the vSwitch delivered, or its data threads have no time left; the evidence names it."""
     HOST_NOISE = "host-noise"
     """Interruptions of the data CPUs, as observed when idle, explain the losses above the rate: the host limits it."""
+    UNQUALIFIED = "unqualified"
+    """Beyond what the generator can do by itself, as measured with its ports joined to each other: the result may be
+    about the generator."""
     UNSTABLE = "unstable"
     """Repeated trials at one load disagree, or NDR is far below PDR: the system runs in two bands."""
     EMULATED = "emulated"

@@ -42,7 +42,7 @@ class Trial(Frozen):
     first lost packet, None never stops early."""
     purpose: str = "search"
     """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
-    workload, interference, outage, losses, back-to-back."""
+    workload, interference, outage, losses, back-to-back, qualification."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
@@ -52,6 +52,8 @@ class Trial(Frozen):
     """Number and time-stamp every packet of the load, and report what became of each, in bins of this length."""
     count_losses: bool = Field(default=False, exclude_if=lambda value: not value)
     """Number every packet of the load, and report losses, duplicates and reordering of each flow."""
+    measure_gaps: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Time-stamp every packet of the load where it arrives, and report the gaps between two of a flow."""
     on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
     """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 
@@ -101,6 +103,18 @@ class FlowCount(Frozen):
     direction: Direction
     sent: int
     received: int
+
+
+class FlowGaps(Frozen):
+    """Gaps between the arrivals of two packets of one instance in one direction, in nanoseconds."""
+
+    instance: int
+    direction: Direction
+    packets: int
+    """Packets with a time stamp."""
+    p50_ns: int
+    p99_ns: int
+    p999_ns: int
 
 
 class FlowLatency(Frozen):
@@ -259,6 +273,8 @@ class TrialResult(Frozen):
     """Timelines of a trial with `Trial.timeline_s`; empty from generators that number no packets."""
     losses: tuple[FlowLosses, ...] = Field(default=(), exclude_if=_is_empty)
     """Losses of a trial with `Trial.count_losses`; empty from generators that number no packets."""
+    gaps: tuple[FlowGaps, ...] = Field(default=(), exclude_if=_is_empty)
+    """Gaps of a trial with `Trial.measure_gaps`, of flows of which two packets or more arrived."""
     interface_sent: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """Packets of both ways that left the sender's network interfaces in the trial, where a generator checks itself."""
 

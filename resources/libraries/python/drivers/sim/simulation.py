@@ -65,6 +65,17 @@ class FlowCache(Frozen):
         return hits + self.miss_cost * (1 - hits)
 
 
+class OwnLimits(Frozen):
+    """What the simulated generator does by itself, with or without a system under test; see `loop_back`."""
+
+    loss_free_pps: Annotated[float, Field(gt=0)] | None = None
+    """Aggregate rate above which its receiving end loses packets; None for never."""
+    pause_us: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
+    """Gap before one of 500 packets."""
+    floor_us: Annotated[float, Field(gt=0, le=1_000_000)] = 2.0
+    """Latency of a loop-back."""
+
+
 class Simulation(Frozen):
     """All parameters have defaults, so a topology names those that it changes."""
 
@@ -74,6 +85,8 @@ class Simulation(Frozen):
     """Frames of 64 bytes per second on one port in one direction; other sizes follow."""
     generator_max_pps: Annotated[float, Field(gt=0)] | None = None
     """What the generator manages at most, aggregate of both directions; None for line rate."""
+    generator: OwnLimits = Field(default=OwnLimits(), exclude_if=lambda limits: limits == OwnLimits())
+    """Limits of the generator's own, which a qualification finds."""
     overhead_s: Annotated[float, Field(ge=0)] = 0.5
     """Virtual time of a trial besides sending."""
     capacity_scale: Annotated[float, Field(gt=0)] = 1.0

@@ -167,7 +167,10 @@ class SimulatedSystem:
         latency: list[FlowLatency] = []
         for part in parts:
             share_pps = load_pps / len(parts)
-            model = make_model(self.simulation, self._truth.capacity_pps(trial.frame, part))
+            capacity_pps = self._truth.capacity_pps(trial.frame, part)
+            if own_pps := self.simulation.generator.loss_free_pps:
+                capacity_pps = min(capacity_pps, own_pps / len(parts))
+            model = make_model(self.simulation, capacity_pps)
             # Several parts go on for the whole trial: the aborts of each would end at times of their own.
             abort = trial.abort_loss_ratio if len(parts) == 1 else None
             done = forward(model, share_pps, trial.duration_s, rng, abort)

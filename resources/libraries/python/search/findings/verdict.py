@@ -5,8 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from resources.libraries.python.model.findings.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity, Finding, ReceiveRate, Verdict, VerdictKind
+from resources.libraries.python.model.result import (
+    Affinity,
+    Finding,
+    LatencyAtLoad,
+    ReceiveRate,
+    Verdict,
+    VerdictKind,
+)
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
 from resources.libraries.python.search.findings.limits import limits
@@ -21,6 +29,7 @@ _COLLAPSE = 0.9
 _ORDER = (
     VerdictKind.NO_TRAFFIC,
     VerdictKind.GENERATOR_BOUND,
+    VerdictKind.UNQUALIFIED,
     VerdictKind.BELOW_RANGE,
     VerdictKind.INCOMPLETE,
     VerdictKind.AFFINITY_LOST,
@@ -53,6 +62,8 @@ def judge(
     facts: Mapping[str, Mapping[str, str]] | None = None,
     noise: HostNoise | None = None,
     tails: Iterable[TailCause] = (),
+    generator: GeneratorRange | None = None,
+    latency: Sequence[LatencyAtLoad] = (),
 ) -> Verdict:
     """Judge a test by all that is known of it.
 
@@ -71,12 +82,18 @@ def judge(
         facts: What was found out about the parts, by role.
         noise: The noise floor along the paths, if it was observed.
         tails: Causes of latency tails.
+        generator: What the generator is qualified for, if it is known.
+        latency: By load, if it was measured.
     """
     findings = [Finding(kind=VerdictKind.NO_TRAFFIC, text=complaint) for complaint in complaints]
     if outcome is not None:
         findings += _of_search(outcome)
         findings += of_bounds(outcome)
         findings += noise.findings(outcome.goals) if noise is not None else ()
+    if generator is not None:
+        findings += generator.of_goals(outcome.goals if outcome is not None else ())
+        findings += [*generator.of_rate(MRR, mrr), *generator.of_rate(ORR, orr)]
+        findings += generator.of_latency(latency, LATENCY)
     findings += _of_mrr(mrr_trials)
     findings += of_bands(orr_trials, (), (ORR,))
     findings += of_latency(latency_trials, outcome)

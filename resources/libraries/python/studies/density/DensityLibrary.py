@@ -155,7 +155,14 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def _test_of(self, asked: Asked) -> DensityTest:
         topology, world, environment = self._testbed.opened()
         test = DensityTest(
-            topology, world, asked, environment, self._searching, priors=self._priors, noise=self._testbed.noise
+            topology,
+            world,
+            asked,
+            environment,
+            self._searching,
+            priors=self._priors,
+            noise=self._testbed.noise,
+            qualification=self._testbed.qualification,
         )
         test.draft.rerun = rerun(self._choices, topology)
         return test

@@ -8,6 +8,7 @@ from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import (
     Asked,
     Environment,
@@ -22,6 +23,7 @@ from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
+from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
@@ -55,6 +57,7 @@ class DensityTest:
         on_progress: Called during a search.
         priors: Earlier results that a search may start from.
         noise: Noise floor of the testbed.
+        qualification: Of its generator.
     """
 
     def __init__(
@@ -67,9 +70,11 @@ class DensityTest:
         *,
         priors: PriorBook | None = None,
         noise: tuple[CpuNoise, ...] = (),
+        qualification: Qualification | None = None,
     ) -> None:
         self._priors = priors
         self._noise = noise
+        self._qualification = qualification
         self._on_progress = on_progress
         self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
@@ -361,6 +366,8 @@ class DensityTest:
             facts=self.draft.facts,
             noise=noise,
             tails=noise.tails(self.draft.latency, full.lower_pps if full else None),
+            generator=GeneratorRange(self._qualification, self.draft.asked.frame, len(self.deployment.plan.flows)),
+            latency=self.draft.latency,
         )
 
 

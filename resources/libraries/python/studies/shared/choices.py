@@ -240,6 +240,18 @@ def chosen_noise_s(lookup: Lookup) -> float:
     return duration_s
 
 
+def chosen_qualify(lookup: Lookup) -> bool:
+    """Whether a generator that is not qualified is looped back before a run, from `QUALIFY`.
+
+    Raises:
+        ConfigError: It is neither `auto` nor `off`.
+    """
+    text = str(lookup("QUALIFY") or "auto")
+    if text not in ("auto", "off"):
+        raise ConfigError(f"QUALIFY '{text}': auto, or off for a run without a qualification of the generator")
+    return text == "auto"
+
+
 def chosen_priors(lookup: Lookup) -> PriorBook | None:
     """Earlier results below the folder `PRIORS`; None without that variable.
 

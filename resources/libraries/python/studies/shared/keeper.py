@@ -14,6 +14,7 @@ from robot.errors import ExecutionFailed, PassExecution
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped, SystemBroken
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
@@ -80,6 +81,8 @@ class StudyKeeper:
         self._cut_short = False
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor of the testbed, for all records."""
+        self.qualification: Qualification | None = None
+        """What the generator can do by itself, for all records."""
         self.ends_run = False
         """Whether a test was the last one of the run: a signal or an error has ended it."""
         self._held = ExitStack()
@@ -278,7 +281,7 @@ class StudyKeeper:
         except RunStopped as error:
             removal, stop, cut_short = str(error), error, True
         self.ends_run = self.ends_run or cut_short
-        test.draft.noise = self.noise
+        test.draft.noise, test.draft.qualification = self.noise, self.qualification
         record: Record = test.draft.finish(
             test_id=_test_id(),
             test_name=str(variable("TEST NAME")),

@@ -11,20 +11,29 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
-from resources.libraries.python.studies.shared.choices import Lookup, chosen_noise_s, chosen_topology, resumed
+from resources.libraries.python.studies.shared.choices import (
+    Lookup,
+    chosen_noise_s,
+    chosen_qualify,
+    chosen_topology,
+    resumed,
+)
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
+from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
@@ -71,10 +80,13 @@ class StudyLibrary(ABC, Generic[_Test]):
         self._choices = resumed(variable)
         topology = self._chosen()
         self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
-        environment = self._testbed.open(topology, chosen_noise_s(self._choices))
+        environment = self._testbed.open(
+            topology, chosen_noise_s(self._choices), qualifies=chosen_qualify(self._choices)
+        )
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
         self._keeper.open(self._choices, chosen_topology(self._choices), environment)
         self._keeper.noise = self._testbed.noise
+        self._keeper.qualification = self._testbed.qualification
 
     @keyword
     def close_testbed(self) -> None:
@@ -211,6 +223,8 @@ class TestbedSession:
         self._environment: Environment | None = None
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor when it was opened."""
+        self.qualification: Qualification | None = None
+        """Qualification of its generator."""
 
     def enter(self) -> bool:
         """Count a suite in; return whether it is the outermost one, which opens the testbed."""
@@ -229,12 +243,16 @@ class TestbedSession:
                 steps.callback(then)
                 self.close()
 
-    def open(self, topology: Topology, noise_s: float) -> Environment:
-        """Check the testbed, reserve it, remove leftovers and observe its noise floor; return its fingerprint.
+    def open(self, topology: Topology, noise_s: float, *, qualifies: bool = False) -> Environment:
+        """Check the testbed, reserve it, remove leftovers, observe its noise floor, qualify its generator.
+
+        Returns:
+            Its fingerprint.
 
         Args:
             topology: The testbed.
             noise_s: How long the noise floor is observed; 0 for not at all.
+            qualifies: Look for a qualification of the generator; make one, a short one, where there is none.
 
         Raises:
             Unsupported: A machine lacks something.
@@ -251,6 +269,8 @@ class TestbedSession:
             logger.info(line, also_console=True)
         self._environment = self._world.environment()  # after opening, which may change settings of the machine
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
+        if qualifies:
+            self.qualification = self._qualified(topology, on_console=topology.world is not World.SIM)
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment
 
@@ -265,6 +285,22 @@ class TestbedSession:
             return ()
         if words := in_words(found):
             logger.info(words, also_console=on_console)
+        return found
+
+    def _qualified(self, topology: Topology, *, on_console: bool) -> Qualification | None:
+        """Look for the qualification of the generator, or make one. A run goes on without it where that fails."""
+        assert self._world is not None and self._environment is not None  # noqa: S101 - it is open
+        try:
+            found = qualification_for_run(
+                topology, self._world, self._environment, lambda text: logger.info(text, also_console=on_console)
+            )
+        except CsitError as error:
+            logger.warn(f"the generator is not qualified: {error}")
+            for line in clean_up(self._world, None):
+                logger.warn(f"{line} was left and has been removed by force")
+            return None
+        if found is not None:
+            logger.info(range_in_words(found))
         return found
 
     def close(self) -> None:

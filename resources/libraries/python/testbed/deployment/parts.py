@@ -69,6 +69,15 @@ class NodeParts:
 
 
 @dataclass(frozen=True, slots=True)
+class LoopBackParts:
+    """A generator whose ports are joined to each other, not yet started."""
+
+    cables: tuple[DeploymentPart, ...]
+    """As those of `Parts`."""
+    generator: TrafficGenerator
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """Where services of several components are deployed, and what watches them."""
 
@@ -120,6 +129,9 @@ class Testbed(Protocol):
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell."""
+
+    def loop_back(self, plan: Plan, asked: Asked) -> LoopBackParts:
+        """Drivers for a plan of `planning.loop_back`."""
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Return what deploys a multi-component service in any size.

@@ -37,7 +37,7 @@ from resources.libraries.python.testbed.agent.role_calls import (
     RemoteRole,
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.deployment.parts import Host, Parts
+from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.remote.node import TestbedNode
@@ -243,6 +243,15 @@ class NodesTestbed:
         pending = {name: node.begin(calls.PREPARE, CellRequest(plan, asked)) for name, node in self._nodes.items()}
         prepared = {name: each.result() for name, each in pending.items()}
         return parts_on_nodes(plan, self._nodes, prepared, self._duts)
+
+    def loop_back(self, plan: Plan, asked: Asked) -> LoopBackParts:
+        """Return generator and links; vSwitch and NFs of the plan's drivers are not used.
+
+        Raises:
+            CsitError: A node was lost and does not come back.
+        """
+        parts = self.parts(plan, asked)
+        return LoopBackParts(parts.cables, parts.generator)
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """Return instances and load on this machine, or instances on the (first) DUT and the load on the TG.

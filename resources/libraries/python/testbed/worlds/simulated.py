@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
+from resources.libraries.python.drivers.sim.loop_back import SimulatedLoop
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -19,7 +20,7 @@ from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.deployment.parts import Host, Parts
+from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts
 from resources.libraries.python.testbed.node.noise import data_cpus
 
 
@@ -67,6 +68,10 @@ class SimulatedTestbed:
             tracer=SimTracer(system),
             costs=SimCostMeter(system),
         )
+
+    def loop_back(self, plan: Plan, asked: Asked) -> LoopBackParts:
+        del asked
+        return LoopBackParts((), SimulatedLoop(plan, self._simulation, VirtualClock()))
 
     def host(self, asked: Specifications, folder: Path) -> Host:
         """A simulated service: its parameters lie beside its specification.

@@ -33,6 +33,7 @@ from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import (
     FlowCount,
+    FlowGaps,
     FlowLosses,
     HighestLoads,
     Protocol,
@@ -109,6 +110,11 @@ def trial_result(
             FlowLosses(instance=flow.instance, direction=flow.direction, **asdict(report.losses))
             for flow, report in flows
             if report.losses is not None
+        ),
+        gaps=tuple(
+            FlowGaps(instance=flow.instance, direction=flow.direction, **asdict(report.gaps))
+            for flow, report in flows
+            if report.gaps is not None
         ),
         aborted=any(report.aborted for report in reports),
         generator_limited=bool(limits),
@@ -284,6 +290,8 @@ class BuiltInGenerator:
             raise CsitError("the generator has not been started")
         if trial.count_losses and (not load_pps or probe_pps):
             raise Unsupported("losses are counted of a load without latency probes")
+        if trial.measure_gaps and (not load_pps or probe_pps or trial.count_losses or trial.timeline_s):
+            raise Unsupported("gaps are measured of a load without latency probes, numbers or time stamps")
         pattern = size_pattern([(part.frame_bytes, part.weight) for part in trial.frame.parts])
         most_lost = None
         if trial.abort_loss_ratio is not None and load_pps:
@@ -300,6 +308,7 @@ class BuiltInGenerator:
                 _timeline_ns(trial),
                 trial.count_losses,
                 _mark(self._trials, index) if trial.count_losses else 0,
+                gaps=trial.measure_gaps,
                 udp=self._by_udp(trial),
                 flows=trial.frame.flows or 0,
             )

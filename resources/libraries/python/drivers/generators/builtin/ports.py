@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel, latency
 from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
+from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
@@ -193,6 +194,7 @@ class FlowPorts:
         numbers = load.per_flow if spec.numbered else probes.per_flow
         receivers = [] if spec.losses else self._receivers(numbers)
         counting = self._counting(spec, numbers) if spec.losses else []
+        rings = self._rings(load.per_flow) if spec.gaps else []
         try:
             refused, before = self._counters.refused(), self._received()
             watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
@@ -208,8 +210,9 @@ class FlowPorts:
             else:
                 probed = _probed(sent, receivers) or [_Probed()] * len(self._flows)
             refused = _difference(self._counters.refused(), refused)
+            gaps = [gap_report(ring.stamps_ns()) for ring in rings]
         finally:
-            self._aside.close([*receivers, *counting])
+            self._aside.close([*receivers, *counting, *rings])
         received = _difference(after, before)
         self._lateness.end(received, _difference(complete, before), after)
         return TrialReport(
@@ -229,6 +232,7 @@ class FlowPorts:
                     probes_received=probed[flow].received,
                     latency=probed[flow].latency,
                     unstamped=probed[flow].unstamped,
+                    gaps=gaps[flow] if gaps else None,
                 )
                 for flow in range(len(self._flows))
             ),
@@ -263,6 +267,9 @@ class FlowPorts:
         if not probes:
             return []
         return together([partial(ProbeReceiver, flow.rx_interface, probes) for flow in self._flows])
+
+    def _rings(self, frames: int) -> list[ArrivalRing]:
+        return together([partial(ArrivalRing, flow.rx_interface, frames) for flow in self._flows])
 
     def _counting(self, spec: TrialSpec, numbers: int) -> list[FlowReceiver]:
         """Programs that count the frames of each flow.

@@ -11,6 +11,7 @@ _ours = partial(
     factory="resources.libraries.python.drivers.generators.builtin.driver:make",
     protocols=(Protocol.IP, Protocol.UDP),
     numbers_packets=True,
+    loops_back=True,
     counts_by_port=True,
     suite_word="builtin",
     kernel=(PACKET,),

@@ -56,6 +56,8 @@ class TrialSpec:
     """Every load frame has a number, and the receiver counts what became of each."""
     mark: int = 0
     """Mark of the numbered frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes."""
+    gaps: bool = False
+    """The times of arrival of load frames are kept, and the report has the gaps between them."""
     udp: bool = False
     """Load frames are UDP datagrams, each source address with a port of its own; else packets without ports."""
     flows: int = 0
@@ -102,6 +104,16 @@ class TimelineReport:
 
 
 @dataclass(frozen=True, slots=True)
+class GapReport:
+    """Gaps between the arrivals of two frames of a flow, in nanoseconds."""
+
+    packets: int
+    p50_ns: int
+    p99_ns: int
+    p999_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class FlowReport:
     """What became of one flow."""
 
@@ -118,6 +130,7 @@ class FlowReport:
     """Received probes without a usable pair of time stamps."""
     timeline: TimelineReport | None = None
     losses: LossReport | None = None
+    gaps: GapReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +181,7 @@ def trial_report(plain: dict[str, Any]) -> TrialReport:
                 "latency": flow["latency"] and LatencyReport(**flow["latency"]),
                 "timeline": flow["timeline"] and TimelineReport(**flow["timeline"]),
                 "losses": flow["losses"] and loss_report(flow["losses"]),
+                "gaps": flow["gaps"] and GapReport(**flow["gaps"]),
             }
         )
         for flow in plain["flows"]

@@ -1,0 +1,152 @@
+"""`qualify`: measure what a testbed's traffic generator can do by itself."""
+
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
+from csit_utils.report.units import latency, percent, rate, seconds
+from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.planning.loop_back import MOST_FLOWS, NIC, no_loop_back
+from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
+from resources.libraries.python.search.qualification import BRIEF, Effort
+from resources.libraries.python.testbed.deployment.loop_back import qualify as measure
+from resources.libraries.python.testbed.worlds.factory import located, world_of
+
+_MOST_FRAMES = 16
+_HEADS = (
+    "frame",
+    "flows",
+    "no loss",
+    "loss <= 0.5 %",
+    "sent",
+    "arrived",
+    "rate error",
+    "gap p50",
+    "p99",
+    "p99.9",
+    "floor",
+)
+
+
+def qualify(
+    topology: Annotated[Path, typer.Argument(help="Topology file.")],
+    frames: Annotated[str, typer.Option(help="Frame sizes and mixes, comma-separated.")] = "64B,570B,1518B,IMIX",
+    flows: Annotated[str, typer.Option(help="Numbers of flows, comma-separated.")] = "2,8",
+    brief: Annotated[bool, typer.Option("--brief", help="Shorter trials, as at the start of a run.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the kept qualification; measure nothing.")] = False,
+    folder: Annotated[
+        Path, typer.Option(help="Folder of qualifications.", show_default="results/qualifications")
+    ] = FOLDER,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Measure what the traffic generator can do by itself: rates, rate error, gaps, latency floor.
+
+    Its ports are joined to each other, with no system under test between them. The result is kept by generator,
+    version, kind of ports, machine and kernel; results of later runs that are beyond it have the verdict *unqualified*.
+    A run measures a short one where there is none. A lab's generator is looped back over virtual ports of its machine.
+
+    \b
+    ./csit qualify topologies/local.yaml                          this machine, about three minutes
+    ./csit qualify topologies/local.yaml --frames 64B --flows 2,16,64
+    ./csit qualify topologies/local.yaml --show --csv
+    """  # noqa: D301 - \b keeps the lines of the examples apart
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    sizes = tuple(frame(name) for name in _listed("--frames", frames))
+    counts = tuple(_count(text) for text in _listed("--flows", flows))
+    chosen = load_topology(topology)
+    if reason := no_loop_back(chosen):
+        raise Unsupported(reason)
+    chosen = located(chosen)
+    effort = BRIEF if brief else Effort()
+    with closing(world_of(chosen)) as world:
+        for line in world.open():
+            typer.echo(line, err=True)
+        key = key_of(chosen, world.environment(), NIC)
+        found = stored(key, folder) if show else None
+        if show and found is None:
+            raise ConfigError(f"{folder}: no qualification of {key}; ./csit qualify {topology} measures one")
+        if found is None:
+            found = measure(
+                chosen, world, key, frames=sizes, flow_counts=counts, effort=effort, tell=_Progress(time.monotonic())
+            )
+            path = store(found, folder) if chosen.world is not World.SIM else None
+            if path is not None:
+                typer.echo(f"kept in {path}", err=True)
+    _print(found, form)
+
+
+def _listed(option: str, text: str) -> list[str]:
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not 1 <= len(names) <= _MOST_FRAMES:
+        raise ConfigError(f"{option} '{text[:40]}': 1 to {_MOST_FRAMES}, separated by commas")
+    return names
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 3 or not 1 <= int(text) <= MOST_FLOWS:
+        raise ConfigError(f"--flows '{text[:40]}': a number from 1 to {MOST_FLOWS}")
+    return int(text)
+
+
+class _Progress:
+    """Points done and remaining time, on standard error."""
+
+    def __init__(self, begin_s: float) -> None:
+        self._begin_s = begin_s
+
+    def __call__(self, point: QualifiedPoint | None, done: int, points: int) -> None:
+        if point is None or not sys.stderr.isatty():
+            return
+        left_s = (time.monotonic() - self._begin_s) / done * (points - done)
+        left = f", about {seconds(left_s)} left" if done < points else ""
+        text = f"{point.frame.name}, {point.flows} flows: {rate(point.loss_free_pps)} without loss"
+        typer.echo(f"{done}/{points} {text}{left}", err=True)
+
+
+def _print(found: Qualification, form: TableForm) -> None:
+    lines = [TableLine(_texts(point), _raw(found, point)) for point in found.points]
+    if form is TableForm.TERMINAL and sys.stdout.isatty():
+        simulated = "SIMULATED: " if found.simulated else ""
+        typer.echo(f"{simulated}{found.key}; {found.sending or 'way of sending not known'}; {found.measured_at}")
+    print_table(_HEADS, lines, form, ("frame",))
+    for note in found.notes:
+        typer.echo(f"{note}.", err=True)
+
+
+def _texts(point: QualifiedPoint) -> tuple[str, ...]:
+    def time_of(value_ns: float | None) -> str:
+        return "-" if value_ns is None else latency(value_ns)
+
+    return (
+        point.frame.name,
+        str(point.flows),
+        "-" if point.loss_free_pps is None else rate(point.loss_free_pps),
+        "-" if point.highest_pps is None else rate(point.highest_pps),
+        rate(point.offered_pps),
+        rate(point.received_pps),
+        "-" if point.rate_error is None else percent(point.rate_error),
+        *(time_of(value) for value in (point.gap_p50_ns, point.gap_p99_ns, point.gap_p999_ns, point.floor_ns)),
+    )
+
+
+def _raw(found: Qualification, point: QualifiedPoint) -> dict[str, object]:
+    return {
+        **point.model_dump(mode="json"),
+        "frame": point.frame.name,
+        **{f"key_{name}": value for name, value in found.key.model_dump(mode="json").items()},
+        "measured_at": found.measured_at,
+        "sending": found.sending,
+        "simulated": found.simulated,
+        "notes": list(found.notes),
+    }

@@ -1,0 +1,136 @@
+"""Plan of a loop-back: ports of the generator are joined to each other, with no system under test between them.
+
+Every flow has a pair of ports, one that sends and one that receives. Where the generator has two CPUs that send, each
+has every other flow, as it has a direction each of a service.
+"""
+
+from resources.libraries.python import driver_registry
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
+from resources.libraries.python.model.plan import Flow, Link, Plan, Port
+from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
+from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW
+
+MOST_FLOWS = 64
+NIC = "veth"
+"""Kind of the ports of a loop-back."""
+
+
+def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
+    """Derive the plan of a loop-back over veth pairs on the traffic generator's machine.
+
+    Frames are received on a CPU that sends nothing where there is one; where there is none, the plan has a warning.
+
+    Args:
+        topology: The testbed.
+        layout: As for `make_plan`.
+        flows: How many, at least one for each CPU that sends.
+
+    Raises:
+        PlanError: There are too many flows, or the generator cannot be looped back here.
+    """
+    if reason := no_loop_back(topology):
+        raise PlanError(reason)
+    if not 1 <= flows <= MOST_FLOWS:
+        raise PlanError(f"{flows} flows; a loop-back has 1 to {MOST_FLOWS}")
+    path = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0), layout)
+    own = [thread for thread in path.cores.threads if thread.owner == GENERATOR and thread.role is ThreadRole.DATA]
+    # A simulated generator has no CPUs.
+    own = own or [Thread(owner=GENERATOR, role=ThreadRole.DATA, index=0, cpu=path.cores.physical[0][0])]
+    senders = sorted(own, key=lambda thread: thread.index)
+    machine, name = senders[0].machine, topology.tg.shares_machine_with or topology.tg_name
+    layouts = layouts_of(topology, layout)
+    receiver = _receiving_cpu(path.cores, layouts.get(name) or next(iter(layouts.values())), machine, senders)
+    mains = [row for row in path.cores.threads if row.owner == GENERATOR and row.role is not ThreadRole.DATA]
+    threads = [*mains, *senders]
+    warnings: tuple[str, ...] = ()
+    if receiver is None:
+        warnings = (
+            f"frames are received on CPU {senders[0].cpu}, which also sends: {topology.tg_name} has no other CPU for "
+            "the receive threads, so rates are lower than the generator's own",
+        )
+    else:
+        index = len(senders)
+        threads.append(Thread(owner=GENERATOR, role=ThreadRole.DATA, index=index, cpu=receiver, machine=machine))
+    at = 0 if receiver is None else len(senders)
+    duts = list(topology.duts)
+    return path.model_copy(
+        update={
+            "suite_id": f"loop-back-{flows}f",
+            "tags": ("LOOP_BACK",),
+            "discriminator": "link",
+            "cores": path.cores.model_copy(update={"threads": tuple(threads)}),
+            "links": tuple(_link(number, at) for number in range(1, flows + 1)),
+            "segments": (),
+            "functions": (),
+            "flows": tuple(_flow(number, senders=len(senders)) for number in range(1, flows + 1)),
+            "paths": (),
+            "warnings": warnings,
+            # The vSwitch is named, so that its node has nothing of the generator; none is started.
+            "machines": {GENERATOR: topology.tg_name, VSWITCH: duts[0]} if path.machines else {},
+        }
+    )
+
+
+def no_loop_back(topology: Topology) -> str | None:
+    """Return why the generator of a testbed cannot be looped back; None where it can."""
+    driver = driver_registry.generators()[topology.tg.generator.driver]
+    if driver.is_simulated or driver.loops_back:
+        return None
+    can = ", ".join(name for name, each in driver_registry.generators().items() if each.loops_back)
+    return f"{driver.label} cannot be looped back over a veth pair by this project; {can} can"
+
+
+def is_loop_back(plan: Plan) -> bool:
+    """Whether a plan joins ports of the generator to each other."""
+    return bool(plan.links) and all(link.a.owner == link.b.owner == GENERATOR for link in plan.links)
+
+
+def _receiving_cpu(cores: CoreMap, layout: CpuLayout, machine: str | None, senders: list[Thread]) -> int | None:
+    """Return a CPU of the machine for receive threads: preferably one that has data threads in a service."""
+    taken = {thread.cpu for thread in senders}
+    numa_node = next((each.numa_node for each in cores.elsewhere if each.machine == machine), cores.numa_node)
+    whole = {cpu for core in layout.cores(numa_node) for cpu in core if taken.intersection(core)}
+    data = [row.cpu for row in cores.threads if row.machine == machine and row.role is ThreadRole.DATA]
+    others = [cpu for core in layout.cores(numa_node) for cpu in core]
+    free = [cpu for cpu in (*data, *reversed(others)) if cpu not in taken]
+    return next((cpu for cpu in free if cpu not in whole), next(iter(free), None))
+
+
+def _mac(number: int, end: int) -> str:
+    return f"02:00:00:00:{number:02x}:{end:02x}"
+
+
+def _link(number: int, thread: int) -> Link:
+    ends = [
+        Port(
+            owner=GENERATOR,
+            interface=edge_interface(GENERATOR, number, end),
+            mac=_mac(number, end),
+            data_thread=thread,
+        )
+        for end in (1, 2)
+    ]
+    return Link(instance=number, a=ends[0], b=ends[1])
+
+
+def _flow(number: int, *, senders: int) -> Flow:
+    """Flow from the first port of a pair to the second one; its direction says which CPU sends it."""
+    sends, receives = (edge_interface(GENERATOR, number, end) for end in (1, 2))
+    return Flow(
+        instance=number,
+        direction=Direction.REVERSE if senders > 1 and number % 2 == 0 else Direction.FORWARD,
+        tx_interface=sends,
+        rx_interface=receives,
+        source_mac=_mac(number, 1),
+        destination_mac=_mac(number, 2),
+        source_ip=f"10.{number}.0.1",
+        sources=SOURCES_PER_FLOW,
+        destination_ip=f"20.{number}.0.1",
+    )

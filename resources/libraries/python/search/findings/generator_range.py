@@ -1,0 +1,135 @@
+"""Results beyond what the generator was qualified for: what they say may be about the generator. Pure."""
+
+from collections.abc import Iterable
+
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
+
+QUEUE_FRAMES = 256
+"""Frames that a receive queue holds, as for the noise floor."""
+TOLERANCE = 1.1
+"""A rate counts as beyond another one only above it by this factor: both were measured with some noise."""
+
+
+class GeneratorRange:
+    """Limits of a generator for the results of a test.
+
+    Args:
+        qualification: Of the generator; None where it is not qualified, and nothing is found.
+        frame: Of the test.
+        flows: Instances times directions.
+    """
+
+    def __init__(self, qualification: Qualification | None, frame: Frame, flows: int) -> None:
+        self._qualification = qualification
+        self._frame = frame
+        self._flows = flows
+        self.point: QualifiedPoint | None = qualification.bound(frame, flows) if qualification is not None else None
+
+    def of_goals(self, goals: Iterable[GoalResult]) -> list[Finding]:
+        """Bounds of a search that are beyond a limit, a finding for each goal at most."""
+        found = []
+        for goal in goals:
+            text = self._of_goal(goal)
+            if text:
+                found.append(_finding(f"{goal.goal.name}: {text}", goal.goal.name))
+        return found
+
+    def _of_goal(self, goal: GoalResult) -> str:
+        if self._qualification is None or self.point is None:
+            return ""
+        point, allowed = self.point, goal.goal.loss_ratio
+        limit_pps = point.rate_for(allowed, self._qualification.loss_ratio)
+        lower_pps, upper_pps = goal.lower_pps or 0.0, goal.upper_pps
+        if limit_pps is None:
+            return (
+                f"the generator itself lost more than {allowed:g} in every trial when it was looped back "
+                f"({self._place(point)}): losses may be its own"
+            )
+        if lower_pps > TOLERANCE * limit_pps:
+            return (
+                f"{lower_pps:.0f} pps is beyond {limit_pps:.0f} pps, up to which the generator is qualified "
+                f"({self._place(point)}): qualify it again on a quiet machine"
+            )
+        if upper_pps is not None and upper_pps > limit_pps >= lower_pps / TOLERANCE:
+            return (
+                f"{upper_pps:.0f} pps did not meet the goal, but the generator is qualified up to {limit_pps:.0f} pps "
+                f"only ({self._place(point)}): it may limit this rate itself"
+            )
+        return self._of_pauses(point, goal)
+
+    def _of_pauses(self, point: QualifiedPoint, goal: GoalResult) -> str:
+        """A pause of the generator is followed by the frames that were due meanwhile, all at once."""
+        upper_pps = goal.upper_pps
+        if goal.goal.loss_ratio > 0 or upper_pps is None or point.gap_p999_ns is None or point.gap_p50_ns is None:
+            return ""
+        pause_s = (point.gap_p999_ns - point.gap_p50_ns) * 1e-9
+        frames = pause_s * upper_pps / self._flows
+        if frames <= QUEUE_FRAMES:
+            return ""
+        return (
+            f"one of 1000 frames of the generator comes {pause_s * 1e6:.0f} us late ({self._place(point)}); at "
+            f"{upper_pps:.0f} pps {frames:.0f} frames of a flow follow at once, and a receive queue has "
+            f"{QUEUE_FRAMES}: losses may be the generator's doing"
+        )
+
+    def of_rate(self, name: str, rate: ReceiveRate | None) -> list[Finding]:
+        """A receive rate that is beyond what arrived at most when the generator was looped back.
+
+        Args:
+            name: MRR or ORR.
+            rate: The same, if it was measured.
+        """
+        point = self.point
+        if rate is None or point is None or rate.mean_pps <= TOLERANCE * point.received_pps:
+            return []
+        text = (
+            f"{name}: {rate.mean_pps:.0f} pps is beyond {point.received_pps:.0f} pps, the most that arrived when the "
+            f"generator was looped back ({self._place(point)}): qualify it again on a quiet machine"
+        )
+        return [_finding(text, name)]
+
+    def of_latency(self, rows: Iterable[LatencyAtLoad], number: str) -> list[Finding]:
+        """Latencies below the floor, which cannot be: the shortest of all loads.
+
+        Args:
+            rows: Latency by load.
+            number: Name of latency among the numbers of a finding.
+        """
+        point = self.point
+        shortest = [(flow.min_ns, row.label, flow) for row in rows for flow in row.flows if flow.min_ns is not None]
+        if point is None or point.floor_ns is None or not shortest:
+            return []
+        least_ns, label, flow = min(shortest, key=lambda each: each[0])
+        if least_ns * TOLERANCE >= point.floor_ns:
+            return []
+        text = (
+            f"{label}: {least_ns / 1e3:.1f} us of instance {flow.instance} {flow.direction} is below "
+            f"{point.floor_ns / 1e3:.1f} us, the latency of the generator alone ({self._place(point)}): its time "
+            "stamps cannot be trusted, or it was qualified on a busy machine"
+        )
+        return [_finding(text, number)]
+
+    @staticmethod
+    def _place(point: QualifiedPoint) -> str:
+        return f"looped back, {point.frame.name}, {point.flows} flow{'s' * (point.flows != 1)}"
+
+
+def _finding(text: str, number: str) -> Finding:
+    return Finding(kind=VerdictKind.UNQUALIFIED, text=text, numbers=(number,))
+
+
+def in_words(found: Qualification) -> str:
+    """A qualification in one line."""
+    points = "; ".join(
+        f"{point.frame.name} {point.flows} flows {_pps(point.loss_free_pps)} without loss, "
+        f"{_pps(point.highest_pps)} with {100 * found.loss_ratio:g} %"
+        for point in found.points
+    )
+    return f"generator {found.key.generator} looped back on {found.key.nic}: {points}"
+
+
+def _pps(rate_pps: float | None) -> str:
+    return "no rate" if rate_pps is None else f"{rate_pps:.0f} pps"

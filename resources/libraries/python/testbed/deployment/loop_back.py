@@ -1,0 +1,153 @@
+"""Qualification of the generator of an open testbed: it is looped back, measured, and removed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from resources.libraries.python import driver_registry
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.planning.loop_back import NIC, loop_back_plan, no_loop_back
+from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point
+from resources.libraries.python.testbed.deployment.health import within
+from resources.libraries.python.testbed.deployment.parts import LoopBackParts, Testbed
+
+BRIEF_FRAMES = ("64B", "1518B")
+LOSS_RATIO = 0.005
+"""Of PDR: what the higher one of the rates allows."""
+_TRIAL_S = 30.0
+_SENDING = "sending"
+
+
+def qualify(
+    topology: Topology,
+    world: Testbed,
+    key: QualificationKey,
+    *,
+    frames: Sequence[Frame],
+    flow_counts: Sequence[int],
+    effort: Effort,
+    tell: Callable[[QualifiedPoint | None, int, int], None] = lambda *_: None,
+) -> Qualification:
+    """Measure a generator for frame sizes and numbers of flows.
+
+    Args:
+        topology: The testbed.
+        world: The same, open, with nothing deployed.
+        key: What the result is valid for.
+        frames: Sizes, each measured with each number of flows.
+        flow_counts: Numbers of flows.
+        effort: How much is spent on each point.
+        tell: Called before the first point with None, and with each point, the number of points done, and of all.
+
+    Raises:
+        PlanError: The generator cannot be looped back on this testbed.
+        CsitError: Nothing comes back, or the testbed is lost.
+    """
+    driver = driver_registry.generators()[topology.tg.generator.driver]
+    points: list[QualifiedPoint] = []
+    notes: list[str] = []
+    sending = ""
+    tell(None, 0, len(frames) * len(flow_counts))
+    largest = max(frames, key=lambda frame: frame.largest_bytes)
+    for flows in flow_counts:
+        plan = loop_back_plan(topology, world.layout, flows)
+        notes += plan.warnings
+        with _looped_back(plan, world, largest) as looped:
+            sending = looped.generator.facts().get(_SENDING, sending)
+            notes += [f"{name}: {text}" for name, text in looped.generator.facts().items() if name != _SENDING]
+
+            def run(trial: Trial, looped: LoopBackParts = looped) -> TrialResult:
+                with within("a trial of the loop-back", trial.duration_s + _TRIAL_S):
+                    return looped.generator.run(trial)
+
+            for size in frames:
+                points.append(
+                    qualify_point(
+                        run,
+                        looped.generator.highest_loads,
+                        size,
+                        flows,
+                        effort,
+                        loss_ratio=LOSS_RATIO,
+                        can_measure_gaps=driver.loops_back or driver.is_simulated,
+                        can_probe=True,
+                    )
+                )
+                tell(points[-1], len(points), len(frames) * len(flow_counts))
+    return Qualification(
+        key=key,
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        sending=sending,
+        loss_ratio=LOSS_RATIO,
+        trial_s=effort.trial_s,
+        points=tuple(points),
+        notes=tuple(dict.fromkeys(notes)),
+        simulated=world.simulation is not None,
+    )
+
+
+def qualification_for_run(
+    topology: Topology, world: Testbed, environment: Environment, tell: Callable[[str], None], folder: Path = FOLDER
+) -> Qualification | None:
+    """Return the kept qualification of a testbed's generator; where there is none, measure a short one and keep it.
+
+    Args:
+        topology: The testbed.
+        world: The same, open, with nothing deployed.
+        environment: Its fingerprint.
+        tell: Says what takes time, and why there is none.
+        folder: Of qualifications.
+
+    Returns:
+        None where the generator cannot be looped back, or is simulated and has no limits of its own.
+
+    Raises:
+        CsitError: Nothing comes back, or it cannot be kept.
+    """
+    if world.simulation is not None:
+        if not world.simulation.get("generator"):
+            return None
+    elif reason := why_not(topology):
+        tell(f"the generator is not qualified: {reason}")
+        return None
+    key = key_of(topology, environment, NIC)
+    if world.simulation is None and (found := stored(key, folder)) is not None:
+        return found
+    tell("qualifying the generator, once for this machine: its ports are looped back for some seconds")
+    made = qualify(topology, world, key, frames=[frame(name) for name in BRIEF_FRAMES], flow_counts=(2,), effort=BRIEF)
+    if not made.simulated:
+        store(made, folder)
+    return made
+
+
+def why_not(topology: Topology) -> str | None:
+    """Return why a qualification would not be one of the ports that the testbed's tests use; None where it would."""
+    if reason := no_loop_back(topology):
+        return reason
+    if topology.world is World.LAB:
+        ports = ", ".join(topology.tg.interfaces)
+        return (
+            f"no cable joins two of {topology.tg_name}'s ports ({ports}), and a loop through a DUT would measure it too"
+        )
+    return None
+
+
+@contextmanager
+def _looped_back(plan: Plan, world: Testbed, largest: Frame) -> Iterator[LoopBackParts]:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0)
+    asked = Asked(test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"))
+    parts = world.loop_back(plan, asked)
+    with ExitStack() as stack:
+        for part in (*parts.cables, parts.generator):
+            stack.callback(part.stop)
+            part.start()
+        yield parts

@@ -1,0 +1,158 @@
+"""Results beyond a qualification, and a simulated generator whose own limits are known, from loop-back to verdict."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.result import Asked, LatencyAtLoad, ReceiveRate, VerdictKind
+from resources.libraries.python.model.trial import Direction, FlowLatency
+from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.search.findings.generator_range import GeneratorRange, in_words
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
+from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.builders import SIM, qualification, qualified_point
+from tests.unit.search.test_host_noise import NOWHERE
+
+GOALS = {goal.name: goal for goal in profile("ladder").goals}
+
+
+def result(name: str, lower_pps: float | None, upper_pps: float | None) -> GoalResult:
+    return GoalResult(
+        goal=GOALS[name],
+        lower_pps=lower_pps,
+        upper_pps=upper_pps,
+        complete=True,
+        throughput_pps=lower_pps,
+        lowest_tried_pps=lower_pps or upper_pps,
+    )
+
+
+def here(flows: int = 2, size: str = "64B", **point: object) -> GeneratorRange:
+    return GeneratorRange(qualification(qualified_point(**point)), frame(size), flows)
+
+
+def test_a_rate_within_the_range_is_not_marked() -> None:
+    assert not here().of_goals([result("NDR", 0.8e6, 0.9e6), result("PDR", 0.9e6, 0.95e6)])
+    assert not GeneratorRange(None, frame("64B"), 2).of_goals([result("NDR", 8e6, 9e6)])
+
+
+def test_a_rate_beyond_the_range_is_marked() -> None:
+    (found,) = here().of_goals([result("NDR", 1.2e6, 1.3e6)])
+    assert found.kind is VerdictKind.UNQUALIFIED and found.numbers == ("NDR",)
+    assert found.text == (
+        "NDR: 1200000 pps is beyond 1000000 pps, up to which the generator is qualified (looped back, 64B, 2 flows): "
+        "qualify it again on a quiet machine"
+    )
+
+
+def test_a_bound_that_fails_above_the_range_may_be_the_generators_doing() -> None:
+    (found,) = here().of_goals([result("NDR", 0.99e6, 1.01e6)])
+    assert "1010000 pps did not meet the goal, but the generator is qualified up to 1000000 pps only" in found.text
+
+
+def test_goals_with_losses_have_the_higher_rate() -> None:
+    assert not here().of_goals([result("PDR", 1.05e6, 1.09e6)])
+    assert here().of_goals([result("PDR", 1.09e6, 1.11e6)])
+
+
+def test_a_generator_that_always_loses_something_says_nothing_about_a_goal_without_loss() -> None:
+    (found,) = here(loss_free_pps=None).of_goals([result("NDR", 1e3, 2e3), result("PDR", 1e3, 2e3)])
+    assert found.text.startswith("NDR: the generator itself lost more than 0 in every trial")
+
+
+def test_a_pause_that_fills_a_receive_queue_is_marked() -> None:
+    late = {"gap_p50_ns": 20e3, "gap_p999_ns": 820e3}
+    (found,) = here(**late).of_goals([result("NDR", 0.6e6, 0.7e6), result("PDR", 0.6e6, 0.7e6)])
+    assert "comes 800 us late" in found.text and "at 700000 pps 280 frames of a flow follow at once" in found.text
+    assert not here(**late).of_goals([result("NDR", 0.55e6, 0.6e6)]), "240 frames fit"
+
+
+def test_frames_and_flows_are_bounded_by_the_next_smaller_ones() -> None:
+    points = [qualified_point(size="64B", flows=2), qualified_point(size="64B", flows=8, loss_free_pps=0.5e6)]
+    points.append(qualified_point(size="1518B", flows=2, loss_free_pps=0.2e6))
+    found = qualification(*points)
+    bounds = {
+        ("64B", 2): points[0], ("64B", 4): points[0], ("64B", 20): points[1], ("570B", 2): points[0],
+        ("1518B", 20): points[2], ("9000B", 2): points[2], ("IMIX", 20): points[1],
+    }  # fmt: skip
+    assert {key: found.bound(frame(key[0]), key[1]) for key in bounds} == bounds
+    assert found.bound(frame("64B"), 1) is None
+
+
+def test_a_receive_rate_above_all_that_arrived_is_marked() -> None:
+    def rate(mean_pps: float) -> ReceiveRate:
+        return ReceiveRate(offered_pps=9e6, receive_rates_pps=(mean_pps,), mean_pps=mean_pps, stdev_pps=None)
+
+    assert not here().of_rate("MRR", rate(1.2e6)) and not here().of_rate("MRR", None)
+    (found,) = here().of_rate("MRR", rate(1.5e6))
+    assert "MRR: 1500000 pps is beyond 1200000 pps, the most that arrived" in found.text
+
+
+def test_a_latency_below_the_floor_is_marked() -> None:
+    def at(min_ns: int) -> LatencyAtLoad:
+        flow = FlowLatency(
+            instance=1, direction=Direction.REVERSE, sent=1, received=1, min_ns=min_ns, mean_ns=1.0, p50_ns=1, p90_ns=1,
+            p99_ns=1, p999_ns=1, max_ns=1, histogram=None,
+        )  # fmt: skip
+        return LatencyAtLoad(label="PDR0", load_pps=0, flows=(flow,))
+
+    assert not here().of_latency([at(9_000)], "LATENCY")
+    (found,) = here().of_latency([at(9_000), at(2_000)], "LATENCY")
+    assert found.text.startswith("PDR0: 2.0 us of instance 1 reverse is below 8.0 us")
+
+
+def test_it_is_one_line() -> None:
+    words = "generator auto looped back on veth: 64B 2 flows 1000000 pps without loss, 1100000 pps with 0.5 %"
+    assert in_words(qualification(qualified_point())) == words
+
+
+def measured(tmp_path: Path, **generator: object) -> tuple[Qualification | None, Draft[DensityRecord]]:
+    """A density test on a simulated testbed whose generator has limits, qualified as a run does."""
+    topology = SIM.model_copy(
+        update={"simulation": {**(SIM.simulation or {}), "model": "sharp", "generator": generator}}
+    )
+    world = world_of(topology)
+    found = qualification_for_run(topology, world, NOWHERE, lambda _: None, tmp_path)
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
+    test = DensityTest(topology, world, asked, NOWHERE, qualification=found)
+    test.deploy()
+    test.verify_traffic()
+    test.search(("NDR", "PDR"))
+    test.latency()
+    test.remove()
+    return found, test.draft
+
+
+def test_a_generator_that_limits_is_found_by_loop_back_and_named_as_the_limit(tmp_path: Path) -> None:
+    found, draft = measured(tmp_path, loss_free_pps=2e6, floor_us=3.0)
+    assert found is not None and found.simulated
+    point = found.bound(frame("64B"), 2)
+    assert isinstance(point, QualifiedPoint)
+    assert point.loss_free_pps == pytest.approx(2e6, rel=0.05) and point.floor_ns == 3_000
+    assert draft.ndr.lower_pps == pytest.approx(2e6, rel=0.02), (
+        "the truth: the generator's receiving end loses the rest"
+    )
+    assert VerdictKind.UNQUALIFIED in draft.verdict.of("NDR") and VerdictKind.UNQUALIFIED in draft.verdict.of("PDR")
+    assert not list(tmp_path.iterdir()), "what is simulated is not kept"
+
+
+def test_a_generator_above_the_capacity_is_not(tmp_path: Path) -> None:
+    found, draft = measured(tmp_path, loss_free_pps=25e6)
+    assert found is not None and VerdictKind.UNQUALIFIED not in draft.verdict.kinds
+
+
+def test_pauses_of_the_generator_are_named(tmp_path: Path) -> None:
+    _, draft = measured(tmp_path, pause_us=400.0)
+    assert "one of 1000 frames of the generator comes 380 us late" in " ".join(draft.verdict.evidence_of("NDR"))
+
+
+def test_a_simulated_generator_without_limits_is_not_looped_back(tmp_path: Path) -> None:
+    assert measured(tmp_path)[0] is None
