@@ -13,6 +13,7 @@ from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
+from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
@@ -110,6 +111,8 @@ class TestView:
     burst_figure: Figure | None
     noise: tuple[NoiseView, ...]
     noise_figure: Figure | None
+    qualification: QualificationView | None
+    qualification_figure: Figure | None
     latency_verdict: tuple[str, ...]
     latency_evidence: tuple[str, ...]
     p99_ns: int | None
@@ -124,7 +127,8 @@ class TestView:
     def figures(self) -> tuple[Figure, ...]:
         """All figures of the test, for the page's script."""
         maps = self.instance_maps.figure if self.instance_maps else None
-        figures = (self.latency_figure, maps, self.loss_pattern_figure, self.burst_figure, self.noise_figure)
+        measured = (self.latency_figure, maps, self.loss_pattern_figure, self.burst_figure)
+        figures = (*measured, self.qualification_figure, self.noise_figure)
         return tuple(figure for figure in figures if figure is not None)
 
 
@@ -138,6 +142,8 @@ def view_of(
     result = item.result
     cell = result.asked.cell
     title = f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: latency"
+    flows = len(result.plan.flows) if result.plan else 2 * cell.nf_chains
+    qualified = qualification_view(result.qualification, result.asked.frame, flows)
     return TestView(
         row=row,
         cell=str(cell.dimensions),
@@ -176,6 +182,14 @@ def view_of(
             f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: noise floor of the data CPUs",
             result.plan,
             result.noise,
+            simulated=result.simulated,
+        ),
+        qualification=qualified,
+        qualification_figure=qualification_figure(
+            f"qualification-{row.anchor}",
+            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: range of the generator",
+            qualified,
+            [("NDR", row.ndr_lower_pps), ("PDR", row.pdr_lower_pps), ("MRR", row.mrr_pps)],
             simulated=result.simulated,
         ),
         latency_verdict=tuple(result.verdict.of("LATENCY")),

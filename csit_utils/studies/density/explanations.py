@@ -202,18 +202,18 @@ EXPLANATIONS = (
         "Qualification of the generator",
         "What the traffic generator can do by itself: rates, rate error, gaps between frames, latency floor.",
         "For each frame size and number of flows; rates are aggregates of all flows.",
-        "The generator's ports are joined to each other by veth pairs, frames are received on a CPU that sends nothing, "
-        "and the highest rates without loss and with a loss of 0.5 % are searched; a load counts as reached when one of "
-        "two trials reaches it. The rate error is that of the worst trial. Gaps are those between two arrivals of a flow "
-        "at 100 kpps, by the kernel's time stamps; the latency floor is the shortest latency of 1000 probe frames per "
-        "second without load. `./csit qualify TOPOLOGY` measures it, and a run does so shortly where there is none "
-        "(`-v QUALIFY:off` for not at all).",
+        "The generator's ports are joined to each other by veth pairs, and frames are received on a CPU that sends "
+        "nothing. The highest rates without loss and with a loss of 0.5 % are searched; a load counts as reached "
+        "when one of two trials reaches it. The rate error is that of the worst trial. Gaps are those between two "
+        "arrivals of a flow at 100 kpps, by the kernel's time stamps; the latency floor is the shortest latency of "
+        "1000 probe frames per second without load. `./csit qualify TOPOLOGY` measures it, and a run does so "
+        "shortly where there is none (`-v QUALIFY:off` for not at all).",
         "A figure has the verdict unqualified where its rate is beyond these rates, where a load above them failed, "
-        "where a pause of the generator (99.9th percentile of the gaps) is followed by more frames than a receive queue "
-        "of 256 takes, or where a latency is below the floor. A figure of a mix, or of another number of flows, is "
-        "compared with the next smaller frame and number that were measured. Gaps include the wake-up of the thread "
-        "that receives. The ports of a lab's NICs are qualified only where a cable joins two of them; none can be named "
-        "in a topology yet.",
+        "where a pause of the generator (99.9th percentile of the gaps) is followed by more frames than a receive "
+        "queue of 256 takes, or where a latency is below the floor. A figure of a mix, or of another number of "
+        "flows, is compared with the next smaller frame and number that were measured. Gaps include the wake-up of "
+        "the thread that receives. NICs of a lab are not qualified: a loop through a DUT would measure the DUT, "
+        "too.",
     ),
     Explanation(
         "noise-floor",

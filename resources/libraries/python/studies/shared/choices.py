@@ -246,7 +246,7 @@ def chosen_qualify(lookup: Lookup) -> bool:
     Raises:
         ConfigError: It is neither `auto` nor `off`.
     """
-    text = str(lookup("QUALIFY") or "auto")
+    text = str(lookup("QUALIFY") or "off")
     if text not in ("auto", "off"):
         raise ConfigError(f"QUALIFY '{text}': auto, or off for a run without a qualification of the generator")
     return text == "auto"

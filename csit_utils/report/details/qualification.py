@@ -1,0 +1,102 @@
+"""What the generator of a test can do by itself, with a figure of how far the test's figures are from that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.units import common_unit
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
+
+_LISTED = 40
+"""Lines of the table."""
+
+
+@dataclass(frozen=True)
+class QualificationView:
+    """The qualification that a test was judged by."""
+
+    caption: str
+    points: tuple[QualifiedPoint, ...]
+    bound: QualifiedPoint | None
+    """The one that bounds the test's figures."""
+    notes: tuple[str, ...]
+
+
+def qualification_view(found: Qualification | None, frame: Frame, flows: int) -> QualificationView | None:
+    """Return the table of a qualification; None where the generator was not qualified."""
+    if found is None:
+        return None
+    parts = (str(found.key), found.sending, f"trials of {found.trial_s:g} s, {found.measured_at}")
+    return QualificationView(
+        caption="; ".join(filter(None, parts)),
+        points=found.points[:_LISTED],
+        bound=found.bound(frame, flows),
+        notes=found.notes,
+    )
+
+
+_RATES = (("no loss", "loss_free_pps"), ("loss ≤ 0.5 %", "highest_pps"), ("most that arrived", "received_pps"))
+
+
+def qualification_figure(
+    identity: str,
+    title: str,
+    view: QualificationView | None,
+    figures: Sequence[tuple[str, float | None]],
+    *,
+    simulated: bool,
+) -> Figure | None:
+    """Return the generator's rates by frame and flows as bars, and the test's figures as lines.
+
+    Args:
+        identity: Of the figure.
+        title: Of the figure.
+        view: What the generator can do; None gives None.
+        figures: Name and rate of each figure of the test.
+        simulated: Whether nothing was measured.
+    """
+    if view is None or not view.points:
+        return None
+    known = [(name, rate_pps) for name, rate_pps in figures if rate_pps is not None]
+    every = [getattr(point, field) for _, field in _RATES for point in view.points]
+    scale, unit = common_unit([value for value in every if value is not None])
+    names = [_name(point) for point in view.points]
+    data: list[Json] = [
+        {
+            "type": "bar",
+            "name": label,
+            "x": names,
+            "y": [_scaled(getattr(point, field), scale) for point in view.points],
+            "meta": {"colour": number},
+        }
+        for number, (label, field) in enumerate(_RATES)
+    ]
+    at = names if view.bound is None else [_name(view.bound)]
+    data += [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"{escape(name)} of this test",
+            "x": at,
+            "y": [_scaled(rate_pps, scale)] * len(at),
+            "marker": {"size": 11, "symbol": "diamond"},
+            "meta": {"colour": len(_RATES) + number},
+        }
+        for number, (name, rate_pps) in enumerate(known)
+    ]
+    layout: Json = {
+        "barmode": "group",
+        "xaxis": {"title": {"text": "frame size and flows, looped back"}, "type": "category"},
+        "yaxis": {"title": {"text": f"rate of all flows, {unit}"}, "rangemode": "tozero"},
+    }
+    return Figure(identity, title, simulated, (), {"": {"data": data, "layout": layout}})
+
+
+def _name(point: QualifiedPoint) -> str:
+    return f"{escape(point.frame.name)}, {point.flows} flow{'s' * (point.flows != 1)}"
+
+
+def _scaled(rate_pps: float | None, scale: float) -> float | None:
+    return None if rate_pps is None else float(f"{rate_pps / scale:.4g}")
