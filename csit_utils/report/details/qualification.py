@@ -37,6 +37,8 @@ def qualification_view(found: Qualification | None, frame: Frame, flows: int) ->
     )
 
 
+_SYMBOLS = ("diamond", "circle-open", "square-open")
+"""Of figures, distinct where two are equal."""
 _RATES = (("no loss", "loss_free_pps"), ("loss ≤ 0.5 %", "highest_pps"), ("most that arrived", "received_pps"))
 
 
@@ -81,7 +83,7 @@ def qualification_figure(
             "name": f"{escape(name)} of this test",
             "x": at,
             "y": [_scaled(rate_pps, scale)] * len(at),
-            "marker": {"size": 11, "symbol": "diamond"},
+            "marker": {"size": 12, "symbol": _SYMBOLS[number % len(_SYMBOLS)]},
             "meta": {"colour": len(_RATES) + number},
         }
         for number, (name, rate_pps) in enumerate(known)
