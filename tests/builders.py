@@ -10,6 +10,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
@@ -23,6 +24,11 @@ def shipped(name: str) -> Topology:
 
 
 SIM = shipped("sim")
+NOWHERE = Environment(
+    hostname="", cpu_model="", microcode=None, cpus_online=1, memory_bytes=None, kernel="", command_line=None,
+    distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
+)  # fmt: skip
+"""A machine of which nothing is known."""
 
 
 def cpus(count: int) -> CpuLayout:

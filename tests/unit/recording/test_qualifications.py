@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.qualifications import LARGEST_BYTES, key_of, store, stored
-from tests.builders import SIM, qualification, qualified_point, shipped
+from tests.builders import NOWHERE, SIM, qualification, qualified_point, shipped
 
-HERE = Environment(
-    hostname="dut", cpu_model="c", microcode=None, cpus_online=1, memory_bytes=None, kernel="k", command_line=None,
-    distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
-)  # fmt: skip
+HERE = NOWHERE.model_copy(update={"hostname": "dut", "cpu_model": "c", "kernel": "k"})
 
 
 def test_one_is_found_by_its_key(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.worlds.factory import world_of
-from tests.builders import SIM, qualification, qualified_point
-from tests.unit.search.test_host_noise import NOWHERE
+from tests.builders import NOWHERE, SIM, qualification, qualified_point
 
 GOALS = {goal.name: goal for goal in profile("ladder").goals}
 

@@ -9,20 +9,16 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment, VerdictKind
+from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.host_noise import HostNoise, in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
-from tests.builders import SIM, cpu_noise, plan_of
+from tests.builders import NOWHERE, SIM, cpu_noise, plan_of
 
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-NOWHERE = Environment(
-    hostname="", cpu_model="", microcode=None, cpus_online=1, memory_bytes=None, kernel="", command_line=None,
-    distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
-)  # fmt: skip
 QUIET_US = 1.0
 
 
