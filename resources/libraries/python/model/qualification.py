@@ -94,7 +94,7 @@ class Qualification(Frozen):
         by its shortest frame.
         """
         shortest = min(part.frame_bytes for part in frame.parts)
-        exact = [point for point in self.points if point.frame == frame]
+        exact = [point for point in self.points if point.frame.parts == frame.parts]
         fitting = [
             point
             for point in exact or self.points
