@@ -21,7 +21,10 @@ from urllib.parse import quote
 import msgspec
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES
+from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.result import Environment
+from resources.libraries.python.unpacking import LARGEST_RECORD_BYTES
 
 VERSION = 1
 """Raised when older software would misread a dataset; new columns do not, see `stored`."""
@@ -37,7 +40,11 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _FORMAT = "csit-density dataset"
-_UNREADABLE = (OSError, msgspec.DecodeError, UnicodeError, RecursionError)
+_UNREADABLE = (ConfigError, msgspec.DecodeError, UnicodeError, RecursionError)
+
+
+def _why(path: Path, error: Exception) -> str:
+    return str(error).removeprefix(f"{path}: ")
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -111,9 +118,9 @@ class Layout:
         self.folder = folder
         head = folder / _HEAD
         try:
-            header = msgspec.json.decode(head.read_bytes(), type=_Header)
+            header = msgspec.json.decode(content_of(head, LARGEST_INPUT_BYTES), type=_Header)
         except _UNREADABLE as error:
-            raise ConfigError(f"{head}: not a dataset: {error}") from error
+            raise ConfigError(f"{head}: not a dataset: {_why(head, error)}") from error
         if header.format != _FORMAT:
             raise ConfigError(f"{head}: not a dataset, but '{header.format}'")
         if header.version > VERSION:
@@ -152,9 +159,9 @@ class Layout:
         found = []
         for path in sorted((self.folder / _IMPORTS).glob("*.json")):
             try:
-                found.append(decoder.decode(path.read_bytes()))
+                found.append(decoder.decode(content_of(path, LARGEST_RECORD_BYTES)))
             except _UNREADABLE as error:
-                text = f"{path}: damaged; remove it and import its file again: {error}"
+                text = f"{path}: damaged; remove it and import its file again: {_why(path, error)}"
                 if damaged is None:
                     raise ConfigError(text) from error
                 damaged.append(text)
@@ -163,7 +170,8 @@ class Layout:
     def find(self, digest: str) -> Import | None:
         """Return the import of a digest."""
         try:
-            return msgspec.json.decode((self.folder / _IMPORTS / f"{digest}.json").read_bytes(), type=Import)
+            path = self.folder / _IMPORTS / f"{digest}.json"
+            return msgspec.json.decode(content_of(path, LARGEST_RECORD_BYTES), type=Import)
         except _UNREADABLE:
             return None
 

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 import re
 import resource
 import zipfile
@@ -298,11 +299,13 @@ def test_a_damaged_part_is_left_out_named_and_imported_again(
     assert {row.test_id for row in Stored(Layout(tmp_path / "d")).tests} == before
 
 
-def test_a_damaged_import_is_left_out_and_named(output: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [5000, 1 << 40])
+def test_a_damaged_import_is_left_out_and_named(output: Path, tmp_path: Path, length: int) -> None:
     other = write_output_xml(tmp_path / "other.xml", [result(ServiceType.CSC, 3, 1)], [])
     _import(tmp_path / "d", output, other)
     (path, _) = sorted((tmp_path / "d" / "imports").glob("*.json"))
     path.write_text("[" * 5000, encoding="utf-8")
+    os.truncate(path, length)  # a terabyte without blocks is not read
     stored = Stored(Layout(tmp_path / "d"))
     assert 0 < len(stored.tests) < 6
     assert stored.problems[0].text.startswith(f"{path}: damaged; remove it and import its file again: ")
