@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.capsule import rerun_command
+from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
 
 ContextT = TypeVar("ContextT")
@@ -74,6 +75,11 @@ class View:
         # A chain is predicted from tests of the same suite that come before it.
         name = None if self.record.kind == "chain" else self.record.test_name
         return None if rerun is None else shlex.join(rerun_command(rerun, name))
+
+    @property
+    def noise(self) -> tuple[NoiseView, ...]:
+        """Noise floor of the data CPUs, the longest interruptions first."""
+        return noise_floor(self.record.plan, self.record.noise)
 
     @property
     def facts(self) -> tuple[str, ...]:

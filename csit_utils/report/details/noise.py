@@ -20,7 +20,7 @@ class NoiseView:
 
     cpu: str
     owners: str
-    """Owners of the data threads that are planned on it."""
+    """Owners of the data threads that are planned on it; empty without one plan."""
     per_s: float
     """Interruptions per second."""
     share: float
@@ -32,14 +32,14 @@ class NoiseView:
 
 
 def noise_floor(plan: Plan | None, noise: Iterable[CpuNoise]) -> tuple[NoiseView, ...]:
-    """Return the lines of the table: CPUs of the test's data threads."""
+    """Return the lines of the table: CPUs of the test's data threads, or all where it deployed without one plan."""
     owners: dict[tuple[str | None, int], list[str]] = {}
     for thread in plan.cores.threads if plan is not None else ():
         if thread.role == "data":
             owners.setdefault((thread.machine, thread.cpu), []).append(thread.owner)
-    used = [row for row in noise if (row.machine, row.cpu) in owners]
+    used = [row for row in noise if plan is None or (row.machine, row.cpu) in owners]
     worst = sorted(used, key=lambda row: -row.longest_ns)[:_LISTED]
-    return tuple(_line(row, owners[row.machine, row.cpu]) for row in worst)
+    return tuple(_line(row, owners.get((row.machine, row.cpu), ())) for row in worst)
 
 
 def _line(row: CpuNoise, owners: Sequence[str]) -> NoiseView:

@@ -1,9 +1,17 @@
 """The noise floor on the page of a test, and in the doctor's report."""
 
+import pytest
+
 from csit_utils.report.details.noise import noise_figure, noise_floor
+from csit_utils.report.site import render
+from csit_utils.studies.registry import studies
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.testbed.node.checks import noise as noise_check
 from tests.builders import SIM, cpu_noise, plan_of
+from tests.unit.csit_utils.characterized import one_of_each, record
+from tests.unit.csit_utils.characterized_pages import shown, words
+from tests.unit.csit_utils.studied import chain_studied, interfered
 
 
 def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:
@@ -16,7 +24,31 @@ def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:
     last = lines[-1]
     assert last.causes == "9 x Local timer interrupts; 2 x eth0<b>; 0.01 s taken by the hypervisor"
     assert last.owners and last.limit_pps and round(last.limit_pps) == round(256e9 / last.longest_ns)
-    assert noise_floor(None, rows) == ()
+    assert [line.owners for line in noise_floor(None, rows)] == [""] * len(rows), (
+        "without one plan all that were observed"
+    )
+
+
+NOISE = (cpu_noise(3, 57_000), cpu_noise(4, 9_000))
+
+
+RECORDS = [
+    *one_of_each(noise=NOISE)[3:],
+    interfered(noise=NOISE),
+    chain_studied(noise=NOISE),
+    record("outage", "Routers", message="no", passed=False, noise=NOISE),
+]
+
+
+@pytest.mark.parametrize("noisy", RECORDS, ids=lambda noisy: noisy.kind)
+def test_the_head_of_each_record_of_a_study_has_the_table(noisy: Record) -> None:
+    quiet = noisy.model_copy(update={"noise": ()})
+    texts = [
+        " ".join(words(made) for study in studies() for page in study.pages if (made := render(page, shown(each))))
+        for each in (noisy, quiet)
+    ]
+    assert "Noise floor: the longest interruption of an idle data CPU was 57" in texts[0]
+    assert "Noise floor:" not in texts[1]
 
 
 def test_the_figure_counts_interruptions_as_long_or_longer() -> None:

@@ -35,6 +35,7 @@ DEFAULTS = {
 GIVEN = (
     "LOSSES",
     "BACK_TO_BACK",
+    "NOISE_FLOOR",
     "SWEEP_RATES",
     "SWEEP_DURATION",
     "STOP_LOSS",
