@@ -16,6 +16,7 @@ import groovy.transform.Field
     FRAMES  : /[0-9A-Za-z,]+/,
     SEARCH  : /[a-z0-9_]+/,
     LOSSES  : /(\d{1,2}(\.\d{1,3})?)?/,
+    ENERGY  : /([1-9]\d{0,2}(\.\d{1,3})?)?/,
     INCLUDE : /[\w.]*/,
     EXCLUDE : /[\w.]*/,
     STUDIES : /\w*/,
@@ -26,7 +27,7 @@ import groovy.transform.Field
 ]
 @Field final Map<String, String> DEFAULTS = [
     TYPES: 'VSC,CSC,CSP', TESTS: 'NDRPDR', CELLS: '{1,2,4}x{1,2,4}', NF_SIZES: '1c', NF_KINDS: '', VSWITCH: '1', FRAMES: '64B',
-    SEARCH: 'ladder', LOSSES: '', INCLUDE: '', EXCLUDE: '', STUDIES: '', VPP: '', HOURS: '12', WAIT: '2h',
+    SEARCH: 'ladder', LOSSES: '', ENERGY: '', INCLUDE: '', EXCLUDE: '', STUDIES: '', VPP: '', HOURS: '12', WAIT: '2h',
 ]
 // What `./csit outcome` ends with.
 @Field final int PASSED = 0
@@ -109,7 +110,7 @@ List<String> variablesOf(String topology, Map<String, String> wanted, String bui
         "LEASE=${(wanted.HOURS as int) + 1}h",
         "REASON=${wanted.REASON}; ${build}",
     ]
-    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'LOSSES', 'STUDIES', 'VPP', 'WAIT']) {
+    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'LOSSES', 'ENERGY', 'STUDIES', 'VPP', 'WAIT']) {
         variables << "${name}=${wanted[name]}"
     }
     return variables*.toString()
@@ -195,7 +196,7 @@ def measured(Map<String, String> wanted) {
     timeout(time: wanted.HOURS as int, unit: 'HOURS') {
         stage('Run') {
             // Its status counts failed tests; what became of the run is in its journal.
-            sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH" -v LOSSES:"$LOSSES" $FILTER -d "$RESULTS" --xunit xunit.xml tests/density'
+            sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH" -v LOSSES:"$LOSSES" -v ENERGY:"$ENERGY" $FILTER -d "$RESULTS" --xunit xunit.xml tests/density'
             outcome = sh returnStatus: true, script: './csit outcome "$RESULTS"'
         }
         if (outcome == UNFINISHED) {

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 from csit_utils.dataset.goal_words import profile_text
 from resources.libraries.python.model.cell import Cell, Dimensions, Frame
+from resources.libraries.python.model.energy import IDLE, joules_per_packet_at, row_at, watts_at
 from resources.libraries.python.model.goal import Algorithm, SearchProfile
 from resources.libraries.python.search.profiles import current_name
 from resources.libraries.python.studies.density.planning.matrix import core_usage
@@ -106,6 +107,32 @@ def _drivers(by_role: Mapping[str, str]) -> str:
 
 def _by_load(sentences: Mapping[str, str]) -> str | None:
     return "; ".join(f"{load}: {sentence}" for load, sentence in sentences.items()) or None
+
+
+def _watts(label: str) -> Callable[[Any], float | None]:
+    """Return what reads the power of the system under test at a load from the part of a record."""
+
+    def read(found: Any) -> float | None:  # noqa: ANN401 - fields of an `Energy`
+        power = watts_at(found, label)
+        return power[0] if power else None
+
+    return read
+
+
+def _joules_per_packet(label: str) -> Callable[[Any], float | None]:
+    def read(found: Any) -> float | None:  # noqa: ANN401
+        each = joules_per_packet_at(found, label)
+        return each[0] if each else None
+
+    return read
+
+
+def _busy_cpus(label: str) -> Callable[[Any], float | None]:
+    def read(found: Any) -> float | None:  # noqa: ANN401
+        row = row_at(found, label)
+        return row.busy_cpus if row else None
+
+    return read
 
 
 @lru_cache(4096)
@@ -228,6 +255,20 @@ class TestRow:
     search_aborted_trials: Annotated[int | None, At("search.aborted_trials")] = None
     """Trials aborted early because their loss had decided them."""
     search_elapsed_s: Annotated[float | None, At("search.elapsed_s")] = None
+    idle_w: Annotated[float | None, At("energy", _watts(IDLE))] = None
+    """Power of the system under test before the deployment."""
+    pdr0_w: Annotated[float | None, At("energy", _watts("PDR0"))] = None
+    """Power without traffic; of the next three at 10, 50 and 90 % of PDR."""
+    pdr10_w: Annotated[float | None, At("energy", _watts("PDR10"))] = None
+    pdr50_w: Annotated[float | None, At("energy", _watts("PDR50"))] = None
+    pdr90_w: Annotated[float | None, At("energy", _watts("PDR90"))] = None
+    pdr10_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR10"))] = None
+    """Power of the system under test over the rate at which packets came back."""
+    pdr50_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR50"))] = None
+    pdr90_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR90"))] = None
+    pdr0_busy_cpus: Annotated[float | None, At("energy", _busy_cpus("PDR0"))] = None
+    """Data CPUs of vSwitch and NFs that were busy without traffic; of the next one at 50 % of PDR."""
+    pdr50_busy_cpus: Annotated[float | None, At("energy", _busy_cpus("PDR50"))] = None
     back_to_back_frames: Annotated[float | None, At("back_to_back.mean_frames")] = None
     back_to_back_buffer_s: Annotated[float | None, At("back_to_back.corrected_buffer_s")] = None
     loss_patterns: Annotated[str | None, At("loss_patterns", _by_load)] = None

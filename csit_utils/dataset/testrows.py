@@ -31,6 +31,13 @@ _ALSO_READ = (
     "verdict.findings.numbers",
     "counted.digest",
     "counted.loads",
+    "energy.duts",
+    "energy.loads.label",
+    "energy.loads.received_pps",
+    "energy.loads.busy_cpus",
+    "energy.loads.nodes.node",
+    "energy.loads.nodes.watts",
+    "energy.loads.nodes.error_w",
 )
 """Fields for columns that depend on several of them."""
 Struct = Any

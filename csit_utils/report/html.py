@@ -83,6 +83,7 @@ def _environment() -> Environment:
         rate=units.rate,
         bandwidth=units.bandwidth,
         latency=units.latency,
+        joules=units.joules,
         seconds=units.seconds,
         percent=units.percent,
     )

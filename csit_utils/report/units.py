@@ -9,6 +9,7 @@ DASH = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 
 _DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_ENERGY = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 _TIME = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -41,6 +42,11 @@ def rate(value_pps: float | None) -> str:
 def bandwidth(value_bps: float | None) -> str:
     """Return a bandwidth: `1.43 Gbit/s`."""
     return _scaled(value_bps, _DECIMAL, "bit/s")
+
+
+def joules(value: float | None) -> str:
+    """Return an energy: `16.4 µJ`."""
+    return _scaled(value, _ENERGY, "")
 
 
 def latency(value_ns: float | None) -> str:

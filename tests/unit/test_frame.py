@@ -25,7 +25,13 @@ from resources.libraries.python.studies.outage.model.spec import OutageFile
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
-REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements-spark.txt", "constraints.txt")
+REQUIREMENTS = (
+    "requirements.txt",
+    "requirements-dev.txt",
+    "requirements-redfish.txt",
+    "requirements-spark.txt",
+    "constraints.txt",
+)
 
 FAKE_PYTHON = """#!/bin/sh
 echo "$*" >>"{log}"

@@ -10,6 +10,7 @@ from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame
 from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.details.bursts import burst_figure, bursts_text
 from csit_utils.report.details.coremap import CoreMapView, core_map
+from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
@@ -109,6 +110,12 @@ class TestView:
     bursts: str
     """Longest bursts without a loss in a sentence; empty where they were not measured."""
     burst_figure: Figure | None
+    energy: tuple[EnergyView, ...]
+    """Empty where energy was not measured."""
+    energy_metered: bool
+    """Whether a meter told the power of the system under test."""
+    energy_notes: tuple[str, ...]
+    energy_figure: Figure | None
     noise: tuple[NoiseView, ...]
     noise_figure: Figure | None
     qualification: QualificationView | None
@@ -127,7 +134,7 @@ class TestView:
     def figures(self) -> tuple[Figure, ...]:
         """All figures of the test, for the page's script."""
         maps = self.instance_maps.figure if self.instance_maps else None
-        measured = (self.latency_figure, maps, self.loss_pattern_figure, self.burst_figure)
+        measured = (self.latency_figure, maps, self.energy_figure, self.loss_pattern_figure, self.burst_figure)
         figures = (*measured, self.qualification_figure, self.noise_figure)
         return tuple(figure for figure in figures if figure is not None)
 
@@ -174,6 +181,15 @@ def view_of(
             f"bursts-{row.anchor}",
             f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: longest bursts without a loss",
             result.back_to_back,
+            simulated=result.simulated,
+        ),
+        energy=(powers := energy_lines(result.energy)),
+        energy_metered=any(line.watts is not None for line in powers),
+        energy_notes=energy_notes(result.energy),
+        energy_figure=energy_figure(
+            f"energy-{row.anchor}",
+            f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: power",
+            result.energy,
             simulated=result.simulated,
         ),
         noise=noise_floor(result.plan, result.noise),

@@ -216,6 +216,23 @@ EXPLANATIONS = (
         "too.",
     ),
     Explanation(
+        "energy-per-packet",
+        "Power and energy per packet",
+        "Power of the system under test before the deployment and at 0, 10, 50 and 90 % of PDR, and the energy of each "
+        "packet that arrived.",
+        "Watts with the uncertainty of the meter, and joules per packet: all of the power over the rate at which "
+        "packets came back, and the same above the power before the deployment.",
+        "Trials of the length of `-v ENERGY:10` in which the meter of each node is read: energy counters of the "
+        "processors (RAPL) in the kernel's powercap class, the DCMI power reading of a BMC over IPMI, or the power of "
+        "a chassis over Redfish (DSP0268). Only readings from the time in which traffic was sent for certain count. "
+        "Idle, loaded and per-throughput power as in draft-ietf-bmwg-powerbench, at shares of PDR. The "
+        "uncertainty is that of the meter's resolution and update interval: 1 ms for RAPL (Intel SDM, volume 3B, "
+        "15.10.1), the topology's `interval_s` for a BMC, whose readings also add their standard error.",
+        "RAPL has the processors and, on servers, their memory: no NICs, fans or power supplies. A BMC has the whole "
+        "machine. On a testbed of one machine the generator takes part of the power. Data CPUs that poll are busy, and "
+        "take power, without any traffic: compare energy and p99 with those of an adaptive data plane.",
+    ),
+    Explanation(
         "noise-floor",
         "Noise floor",
         "How often, and for how long, idle data CPUs are interrupted.",

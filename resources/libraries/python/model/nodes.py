@@ -13,6 +13,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
+from resources.libraries.python.model.testbed.energy import EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
 
@@ -180,6 +181,8 @@ class TgNode(_Node):
     type: Literal["TG"]
     access: Access | None = None
     """How it is reached; of a lab only."""
+    energy: EnergyMeter = Field(default=Powercap(), exclude_if=lambda meter: meter == Powercap())
+    """Where its energy is read."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
     """If it is a separate machine."""
     generator: Generator
@@ -233,6 +236,8 @@ class DutNode(_Node):
     type: Literal["DUT"]
     access: Access | None = None
     """How it is reached; of a lab only."""
+    energy: EnergyMeter = Field(default=Powercap(), exclude_if=lambda meter: meter == Powercap())
+    """Where its energy is read."""
     cpus: Literal["discover"] | Annotated[tuple[CpuGroup, ...], Field(min_length=1)] = "discover"
     memory: Literal["discover"] | Annotated[MemoryLayout, Field(min_length=1)] | None = None
     """By NUMA node, huge pages included; None where it is not known, and then no cell is refused for it."""

@@ -42,7 +42,8 @@ class Trial(Frozen):
     first lost packet, None never stops early."""
     purpose: str = "search"
     """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
-    workload, interference, outage, losses, back-to-back, qualification."""
+    workload, interference, outage, losses, back-to-back, qualification,
+    energy."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)

@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.shared.choices import chosen_bursts, chosen_noise_s
+from resources.libraries.python.studies.shared.choices import chosen_bursts, chosen_energy_s, chosen_noise_s
 
 
 @pytest.mark.parametrize(("text", "repetitions"), [("1", 1), ("50", 50), ("1000", 1000), ("", None)])
@@ -26,3 +26,14 @@ def test_how_long_the_noise_floor_is_observed(text: str, duration_s: float) -> N
 def test_other_durations_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="the noise floor is observed for"):
         chosen_noise_s({"NOISE_FLOOR": text}.get)
+
+
+@pytest.mark.parametrize(("text", "trial_s"), [("", None), ("1", 1.0), ("10", 10.0), ("600", 600.0)])
+def test_length_of_an_energy_trial(text: str, trial_s: float | None) -> None:
+    assert chosen_energy_s({"ENERGY": text}.get) == trial_s
+
+
+@pytest.mark.parametrize("text", ["0", "0.5", "601", "nan", "inf", "-1", "on"])
+def test_other_lengths_of_an_energy_trial_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="the length of an energy trial is 1 to 600 seconds, such as 10"):
+        chosen_energy_s({"ENERGY": text}.get)

@@ -177,7 +177,7 @@ class PipelineTest extends Jenkins {
         Map wrong = [
             TESTBEDS: ['', 'local.yaml', 'topologies/../../etc/x.yaml', 'topologies/a.yaml; reboot', 'topologies/a.yaml topologies/b/a.yaml'],
             TYPES: ['CNF', 'CSC CSP', ''], TESTS: ['SOAK'], CELLS: ['1x1 2x2', '$(id)', ''], NF_SIZES: ['-v'], NF_KINDS: ['a b', '-x'], VSWITCH: ['3'], FRAMES: ['*'],
-            SEARCH: ['csit quick'], LOSSES: ['x', '100', '1; id'], INCLUDE: ['a b', '--x'], EXCLUDE: ['*'], VPP: ['latest', '/opt/../bin', '/opt/a b'], HOURS: ['0', '1h'],
+            SEARCH: ['csit quick'], LOSSES: ['x', '100', '1; id'], ENERGY: ['0', '1000', '1; id'], INCLUDE: ['a b', '--x'], EXCLUDE: ['*'], VPP: ['latest', '/opt/../bin', '/opt/a b'], HOURS: ['0', '1h'],
             WAIT: ['2'], REASON: ['', ' ', 'two\nlines'],
         ]
         assert build('density', ASKED + [CELLS: wrong.CELLS[0]]) == 'FAILURE'
@@ -198,11 +198,11 @@ class PipelineTest extends Jenkins {
 
     @Test
     void 'what was chosen reaches the shell as variables'() {
-        build('density', ASKED + [TYPES: 'CSC,CSP', TESTS: 'MRR,NDRPDR', INCLUDE: '2R1CORIMIX', EXCLUDE: '9000B', CELLS: '1-3x1', FRAMES: 'IMIX', LOSSES: '0.5'])
+        build('density', ASKED + [TYPES: 'CSC,CSP', TESTS: 'MRR,NDRPDR', INCLUDE: '2R1CORIMIX', EXCLUDE: '9000B', CELLS: '1-3x1', FRAMES: 'IMIX', LOSSES: '0.5', ENERGY: '10'])
         Map env = lines.find { it.script.startsWith(RUN) }.env
         assert env.FILTER ==
             '--suite csc-mrr --suite csc-ndrpdr --suite csp-mrr --suite csp-ndrpdr --include 2R1CORIMIX --exclude 9000B'
-        assert [env.CELLS, env.FRAMES, env.SEARCH, env.LOSSES, env.TESTBED] == ['1-3x1', 'IMIX', 'ladder', '0.5', 'topologies/one.yaml']
+        assert [env.CELLS, env.FRAMES, env.SEARCH, env.LOSSES, env.ENERGY, env.TESTBED] == ['1-3x1', 'IMIX', 'ladder', '0.5', '10', 'topologies/one.yaml']
         assert env.REASON == 'a look at density; https://jenkins.example/job/density/7/'
     }
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Start of virtual time: a date that cannot be mistaken for that of a measurement."""
 
 
@@ -28,4 +28,4 @@ class VirtualClock:
 
     def timestamp(self) -> str:
         """Now as UTC in ISO 8601."""
-        return (_EPOCH + timedelta(seconds=self._now_s)).isoformat(timespec="milliseconds")
+        return (EPOCH + timedelta(seconds=self._now_s)).isoformat(timespec="milliseconds")

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from math import inf
 from random import Random
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
@@ -13,6 +14,7 @@ from resources.libraries.python.drivers.sim.latency import add_waits, flow_laten
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.packet_losses import MOST_PACKETS, flow_losses
+from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.truth import Part, SimulatedTruth, cpu_time_left
 from resources.libraries.python.model.cell import Frame, TestType
@@ -117,6 +119,7 @@ class SimulatedSystem:
         self._copies = Copies(plan)
         self._host = HostInterruptions(plan, InterruptingHost(simulation.host_gap_hz, simulation.host_gap_us * 1e-6))
         self._loaded = False
+        self._metered: SimulatedPower | None = None
         self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
         paths = {(path.instance, path.direction): path for path in plan.paths}
@@ -179,8 +182,10 @@ class SimulatedSystem:
             probed = self._of(part) if trial.probe_pps > 0 else ()
             latency += [self._latency(state, trial, done, share_pps, part) for state in probed]
         self._loaded |= trial.purpose in {"search", "mrr"}
-        for owner, rate_pps in self._truth.rates(trial.frame, self.maximum_pps(trial.frame)).items():
-            self._work.add(owner, load_pps / rate_pps, done.duration_s)
+        rates = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
+        awake = self._spend(done.duration_s, rates, load_pps)
+        for owner, rate_pps in rates.items():
+            self._work.add(owner, awake.get(owner, load_pps / rate_pps), done.duration_s)
         self._copy(before, done.duration_s)
         lines = self._timelines(trial, load_pps) if trial.timeline_s is not None else ()
         one_by_one = trial.count_losses or trial.purpose == BURSTS
@@ -311,6 +316,30 @@ class SimulatedSystem:
         counted = {name: InterfaceCounters(*row) for name, row in rows.items()}
         return counted | {name: row for name, row in self._copies.counters().items() if name in counted}
 
+    def begin_metering(self) -> None:
+        """Keep the energy of the machine from now on."""
+        self._metered = SimulatedPower(self.simulation.power, self.clock, self._key)
+
+    def rest(self, seconds: float) -> None:
+        """Let time pass without traffic."""
+        never = {each.owner: inf for each in self.plan.cores.threads}
+        for owner, share in self._spend(seconds, never, 0.0).items():
+            self._work.add(owner, share, seconds)
+        self.clock.advance(seconds)
+
+    def end_metering(self) -> SimulatedPower:
+        """Keep the energy no longer; return what was kept."""
+        kept, self._metered = self._metered, None
+        return kept or SimulatedPower(self.simulation.power, self.clock, self._key)
+
+    def _spend(self, seconds: float, rates: Mapping[str, float], load_pps: float) -> dict[str, float]:
+        """Let the machine take its power; return the share in which the data CPUs of each owner were awake."""
+        if self._metered is None:
+            return {}
+        here = [owner for owner in rates if self.plan.cores.cpus(owner)]
+        work = {owner: self._data_cpus(owner, rates[owner], load_pps) for owner in here}
+        return self._metered.spend(self.clock.now(), seconds, work)
+
     def sample(self) -> Sample:
         """How data threads and their CPUs have spent their time."""
         return self._work.sample()
@@ -380,10 +409,27 @@ class SimulatedSystem:
         probes_s = [(number + 0.5) / trial.probe_pps for number in range(sent)]
         interrupted = self._host.along(state.path, flow_pps, load_pps / capacity_pps, probes_s)
         waits = [found.waits_s for _, found in interrupted]
+        waits += self._sleeps(state, trial, load_pps * len(self._truth.parts), len(probes_s))
         if waits and pairs:
             pairs = add_waits(pairs, [round(1e9 * sum(each)) for each in zip(*waits, strict=True)])
             mean_ns = sum(value * count for value, count in pairs) / received
         return flow_latency(state.flow.instance, state.flow.direction, sent, pairs, mean_ns)
+
+    def _sleeps(self, state: FlowState, trial: Trial, load_pps: float, probes: int) -> list[tuple[float, ...]]:
+        """Time that each probe waits for sleeping data CPUs, by the hop that receives it."""
+        power = self.simulation.power
+        if not power.sleep_us:
+            return []
+        rng = Random(f"{self._key}/sleep/{trial.model_dump_json()}")  # noqa: S311 (reproducible, not secret)
+        rates = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
+        owners = [hop.owner for hop in state.path.hops if hop.counter == "rx" and hop.owner != GENERATOR]
+        work = {owner: self._data_cpus(owner, rates[owner], load_pps) for owner in owners}
+        uses = {owner: cpu_use(power, each.utilization, each.packet_s, rng) for owner, each in work.items()}
+        return [tuple(uses[owner].wait_s(rng) for _ in range(probes)) for owner in owners]
+
+    def _data_cpus(self, owner: str, rate_pps: float, load_pps: float) -> DataCpus:
+        count = len(self.plan.cores.cpus(owner))
+        return DataCpus(count, min(1.0, load_pps / rate_pps), count / rate_pps)
 
     def _rng(self, frame: Frame) -> Random:
         """One row of random numbers per frame size."""

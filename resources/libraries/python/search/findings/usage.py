@@ -1,5 +1,7 @@
 """From two readings of a sampler to shares of time."""
 
+from collections.abc import Collection
+
 from resources.libraries.python.model.counters import Sample
 from resources.libraries.python.model.findings.evidence import CpuLoad, ThreadLoad, Usage
 from resources.libraries.python.model.plan import Plan, Port
@@ -60,3 +62,23 @@ def usage(plan: Plan, before: Sample, after: Sample, sending_s: float) -> Usage:
         backlog_dropped=after.backlog_dropped - before.backlog_dropped,
         squeezed=after.squeezed - before.squeezed,
     )
+
+
+def busy_cpus(cpus: Collection[int], before: Sample, after: Sample, seconds: float) -> float | None:
+    """Return how many of some CPUs were busy, mean number; None where it is not known.
+
+    Args:
+        cpus: Logical CPUs.
+        before: Reading before the time.
+        after: Reading after it.
+        seconds: Between the readings.
+    """
+    known = set(cpus) & before.cpus.keys() & after.cpus.keys()
+    if not known or seconds <= 0:
+        return None
+    busy_ns = 0
+    for cpu in known:
+        one, other = before.cpus[cpu], after.cpus[cpu]
+        busy_ns += other.user_ns + other.system_ns + other.softirq_ns
+        busy_ns -= one.user_ns + one.system_ns + one.softirq_ns
+    return busy_ns * 1e-9 / seconds

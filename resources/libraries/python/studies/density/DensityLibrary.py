@@ -13,6 +13,7 @@ from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.marker import REFUSED_MARKER
+from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -32,6 +33,7 @@ from resources.libraries.python.studies.density.suite_rows import (
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_bursts,
+    chosen_energy_s,
     chosen_loss_trial_s,
     chosen_priors,
     chosen_profile,
@@ -118,6 +120,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         chosen_loss_trial_s(self._choices)
         chosen_bursts(self._choices)
+        chosen_energy_s(self._choices)
         self._priors = chosen_priors(self._choices)
         return super()._chosen()
 
@@ -185,6 +188,20 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         latency_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
         running_s = None if draft.simulation is not None else progress.remaining_s + latency_s
         self._progress.status(f"{self._head}: {bounds_in_words(progress)}", running_s)
+
+    @keyword
+    def measure_idle_power(self) -> None:
+        """Measure the power of all nodes before the deployment, for as long as the variable ``ENERGY`` says.
+
+        Without that variable nothing is measured.
+
+        | Measure Idle Power |
+        | Deploy Cell |
+        """
+        trial_s = chosen_energy_s(self._choices)
+        if trial_s is not None:
+            self._progress.status(f"{self._head}: idle power", trial_s)
+            self._running.idle_energy(trial_s)
 
     @keyword
     def deploy_cell(self) -> None:
@@ -269,6 +286,26 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         except Unsupported as error:
             self._running.draft.warnings.append(f"back-to-back frames: {error}")
             logger.warn(f"back-to-back frames were not measured: {error}")
+
+    @keyword
+    def measure_energy(self) -> None:
+        """Measure the power of all nodes at 0, 10, 50 and 90 % of PDR, and the energy per packet.
+
+        The variable ``ENERGY`` is the length of each trial in seconds; without it nothing is measured. Where a node
+        has no meter, a warning has the reason.
+
+        | Search Throughput | NDR | PDR |
+        | Measure Energy |
+        """
+        trial_s = chosen_energy_s(self._choices)
+        if trial_s is None:
+            return
+        found = self._running.energy(
+            trial_s, lambda load_pps: self._progress.status(f"{self._head}: energy at {human_rate(load_pps)}", trial_s)
+        )
+        logger.info("\n".join(energy_in_words(found)))
+        for node, why in found.unmetered.items():
+            logger.warn(f"the energy of {node} was not measured: {why}")
 
     @keyword
     def measure_mrr(self) -> None:

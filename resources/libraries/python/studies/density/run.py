@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import NoTraffic, Unsupported
+from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
@@ -23,11 +24,12 @@ from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
+from resources.libraries.python.search.energy import Watched, measure_energy
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
-from resources.libraries.python.search.findings.usage import usage
+from resources.libraries.python.search.findings.usage import busy_cpus, usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
@@ -42,6 +44,8 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
+_METERS_MORE_S = 0.5
+"""Meters are read for longer than a trial by its preparation."""
 NOT_MEASURED = "not measured"
 """Begins the reason in the place of a loss pattern."""
 
@@ -76,6 +80,8 @@ class DensityTest:
         self._noise = noise
         self._qualification = qualification
         self._on_progress = on_progress
+        self._world = world
+        self._idle: Watched | None = None
         self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
         self._mrr_trials: tuple[TrialResult, ...] = ()
@@ -287,6 +293,56 @@ class DensityTest:
             tell=tell,
         )
         return bursts_in_words(found)
+
+    def idle_energy(self, trial_s: float) -> None:
+        """Measure the power of all nodes before anything is deployed, for as long as a trial."""
+        meters = self._world.meters()
+        meters.begin(trial_s)
+        found = meters.end()
+        self._idle = Watched(found.series, found.unmetered)
+
+    def energy(self, trial_s: float, tell: Callable[[float], None] = lambda _: None) -> Energy:
+        """Measure the power of all nodes at 0, 10, 50 and 90 % of PDR, or of the soak rate.
+
+        Args:
+            trial_s: Length of each trial.
+            tell: Called with the load before each, in packets per second.
+        """
+        draft, full = self.draft, self.draft.pdr or self.draft.soak
+
+        def watch(trial: Trial | None) -> Watched:
+            tell(trial.load_pps if trial else 0.0)
+            return self._watched(trial, trial_s)
+
+        draft.energy = found = measure_energy(
+            watch,
+            draft.asked.frame,
+            full.lower_pps if full else None,
+            trial_s,
+            draft.asked.profile.latency_probe_pps,
+            duts=tuple(draft.topology.duts),
+            idle=self._idle,
+        )
+        draft.warnings += [f"energy of {node}: {why}" for node, why in found.unmetered.items()]
+        return found
+
+    def _watched(self, trial: Trial | None, trial_s: float) -> Watched:
+        """Read the meters and the use of data CPUs in the course of a trial, or of as long without one."""
+        clock, meters = self.deployment.parts.clock, self._world.meters()
+        before, begin_s = self.deployment.sample(), clock()
+        meters.begin(trial_s + _METERS_MORE_S if trial else trial_s)
+        result = None
+        try:
+            result = self.measure(trial) if trial else None
+            after, end_s = self.deployment.sample(), clock()
+        finally:
+            found = meters.end()
+        if result is None:
+            after, end_s = self.deployment.sample(), clock()
+        cores = self.deployment.plan.cores
+        owners = {each.owner for each in cores.threads if each.machine is None} - {GENERATOR}
+        cpus = {cpu for owner in owners for cpu in cores.cpus(owner)}
+        return Watched(found.series, found.unmetered, busy_cpus(cpus, before, after, end_s - begin_s), result)
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

@@ -36,6 +36,7 @@ GIVEN = (
     "LOSSES",
     "BACK_TO_BACK",
     "NOISE_FLOOR",
+    "ENERGY",
     "SWEEP_RATES",
     "SWEEP_DURATION",
     "STOP_LOSS",
@@ -146,7 +147,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
-    more = {name: str(lookup(name)) for name in ("LOSSES", "BACK_TO_BACK") if lookup(name)}
+    more = {name: str(lookup(name)) for name in ("LOSSES", "BACK_TO_BACK", "ENERGY") if lookup(name)}
     if flows := _flows(lookup):
         more["FLOWS"] = flows
     return rerun_of(lookup, topology, _variables(lookup) | more)
@@ -223,6 +224,24 @@ def chosen_bursts(lookup: Lookup) -> int | None:
     if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
         raise ConfigError(f"BACK_TO_BACK '{text}': the longest burst is searched 1 to 1000 times, such as 50")
     return int(text)
+
+
+def chosen_energy_s(lookup: Lookup) -> float | None:
+    """Length of a trial in which energy is measured, from `ENERGY`; None where it is not asked for.
+
+    Raises:
+        ConfigError: It is no number of seconds in [1, 600].
+    """
+    text = str(lookup("ENERGY") or "")
+    if not text:
+        return None
+    try:
+        duration_s = float(text)
+    except ValueError:
+        duration_s = 0.0
+    if not 1 <= duration_s <= 600:
+        raise ConfigError(f"ENERGY '{text}': the length of an energy trial is 1 to 600 seconds, such as 10")
+    return duration_s
 
 
 def chosen_noise_s(lookup: Lookup) -> float:

@@ -11,6 +11,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
+from resources.libraries.python.testbed.roles.metering import EnergyMeters
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import Orchestrator, Passing
 from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
@@ -126,6 +127,9 @@ class Testbed(Protocol):
         Raises:
             CsitError: A node cannot be asked.
         """
+
+    def meters(self) -> EnergyMeters:
+        """Return what reads the energy meters of all nodes."""
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Drivers for a cell."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,11 +39,13 @@ from resources.libraries.python.testbed.agent.role_calls import (
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts
+from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
+from resources.libraries.python.testbed.roles.metering import Readings
 from resources.libraries.python.testbed.services.bundle import bring
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 
@@ -232,6 +235,16 @@ class NodesTestbed:
         found = self._side_by_side(of_node)
         first = self._duts[0]
         return (*found.pop(first), *(row for rows in found.values() for row in rows))
+
+    def meters(self) -> NodeMeters:
+        def of_node(node: TestbedNode, duration_s: float) -> Readings:
+            meter = self._topology.nodes[node.name].energy
+            if node.connection is not None and not is_remote(meter):
+                return read_meter(node.name, meter, duration_s, node.connection, python=node.python)
+            with closing(LocalConnection()) as here:
+                return read_meter(node.name, meter, duration_s, here, python=sys.executable)
+
+        return NodeMeters({name: partial(of_node, node) for name, node in self._nodes.items()})
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Return drivers for a cell, each on its node.

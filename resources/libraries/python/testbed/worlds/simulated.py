@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
 from resources.libraries.python.drivers.sim.loop_back import SimulatedLoop
+from resources.libraries.python.drivers.sim.power import SimMeters
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
@@ -29,6 +30,8 @@ class SimulatedTestbed:
 
     def __init__(self, topology: Topology) -> None:
         self.layout = topology.dut.layout
+        self._name = next(iter(topology.duts))
+        self._system: SimulatedSystem | None = None
         self._dut = topology.dut
         self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
         self._simulation = simulation_of(topology)
@@ -54,9 +57,12 @@ class SimulatedTestbed:
         rng = Random(f"{here.seed}/noise")  # noqa: S311 (reproducible, not secret)
         return noise_floor(data_cpus(self.layout, self._dut), host, duration_s, rng)
 
+    def meters(self) -> SimMeters:
+        return SimMeters(self._name, self._simulation.power, lambda: self._system)
+
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         clock = VirtualClock()
-        system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
+        self._system = system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
         return Parts(
             cables=(),
             switch=SimSwitch(system),
@@ -88,6 +94,7 @@ class SimulatedTestbed:
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
         del plan
+        self._system = None
         return ()
 
     def clean(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
@@ -47,6 +48,8 @@ class DensityRecord(Record):
     """Loss patterns of each of these loads, the flow that lost or reordered most, in a sentence."""
     back_to_back: BackToBack | None = Field(default=None, exclude_if=is_none)
     """Longest bursts without a loss, where they were asked for."""
+    energy: Energy | None = Field(default=None, exclude_if=is_none)
+    """Power of the nodes and energy per packet, where they were asked for."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
     itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
     """Throughput figures per instance and direction."""

@@ -1,0 +1,116 @@
+"""Power of a chassis over Redfish (DSP0268), by sushy."""
+
+import importlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.energy import MeterSeries
+from resources.libraries.python.model.testbed.energy import Redfish
+from resources.libraries.python.testbed.connection.authentication import resolve
+
+_WITHIN_S = 10.0
+_EVERY_S = 0.5
+_MOST_SAMPLES = 1000
+_RESOLUTION_W = 1.0
+
+
+def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSeries, ...]:
+    """Read the power of a node's chassis for some time.
+
+    Args:
+        name: The node's.
+        meter: Address, login and trusted certificates of its BMC.
+        duration_s: How long.
+
+    Raises:
+        ConfigError: The password that is referred to is not there.
+        Unsupported: sushy is not installed, or the BMC measures no power.
+        CsitError: The BMC cannot be asked; the certificate is not trusted, for example.
+    """
+    where = f"nodes.{name}.energy"
+    password = resolve(meter.password, where).get_secret_value() if meter.password else None
+    if meter.ca_file is not None and not Path(meter.ca_file).expanduser().is_file():
+        raise CsitError(f"{where}.ca_file: no such file: {meter.ca_file}")
+    try:
+        sushy = importlib.import_module("sushy")
+    except ImportError as error:
+        raise Unsupported(f"{where}: sushy is not installed: ./csit setup requirements-redfish") from error
+    verify: bool | str = True if meter.ca_file is None else str(Path(meter.ca_file).expanduser())
+    try:
+        root = sushy.Sushy(
+            meter.url.rstrip("/"),
+            username=meter.user,
+            password=password,
+            verify=verify,
+            read_timeout=_WITHIN_S,
+            connect_timeout=_WITHIN_S,
+            server_side_retries=1,
+            server_side_retries_delay=1,
+        )
+        read = _reader(root.get_chassis(meter.chassis and f"/redfish/v1/Chassis/{meter.chassis}"), where)
+        samples = _sampled(read, duration_s)
+    except (sushy.exceptions.SushyError, OSError) as error:  # errors of requests are OSErrors
+        raise CsitError(f"{where}: {meter.url}: {' '.join(str(error).split())}") from error
+    return (
+        MeterSeries(
+            node=name,
+            meter=meter.meter,
+            domain="system",
+            counts=True,
+            quantity="power",
+            samples=samples,
+            resolution=_RESOLUTION_W,
+            interval_s=meter.interval_s,
+        ),
+    )
+
+
+def _sampled(read: Callable[[], float], duration_s: float) -> tuple[tuple[float, float], ...]:
+    samples = []
+    every_s = max(_EVERY_S, duration_s / _MOST_SAMPLES)
+    end_s = time.monotonic() + duration_s
+    while True:
+        begin_s = time.monotonic()
+        samples.append((time.time(), read()))
+        if begin_s >= end_s:
+            return tuple(samples)
+        time.sleep(max(0.0, min(begin_s + every_s, end_s) - time.monotonic()))
+
+
+def _reader(chassis: Any, where: str) -> Callable[[], float]:  # noqa: ANN401 - sushy has no types
+    """Return what reads the power: from the resource EnvironmentMetrics, or from Power, which came before it.
+
+    Raises:
+        Unsupported: The chassis has neither.
+    """
+    links = [(link, chassis.json.get(link, {}).get("@odata.id")) for link in ("EnvironmentMetrics", "Power")]
+    connector = chassis._conn
+    for link, path in links:
+        if path and power_of(link, connector.get(path).json()) is not None:
+
+            def read(link: str = link, path: str = path) -> float:
+                watts = power_of(link, connector.get(path).json())
+                if watts is None:
+                    raise Unsupported(f"{where}: {path} has no power any more")
+                return watts
+
+            return read
+    raise Unsupported(f"{where}: chassis {chassis.identity} has no power in EnvironmentMetrics or Power")
+
+
+def power_of(link: str, document: dict[str, Any]) -> float | None:
+    """Return the watts in a resource; None where it has none.
+
+    Args:
+        link: `EnvironmentMetrics` (PowerWatts) or `Power` (PowerControl, whose members add up).
+        document: Its JSON.
+    """
+    try:
+        if link == "EnvironmentMetrics":
+            return float(document["PowerWatts"]["Reading"])
+        return float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"])) or None
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,164 @@
+"""Energy meters of a node: a powercap tree as a two-socket server has it, and what ipmitool prints."""
+
+import os
+import stat
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.testbed.energy import Ipmi, Powercap
+from resources.libraries.python.search.energy import node_powers
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
+from resources.libraries.python.testbed.node.sent import energy
+from resources.libraries.python.testbed.roles.metering import Readings
+
+RANGE_UJ, DRAM_RANGE_UJ = 262143328850, 65712999613
+ZONES = {
+    "intel-rapl:0": ("package-1", RANGE_UJ, 242_098_135_412),
+    "intel-rapl:0:0": ("dram", DRAM_RANGE_UJ, 60_113_409_612),
+    "intel-rapl:1": ("package-0", RANGE_UJ, 262_143_000_000),
+    "intel-rapl:1:0": ("dram", DRAM_RANGE_UJ, 12_345_678),
+    "intel-rapl:2": ("psys", RANGE_UJ, 1_000_000),
+    "intel-rapl-mmio:0": ("package-0", RANGE_UJ, 77),
+}
+DCMI = """
+    Instantaneous power reading:                   214 Watts
+    Minimum during sampling period:                  8 Watts
+    Maximum during sampling period:                486 Watts
+    Average power reading over sample period:      209 Watts
+    IPMI timestamp:                           Thu Oct 14 08:33:31 2021
+    Sampling period:                          00000005 Seconds.
+    Power reading state is:                   activated
+
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Zones below devices, and links to all of them in the class, as the kernel has them."""
+    folder, devices = tmp_path / "class/powercap", tmp_path / "devices/virtual/powercap"
+    folder.mkdir(parents=True)
+    (devices / "intel-rapl").mkdir(parents=True)
+    (folder / "intel-rapl").symlink_to(devices / "intel-rapl")
+    for zone, (name, range_uj, energy_uj) in ZONES.items():
+        parts = zone.split(":")
+        place = devices / parts[0]
+        for depth in range(2, len(parts) + 1):
+            place /= ":".join(parts[:depth])
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "name").write_text(f"{name}\n", encoding="ascii")
+        (place / "max_energy_range_uj").write_text(f"{range_uj}\n", encoding="ascii")
+        (place / "energy_uj").write_text(f"{energy_uj}\n", encoding="ascii")
+        (place / "enabled").write_text("1\n", encoding="ascii")
+        (folder / zone).symlink_to(place)
+    return folder
+
+
+def asked(tree: Path, **more: Any) -> dict[str, Any]:
+    return energy.answer({"duration_s": 0.0, "powercap": str(tree), **more})
+
+
+def test_every_zone_of_a_two_socket_server_is_read(tree: Path) -> None:
+    rows = {row["domain"]: row for row in asked(tree)["domains"]}
+    assert list(rows) == ["package-1", "package-1/dram", "package-0", "package-0/dram", "psys"]
+    assert [name for name, row in rows.items() if not row["counts"]] == ["psys"]
+    assert rows["package-1"]["samples"][0][1] == pytest.approx(242098.135412)
+    assert rows["package-0"]["wraps_at_j"] == pytest.approx(262143.32885)
+    assert rows["package-0"]["resolution"] == pytest.approx(61.035e-6, rel=1e-4)
+    assert rows["package-0/dram"]["resolution"] == pytest.approx(15.3e-6, rel=1e-3)
+
+
+def test_a_machine_without_counters_says_so(tmp_path: Path) -> None:
+    assert asked(tmp_path / "powercap")["missing"] == (
+        f"no {tmp_path}/powercap/intel-rapl:*: the kernel shows no energy counters; virtual machines have none"
+    )
+
+
+def test_counters_for_root_only_are_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.read_text
+
+    def refused(path: Path, **options: str) -> str:
+        if path.name == "energy_uj":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert asked(tree)["missing"] == f"{tree}/intel-rapl:0/energy_uj is readable by root only"
+
+
+def test_a_counter_that_starts_again_while_it_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock is the test's: each sleep moves it, and each second the counters move by 100 W."""
+    now = [1000.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+        for zone, (_, range_uj, energy_uj) in ZONES.items():
+            here = (energy_uj + round((now[0] - 1000.0) * 100e6)) % range_uj
+            (tree / zone / "energy_uj").write_text(f"{here}\n", encoding="ascii")
+
+    for name, fake in (("monotonic", lambda: now[0]), ("time", lambda: now[0]), ("sleep", sleep)):
+        monkeypatch.setattr(f"time.{name}", fake)
+    rows = asked(tree, duration_s=10.0)["domains"]
+    samples = next(row for row in rows if row["domain"] == "package-0")["samples"]
+    assert samples[-1][1] < samples[0][1] and len(samples) == pytest.approx(101, abs=2)
+    monkeypatch.undo()
+    with closing(LocalConnection()) as here:
+        found = read_meter("DUT1", Powercap(), 0.3, here, python=sys.executable, more={"powercap": str(tree)})
+    (node,) = node_powers(
+        [series.model_copy(update={"samples": row["samples"]}) for series, row in zip(found.series, rows, strict=True)]
+    )
+    assert node.watts == pytest.approx(400.0) and node.domains["psys"] == pytest.approx(100.0)
+
+
+def test_dcmi_power_as_ipmitool_prints_it() -> None:
+    assert energy.watts_of(DCMI) == 214.0
+    with pytest.raises(RuntimeError, match="power reading state is deactivated"):
+        energy.watts_of(DCMI.replace("activated", "deactivated"))
+    complaint = "Could not open device at /dev/ipmi0 or /dev/ipmi/0 or /dev/ipmidev/0: No such file or directory\n"
+    with pytest.raises(RuntimeError, match="gave no power: Could not open device at /dev/ipmi0 or"):
+        energy.watts_of("", complaint)
+
+
+def test_the_bmc_is_asked_again_and_again(tmp_path: Path) -> None:
+    program = tmp_path / "ipmitool"
+    program.write_text(
+        f"#!/bin/sh\necho \"$IPMI_PASSWORD $*\" >> {tmp_path}/calls\ncat <<'E'\n{DCMI}E\n", encoding="ascii"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    said = energy.answer(
+        {"duration_s": 0.0, "interval_s": 2.0, "ipmi": [str(program), "dcmi", "power", "reading"]}
+        | {"environment": {"IPMI_PASSWORD": "secret"}}
+    )
+    (row,) = said["domains"]
+    assert (row["quantity"], row["interval_s"], row["samples"][0][1]) == ("power", 2.0, 214.0)
+    assert (tmp_path / "calls").read_text(encoding="ascii").startswith("secret dcmi power reading")
+    missing = energy.answer({"duration_s": 0.0, "interval_s": 1.0, "ipmi": [str(tmp_path / "none")]})
+    assert missing == {"missing": f"{tmp_path}/none is not installed"}
+
+
+def test_a_password_is_never_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "CSIT_TEST_BMC", "hidden")
+    meter = Ipmi(meter="ipmi", host="10.0.0.5", user="admin", password="env:CSIT_TEST_BMC")  # noqa: S106 - a reference
+    found = question("DUT1", meter)
+    assert found["ipmi"] == [
+        "ipmitool", "-I", "lanplus", "-H", "10.0.0.5", "-p", "623", "-U", "admin", "-E", "dcmi", "power", "reading"
+    ]  # fmt: skip
+    assert found["environment"] == {"IPMI_PASSWORD": "hidden"}
+    monkeypatch.delitem(os.environ, "CSIT_TEST_BMC")
+    with pytest.raises(ConfigError, match=r"nodes\.DUT1\.energy: password says env:CSIT_TEST_BMC"):
+        question("DUT1", meter)
+
+
+def test_a_node_that_cannot_be_asked_has_its_reason_and_the_others_are_read() -> None:
+    def broken(_: float) -> Readings:
+        raise ConfigError("TG: no way there")
+
+    meters = NodeMeters({"TG": broken, "DUT1": lambda _: Readings((), {"DUT1": "no counters"})})
+    meters.begin(1.0)
+    assert meters.end().unmetered == {"TG": "TG: no way there", "DUT1": "no counters"}
+    assert meters.end().unmetered == {}
