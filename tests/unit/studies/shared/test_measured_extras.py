@@ -37,3 +37,11 @@ def test_length_of_an_energy_trial(text: str, trial_s: float | None) -> None:
 def test_other_lengths_of_an_energy_trial_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="the length of an energy trial is 1 to 600 seconds, such as 10"):
         chosen_energy_s({"ENERGY": text}.get)
+
+
+def test_qualifications_are_in_a_folder_or_off(tmp_path: Path) -> None:
+    assert chosen_qualifications({"QUALIFY": "off"}.get) is None
+    assert chosen_qualifications({"QUALIFY": "auto"}.get) == FOLDER
+    assert chosen_qualifications({"QUALIFY": str(tmp_path)}.get) == tmp_path
+    with pytest.raises(ConfigError, match="QUALIFY 'on': auto, off for a run without, or the folder"):
+        chosen_qualifications({"QUALIFY": "on"}.get)

@@ -17,6 +17,7 @@ from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import Choices
+from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.recording.run_journal import Command, header_of
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
@@ -260,16 +261,18 @@ def chosen_noise_s(lookup: Lookup) -> float:
     return duration_s
 
 
-def chosen_qualify(lookup: Lookup) -> bool:
-    """Whether a generator that is not qualified is looped back before a run, from `QUALIFY`.
+def chosen_qualifications(lookup: Lookup) -> Path | None:
+    """Folder of qualifications of generators, from `QUALIFY`; None where a run goes without.
 
     Raises:
-        ConfigError: It is neither `auto` nor `off`.
+        ConfigError: It is neither `auto` nor `off`, and no folder.
     """
     text = str(lookup("QUALIFY") or "off")
-    if text not in ("auto", "off"):
-        raise ConfigError(f"QUALIFY '{text}': auto, or off for a run without a qualification of the generator")
-    return text == "auto"
+    if text in ("auto", "off"):
+        return FOLDER if text == "auto" else None
+    if not Path(text).is_dir():
+        raise ConfigError(f"QUALIFY '{text}': auto, off for a run without, or the folder where qualifications are kept")
+    return Path(text)
 
 
 def chosen_priors(lookup: Lookup) -> PriorBook | None:

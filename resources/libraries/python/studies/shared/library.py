@@ -23,7 +23,7 @@ from resources.libraries.python.studies.shared.boundary import REDACTION, guard_
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
     chosen_noise_s,
-    chosen_qualify,
+    chosen_qualifications,
     chosen_topology,
     resumed,
 )
@@ -81,7 +81,7 @@ class StudyLibrary(ABC, Generic[_Test]):
         topology = self._chosen()
         self._keeper.prepare(self._choices, Path(str(variable("OUTPUT DIR"))), elsewhere=self.RESUMES_ELSEWHERE)
         environment = self._testbed.open(
-            topology, chosen_noise_s(self._choices), qualifies=chosen_qualify(self._choices)
+            topology, chosen_noise_s(self._choices), qualifications=chosen_qualifications(self._choices)
         )
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
         self._keeper.open(self._choices, chosen_topology(self._choices), environment)
@@ -243,7 +243,7 @@ class TestbedSession:
                 steps.callback(then)
                 self.close()
 
-    def open(self, topology: Topology, noise_s: float, *, qualifies: bool = False) -> Environment:
+    def open(self, topology: Topology, noise_s: float, *, qualifications: Path | None = None) -> Environment:
         """Check the testbed, reserve it, remove leftovers, observe its noise floor, qualify its generator.
 
         Returns:
@@ -252,7 +252,8 @@ class TestbedSession:
         Args:
             topology: The testbed.
             noise_s: How long the noise floor is observed; 0 for not at all.
-            qualifies: Look for a qualification of the generator; make one, a short one, where there is none.
+            qualifications: Folder of the generator's qualification; where it has none, a short one is made. None: no
+                qualification.
 
         Raises:
             Unsupported: A machine lacks something.
@@ -269,8 +270,8 @@ class TestbedSession:
             logger.info(line, also_console=True)
         self._environment = self._world.environment()  # after opening, which may change settings of the machine
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
-        if qualifies:
-            self.qualification = self._qualified(topology, on_console=topology.world is not World.SIM)
+        if qualifications is not None:
+            self.qualification = self._qualified(topology, qualifications, on_console=topology.world is not World.SIM)
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment
 
@@ -287,12 +288,16 @@ class TestbedSession:
             logger.info(words, also_console=on_console)
         return found
 
-    def _qualified(self, topology: Topology, *, on_console: bool) -> Qualification | None:
+    def _qualified(self, topology: Topology, folder: Path, *, on_console: bool) -> Qualification | None:
         """Look for the qualification of the generator, or make one. A run goes on without it where that fails."""
         assert self._world is not None and self._environment is not None  # noqa: S101 - it is open
         try:
             found = qualification_for_run(
-                topology, self._world, self._environment, lambda text: logger.info(text, also_console=on_console)
+                topology,
+                self._world,
+                self._environment,
+                lambda text: logger.info(text, also_console=on_console),
+                folder,
             )
         except CsitError as error:
             logger.warn(f"the generator is not qualified: {error}")
