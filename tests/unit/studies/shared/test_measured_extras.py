@@ -1,9 +1,17 @@
 """Robot variables of measurements beside the search: each is checked before a run starts."""
 
+from pathlib import Path
+
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.shared.choices import chosen_bursts, chosen_energy_s, chosen_noise_s
+from resources.libraries.python.recording.qualifications import FOLDER
+from resources.libraries.python.studies.shared.choices import (
+    chosen_bursts,
+    chosen_energy_s,
+    chosen_noise_s,
+    chosen_qualifications,
+)
 
 
 @pytest.mark.parametrize(("text", "repetitions"), [("1", 1), ("50", 50), ("1000", 1000), ("", None)])

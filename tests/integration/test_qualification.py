@@ -1,0 +1,122 @@
+"""Qualification of the built-in generator on real packets, beside trafgen, and what a run does with it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from csit_utils.bench import generator as bench
+from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
+from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
+from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from tests.integration.robot_runs import PROJECT, network_state, results, run_robot, wait_for_network_state
+from tests.realtime import RATE, realtime
+
+pytestmark = pytest.mark.root
+_TRAFGEN = shutil.which("trafgen")
+needs_trafgen = pytest.mark.skipif(_TRAFGEN is None, reason="trafgen (netsniff-ng) is not installed")
+needs_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a loop-back sends and receives on two CPUs")
+BRIEF = ("--brief", "--frames", "64B", "--json")
+PACKETS, GAP_US = 2_000, 500
+
+
+def csit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "csit_utils", "qualify", *arguments]
+    return subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False)
+
+
+@needs_trafgen
+@realtime(RATE)
+def test_arrivals_are_those_that_trafgen_counts_and_spaces() -> None:
+    def ring() -> ArrivalRing:
+        enter_namespace(bench.NAMESPACE)
+        return ArrivalRing(bench.PORTS[1])
+
+    with ExitStack() as stack:
+        stack.enter_context(bench.veth_pair(bench.NAMESPACE, bench.PORTS, napi=True))
+        frames = stack.enter_context(bench.trafgen_frames())
+        with closing(aside(ring)) as arrivals:
+            argv = ("ip", "netns", "exec", bench.NAMESPACE, str(_TRAFGEN), "-P", "1", "-n", str(PACKETS))
+            done = subprocess.run(
+                [*argv, "-t", f"{GAP_US}us", "-i", str(frames), "-o", bench.PORTS[0]],
+                capture_output=True, text=True, timeout=60, check=True,
+            )  # fmt: skip
+            stamps = arrivals.stamps_ns()
+    assert f"{PACKETS} packets outgoing" in done.stdout + done.stderr
+    assert len(stamps) == PACKETS
+    found = gap_report(stamps)
+    assert found is not None and found.packets == PACKETS
+    assert GAP_US * 1e3 <= found.p50_ns <= 1.5 * GAP_US * 1e3
+    assert np.all(np.diff(stamps) >= 0)
+
+
+@needs_cpus
+@needs_trafgen
+@realtime(RATE)
+def test_the_rates_of_a_loop_back_are_above_those_of_trafgen_on_such_a_pair(tmp_path: Path) -> None:
+    before = network_state()
+    done = csit("topologies/local.yaml", *BRIEF, "--flows", "1", "--folder", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    wait_for_network_state(before)
+    (row,) = [json.loads(line) for line in done.stdout.splitlines()]
+    with bench.veth_pair(bench.NAMESPACE, bench.PORTS, receive_cpu=1), bench.trafgen_frames() as frames:
+        offered_pps, delivered_pps = max(bench.trafgen_round(str(_TRAFGEN), frames) for _ in range(2))
+    assert row["offered_pps"] > offered_pps, "our generator sends more"
+    assert row["received_pps"] > 0.7 * delivered_pps, "and as much arrives"
+    assert row["highest_pps"] is not None and row["highest_pps"] <= 1.01 * row["offered_pps"]
+    assert row["loss_free_pps"] is None or row["loss_free_pps"] <= row["highest_pps"]
+    assert row["rate_error"] is not None and row["rate_error"] < 0.01
+    assert row["gap_p50_ns"] == pytest.approx(1e9 / row["gap_load_pps"], rel=0.3)
+    assert row["gap_p50_ns"] <= row["gap_p99_ns"] <= row["gap_p999_ns"]
+    assert 500 < row["floor_ns"] <= row["floor_p50_ns"] < 1e6
+    again = csit("topologies/local.yaml", "--show", "--json", "--folder", str(tmp_path))
+    assert again.returncode == 0 and again.stdout == done.stdout, "it is kept"
+
+
+@needs_cpus
+@realtime(RATE)
+def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
+    said = (PROJECT / "topologies" / "local.yaml").read_text().replace("driver: auto", "driver: ring")
+    (tmp_path / "ring.yaml").write_text(said)
+    done = csit(str(tmp_path / "ring.yaml"), *BRIEF, "--flows", "2", "--folder", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)
+    assert (row["key_generator"], row["sending"], row["key_nic"]) == ("ring", "AF_PACKET TX ring", "veth")
+    assert row["highest_pps"] and row["highest_pps"] > 20_000
+
+
+@needs_cpus
+@realtime(RATE)
+def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> None:
+    (kept := tmp_path / "kept").mkdir()
+    options = ("-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", "CELLS:1x1", "-v", f"QUALIFY:{kept}")
+    first = run_robot(tmp_path / "first", *options, "--suite", "csc-mrr")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "qualifying the generator, once for this machine" in first.stdout
+    second = run_robot(tmp_path / "second", *options, "--suite", "csc-mrr")
+    assert second.returncode == 0 and "qualifying the generator" not in second.stdout
+    ((row,), (again,)) = results(tmp_path / "first"), results(tmp_path / "second")
+    assert row.qualification is not None and not row.qualification.simulated
+    assert [point.frame.name for point in row.qualification.points] == ["64B", "1518B"]
+    assert again.qualification == row.qualification
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
+    for arguments, said in (
+        (("topologies/local.yaml", "--flows", "0"), "--flows '0': a number from 1 to 64"),
+        (("topologies/local.yaml", "--frames", "1B"), "1B"),
+        (
+            ("topologies/local-trex.yaml",),
+            "cannot be looped back over a veth pair by this project; auto, xdp, ring can",
+        ),
+        (("topologies/sim.yaml", "--show", "--folder", str(tmp_path)), "no qualification of sim"),
+    ):
+        done = csit(*arguments)
+        assert done.returncode in {1, 2} and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
