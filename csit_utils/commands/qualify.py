@@ -29,6 +29,7 @@ _HEADS = (
     "loss <= 0.5 %",
     "sent",
     "arrived",
+    "counted",
     "rate error",
     "gap p50",
     "p99",
@@ -135,6 +136,7 @@ def _texts(point: QualifiedPoint) -> tuple[str, ...]:
         "-" if point.highest_pps is None else rate(point.highest_pps),
         rate(point.offered_pps),
         rate(point.received_pps),
+        "-" if point.counted_pps is None else rate(point.counted_pps),
         "-" if point.rate_error is None else percent(point.rate_error),
         *(time_of(value) for value in (point.gap_p50_ns, point.gap_p99_ns, point.gap_p999_ns, point.floor_ns)),
     )

@@ -88,9 +88,22 @@ def test_a_number_of_flows_out_of_bounds_is_refused(flows: int) -> None:
 
 
 def test_a_generator_that_cannot_be_looped_back_is_named() -> None:
-    with pytest.raises(PlanError, match=r"cannot be looped back over a veth pair by this project; auto, xdp, ring can"):
+    with pytest.raises(PlanError, match="cannot be looped back over a veth pair by this project; auto, xdp, ring, "):
         loop_back_plan(with_generator(LOCAL, driver="trex"), cpus(4), 1)
 
 
 def test_the_plan_of_a_service_is_no_loop_back() -> None:
     assert not is_loop_back(plan_of(SIM, "CSC", cores=SIM.dut.layout))
+
+
+def test_a_generator_of_sockets_sends_both_ways() -> None:
+    plan = loop_back_plan(with_generator(LOCAL, driver="iperf3"), cpus(4), 4)
+    assert [(flow.instance, flow.direction) for flow in plan.flows] == [
+        (1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse")
+    ]  # fmt: skip
+    assert len(plan.links) == 2
+    first, back = plan.flows[:2]
+    assert (first.source_ip, first.destination_ip) == (back.destination_ip, back.source_ip)
+    assert (first.source_mac, first.tx_interface) == (back.destination_mac, back.rx_interface)
+    with pytest.raises(PlanError, match="3 flows; iperf3 sends both ways, so an even number from 2 to 64"):
+        loop_back_plan(with_generator(LOCAL, driver="iperf3"), cpus(4), 3)

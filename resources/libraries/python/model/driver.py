@@ -243,8 +243,8 @@ class GeneratorDriver(Driver):
     """Protocols whose payload it sends in one direction only; acknowledgements come back."""
     numbers_packets: bool = False
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
-    loops_back: bool = False
-    """Sends from one of its ports to another that is joined to it, one way: it can be qualified without a DUT."""
+    loops_back: int = 0
+    """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

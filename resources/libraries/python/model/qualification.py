@@ -48,6 +48,9 @@ class QualifiedPoint(Frozen):
     """The most that it sent."""
     received_pps: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """The most of all trials that arrived."""
+    counted_pps: _Rate | None = None
+    """The most that arrived where a program at the receiving port counts each frame before the kernel makes a packet of
+    it; None where there is no such program."""
     rate_error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
     """Largest error of the rate in trials that were not short, relative; None where all were."""
     gap_load_pps: _Rate | None = None

@@ -1,8 +1,11 @@
 """Plan of a loop-back: ports of the generator are joined to each other, with no system under test between them.
 
 Every flow has a pair of ports, one that sends and one that receives. Where the generator has two CPUs that send, each
-has every other flow, as it has a direction each of a service.
+has every other flow, as it has a direction each of a service. Generators of sockets need both directions: two flows
+have a pair of ports then.
 """
+
+from collections.abc import Iterator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
@@ -37,8 +40,11 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
     """
     if reason := no_loop_back(topology):
         raise PlanError(reason)
-    if not 1 <= flows <= MOST_FLOWS:
-        raise PlanError(f"{flows} flows; a loop-back has 1 to {MOST_FLOWS}")
+    driver = driver_registry.generators()[topology.tg.generator.driver]
+    ways = max(1, driver.loops_back)
+    if not 1 <= flows <= MOST_FLOWS or flows % ways:
+        even = f"{driver.label} sends both ways, so an even number from 2" if ways > 1 else "a loop-back has 1"
+        raise PlanError(f"{flows} flows; {even} to {MOST_FLOWS}")
     path = make_plan(topology, Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0), layout)
     own = [thread for thread in path.cores.threads if thread.owner == GENERATOR and thread.role is ThreadRole.DATA]
     # A simulated generator has no CPUs.
@@ -66,10 +72,10 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
             "tags": ("LOOP_BACK",),
             "discriminator": "link",
             "cores": path.cores.model_copy(update={"threads": tuple(threads)}),
-            "links": tuple(_link(number, at) for number in range(1, flows + 1)),
+            "links": tuple(_link(number, at) for number in range(1, flows // ways + 1)),
             "segments": (),
             "functions": (),
-            "flows": tuple(_flow(number, senders=len(senders)) for number in range(1, flows + 1)),
+            "flows": tuple(_flows(flows, ways, senders=len(senders))),
             "paths": (),
             "warnings": warnings,
             # The vSwitch is named, so that its node has nothing of the generator; none is started.
@@ -120,17 +126,29 @@ def _link(number: int, thread: int) -> Link:
     return Link(instance=number, a=ends[0], b=ends[1])
 
 
-def _flow(number: int, *, senders: int) -> Flow:
-    """Flow from the first port of a pair to the second one; its direction says which CPU sends it."""
-    sends, receives = (edge_interface(GENERATOR, number, end) for end in (1, 2))
+def _flows(flows: int, ways: int, *, senders: int) -> Iterator[Flow]:
+    """One flow of each pair, whose direction says which CPU sends it, or one each way."""
+    if ways > 1:
+        pairs = range(1, flows // ways + 1)
+        yield from (_flow(number, direction, sources=1) for number in pairs for direction in Direction)
+        return
+    for number in range(1, flows + 1):
+        other = senders > 1 and number % 2 == 0
+        flow = _flow(number, Direction.FORWARD, sources=SOURCES_PER_FLOW)
+        yield flow.model_copy(update={"direction": Direction.REVERSE}) if other else flow
+
+
+def _flow(number: int, direction: Direction, *, sources: int) -> Flow:
+    """Flow from the first port of a pair to the second one, or back."""
+    near, far = (1, 2) if direction is Direction.FORWARD else (2, 1)
     return Flow(
         instance=number,
-        direction=Direction.REVERSE if senders > 1 and number % 2 == 0 else Direction.FORWARD,
-        tx_interface=sends,
-        rx_interface=receives,
-        source_mac=_mac(number, 1),
-        destination_mac=_mac(number, 2),
-        source_ip=f"10.{number}.0.1",
-        sources=SOURCES_PER_FLOW,
-        destination_ip=f"20.{number}.0.1",
+        direction=direction,
+        tx_interface=edge_interface(GENERATOR, number, near),
+        rx_interface=edge_interface(GENERATOR, number, far),
+        source_mac=_mac(number, near),
+        destination_mac=_mac(number, far),
+        source_ip=f"{10 * near}.{number}.0.1",
+        sources=sources,
+        destination_ip=f"{10 * far}.{number}.0.1",
     )

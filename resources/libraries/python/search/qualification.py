@@ -5,8 +5,10 @@ packets by chance, so a rate counts as reached when one of a few trials reaches 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.qualification import QualifiedPoint
@@ -81,8 +83,7 @@ def qualify_point(
     effort: Effort,
     *,
     loss_ratio: float,
-    can_measure_gaps: bool,
-    can_probe: bool,
+    measures_itself: bool,
 ) -> QualifiedPoint:
     """Measure a generator that is looped back.
 
@@ -93,8 +94,7 @@ def qualify_point(
         flows: Of the loop-back.
         effort: How long, and how closely.
         loss_ratio: That the higher one of the rates allows.
-        can_measure_gaps: Whether the generator stamps arrivals.
-        can_probe: Whether it sends latency probes.
+        measures_itself: Whether the generator stamps and counts arrivals, and sends latency probes.
 
     Raises:
         CsitError: Nothing comes back.
@@ -115,16 +115,19 @@ def qualify_point(
         raise CsitError(f"nothing of {offered_pps:.0f} pps of {frame.name} frames came back over the loop")
     best_pps = highest_pps or received_pps
     paced = [at(share * best_pps) for share in _ERROR_SHARES]
-    gaps = None
-    if can_measure_gaps:
-        gap_pps = min(GAP_PPS, best_pps / 2)
-        gaps = run(Trial(load_pps=gap_pps, duration_s=effort.trial_s, frame=frame, purpose=PURPOSE, measure_gaps=True))
+    gaps = floor = counted = None
+    if measures_itself:
+
+        def more(load_pps: float, **asked: Any) -> TrialResult:  # noqa: ANN401 - keys of a trial
+            return run(Trial(load_pps=load_pps, duration_s=effort.trial_s, frame=frame, purpose=PURPOSE, **asked))
+
+        gaps = more(min(GAP_PPS, best_pps / 2), measure_gaps=True)
         paced.append(gaps)
+        with suppress(Unsupported):
+            counted = more(offered_pps, count_losses=True)
+        floor = more(0.0, probe_pps=PROBE_PPS)
     worst = max(gaps.gaps, key=lambda flow: flow.p999_ns) if gaps is not None and gaps.gaps else None
-    floor = None
-    if can_probe:
-        floor = run(Trial(load_pps=0.0, duration_s=effort.trial_s, frame=frame, probe_pps=PROBE_PPS, purpose=PURPOSE))
-    latency = floor.latency if floor is not None else ()
+    latency = floor.latency if floor is not None else [flow for each in paced for flow in each.latency]
     shortest = [flow.min_ns for flow in latency if flow.min_ns is not None]
     medians = [flow.p50_ns for flow in latency if flow.p50_ns is not None]
     errors = [error for each in (*trials, *paced) if (error := rate_error(each)) is not None]
@@ -135,6 +138,7 @@ def qualify_point(
         highest_pps=highest_pps,
         offered_pps=max(each.offered_pps for each in trials),
         received_pps=received_pps,
+        counted_pps=counted.forwarded_pps or None if counted is not None else None,
         rate_error=max(errors, default=None),
         gap_load_pps=gaps.trial.load_pps if gaps is not None and worst is not None else None,
         gap_p50_ns=worst.p50_ns if worst is not None else None,

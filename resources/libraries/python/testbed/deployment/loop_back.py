@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
@@ -24,7 +25,6 @@ BRIEF_FRAMES = ("64B", "1518B")
 LOSS_RATIO = 0.005
 """Of PDR: what the higher one of the rates allows."""
 _TRIAL_S = 30.0
-_SENDING = "sending"
 
 
 def qualify(
@@ -50,6 +50,7 @@ def qualify(
 
     Raises:
         PlanError: The generator cannot be looped back on this testbed.
+        Unsupported: It sends none of the frames.
         CsitError: Nothing comes back, or the testbed is lost.
     """
     driver = driver_registry.generators()[topology.tg.generator.driver]
@@ -62,27 +63,32 @@ def qualify(
         plan = loop_back_plan(topology, world.layout, flows)
         notes += plan.warnings
         with _looped_back(plan, world, largest) as looped:
-            sending = looped.generator.facts().get(_SENDING, sending)
-            notes += [f"{name}: {text}" for name, text in looped.generator.facts().items() if name != _SENDING]
+            facts = dict(looped.generator.facts())
+            sending = facts.pop("sending", "") or facts.pop("generator", "")
+            notes += [f"{name}: {text}" for name, text in facts.items()]
 
             def run(trial: Trial, looped: LoopBackParts = looped) -> TrialResult:
                 with within("a trial of the loop-back", trial.duration_s + _TRIAL_S):
                     return looped.generator.run(trial)
 
             for size in frames:
-                points.append(
-                    qualify_point(
+                try:
+                    point = qualify_point(
                         run,
                         looped.generator.highest_loads,
                         size,
                         flows,
                         effort,
                         loss_ratio=LOSS_RATIO,
-                        can_measure_gaps=driver.loops_back or driver.is_simulated,
-                        can_probe=True,
+                        measures_itself=driver.numbers_packets,
                     )
-                )
-                tell(points[-1], len(points), len(frames) * len(flow_counts))
+                except Unsupported as error:
+                    notes.append(f"{size.name} is left out: {error}")
+                    continue
+                points.append(point)
+                tell(point, len(points), len(frames) * len(flow_counts))
+    if not points:
+        raise Unsupported("; ".join(dict.fromkeys(notes)))
     return Qualification(
         key=key,
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -122,6 +128,9 @@ def qualification_for_run(
     key = key_of(topology, environment, NIC)
     if world.simulation is None and (found := stored(key, folder)) is not None:
         return found
+    if not driver_registry.generators()[key.generator].numbers_packets:
+        tell(f"the generator is not qualified; ./csit qualify does that for {key.generator}, in minutes")
+        return None
     tell("qualifying the generator, once for this machine: its ports are looped back for some seconds")
     made = qualify(topology, world, key, frames=[frame(name) for name in BRIEF_FRAMES], flow_counts=(2,), effort=BRIEF)
     if not made.simulated:

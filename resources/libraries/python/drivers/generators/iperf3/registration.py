@@ -12,6 +12,7 @@ DRIVERS = (
         programs=(RequiredProgram("iperf3", "iperf3"),),
         protocols=(Protocol.UDP, Protocol.TCP),
         keeps_log=True,
+        loops_back=2,
         one_way=frozenset({Protocol.TCP}),
     ),
 )
