@@ -9,12 +9,13 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.result import Asked, LatencyAtLoad, ReceiveRate, VerdictKind
-from resources.libraries.python.model.trial import Direction, FlowLatency
+from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.search.findings.generator_range import GeneratorRange, in_words
+from resources.libraries.python.search.findings.generator_range import BeyondRange, GeneratorRange, in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.builders import NOWHERE, SIM, qualification, qualified_point
@@ -110,6 +111,38 @@ def test_a_latency_below_the_floor_is_marked() -> None:
 def test_it_is_one_line() -> None:
     words = "generator auto looped back on veth: 64B 2 flows 1000000 pps without loss, 1100000 pps with 0.5 %"
     assert in_words(qualification(qualified_point())) == words
+
+
+def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
+    def trial(offered: int, received: int) -> TrialResult:
+        flow = {"instance": 1, "direction": Direction.FORWARD}
+        halves = [FlowCount(**flow, sent=offered // 2, received=received // 2)] * 2
+        return TrialResult(
+            trial=Trial(load_pps=offered, duration_s=1.0, frame=frame("64B")), started_at="", offered_duration_s=1.0,
+            total_duration_s=1.0, flows=tuple(halves),
+        )  # fmt: skip
+
+    beyond = BeyondRange(qualification(qualified_point()))
+    for offered, received in ((1_200_000, 1), (1_300_000, 1_300_000), (1_300_000, 1_200_000), (1_400_000, 0)):
+        beyond.look(trial(offered, received))
+    (said,) = beyond.take()
+    assert said == (
+        "2 trials offered up to 1400000 pps, and the generator is qualified up to 1100000 pps (looped back, 64B, 2 "
+        "flows): losses may be its own"
+    )
+    assert not beyond.take()
+
+
+def test_each_trial_of_a_cell_is_looked_at() -> None:
+    world, seen = world_of(SIM), list[TrialResult]()
+    world.on_trial = seen.append
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+    asked = Asked(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
+    under_test = CellUnderTest(SIM, world, asked)
+    under_test.deploy(under_test.plan())
+    result = under_test.measure(Trial(load_pps=1e6, duration_s=1.0, frame=frame("64B")))
+    under_test.remove(None)
+    assert seen == [result]
 
 
 def measured(tmp_path: Path, **generator: object) -> tuple[Qualification | None, Draft[DensityRecord]]:

@@ -82,10 +82,14 @@ class Draft(Generic[RecordT_co]):
         )
         return redacted_model(made)
 
+    @property
+    def judged(self) -> bool:
+        """Whether the record is of a study whose tests have a verdict."""
+        return bool(self._record.model_fields["verdict"].is_required())
+
     def _verdict(self, *, passed: bool, message: str) -> Verdict | None:
         verdict: Verdict | None = self.verdict
-        judged = self._record.model_fields["verdict"].is_required()
-        if judged and (verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds)):
+        if self.judged and (verdict is None or (not passed and VerdictKind.FAILED not in verdict.kinds)):
             verdict = _led_by((Finding(kind=VerdictKind.FAILED, text=message),), verdict)
         if self.quarantined is not None:
             attempts = enumerate(self.broken, 1)

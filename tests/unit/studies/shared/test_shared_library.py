@@ -37,8 +37,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     said = {"TOPOLOGY": str(TOPOLOGY), "OUTPUT DIR": str(tmp_path), "GENERATOR": "ring"}
     drivers: list[str] = []
 
-    def open_nothing(_: TestbedSession, topology: Topology, noise_s: float) -> object:
-        assert noise_s > 0
+    def open_nothing(_: TestbedSession, topology: Topology, noise_s: float, *, qualifications: Path | None) -> object:
+        assert noise_s > 0 and qualifications is None
         drivers.append(topology.tg.generator.driver)
         return ENVIRONMENT
 

@@ -6,6 +6,7 @@ from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
+from resources.libraries.python.model.trial import TrialResult
 
 QUEUE_FRAMES = 256
 """Frames that a receive queue holds, as for the noise floor."""
@@ -46,17 +47,17 @@ class GeneratorRange:
         if limit_pps is None:
             return (
                 f"the generator itself lost more than {allowed:g} in every trial when it was looped back "
-                f"({self._place(point)}): losses may be its own"
+                f"({place_of(point)}): losses may be its own"
             )
         if lower_pps > TOLERANCE * limit_pps:
             return (
                 f"{lower_pps:.0f} pps is beyond {limit_pps:.0f} pps, up to which the generator is qualified "
-                f"({self._place(point)}): qualify it again on a quiet machine"
+                f"({place_of(point)}): qualify it again on a quiet machine"
             )
         if upper_pps is not None and upper_pps > limit_pps >= lower_pps / TOLERANCE:
             return (
                 f"{upper_pps:.0f} pps did not meet the goal, but the generator is qualified up to {limit_pps:.0f} pps "
-                f"only ({self._place(point)}): it may limit this rate itself"
+                f"only ({place_of(point)}): it may limit this rate itself"
             )
         return self._of_pauses(point, goal)
 
@@ -70,7 +71,7 @@ class GeneratorRange:
         if frames <= QUEUE_FRAMES:
             return ""
         return (
-            f"one of 1000 frames of the generator comes {pause_s * 1e6:.0f} us late ({self._place(point)}); at "
+            f"one of 1000 frames of the generator comes {pause_s * 1e6:.0f} us late ({place_of(point)}); at "
             f"{upper_pps:.0f} pps {frames:.0f} frames of a flow follow at once, and a receive queue has "
             f"{QUEUE_FRAMES}: losses may be the generator's doing"
         )
@@ -87,7 +88,7 @@ class GeneratorRange:
             return []
         text = (
             f"{name}: {rate.mean_pps:.0f} pps is beyond {point.received_pps:.0f} pps, the most that arrived when the "
-            f"generator was looped back ({self._place(point)}): qualify it again on a quiet machine"
+            f"generator was looped back ({place_of(point)}): qualify it again on a quiet machine"
         )
         return [_finding(text, name)]
 
@@ -107,14 +108,45 @@ class GeneratorRange:
             return []
         text = (
             f"{label}: {least_ns / 1e3:.1f} us of instance {flow.instance} {flow.direction} is below "
-            f"{point.floor_ns / 1e3:.1f} us, the latency of the generator alone ({self._place(point)}): its time "
+            f"{point.floor_ns / 1e3:.1f} us, the latency of the generator alone ({place_of(point)}): its time "
             "stamps cannot be trusted, or it was qualified on a busy machine"
         )
         return [_finding(text, number)]
 
-    @staticmethod
-    def _place(point: QualifiedPoint) -> str:
-        return f"looped back, {point.frame.name}, {point.flows} flow{'s' * (point.flows != 1)}"
+
+class BeyondRange:
+    """Trials of a test that offered more than the generator is qualified for, whatever the study.
+
+    Args:
+        qualification: Of the generator.
+    """
+
+    def __init__(self, qualification: Qualification) -> None:
+        self._qualification = qualification
+        self._beyond: dict[QualifiedPoint, list[float]] = {}
+
+    def look(self, result: TrialResult) -> None:
+        """Take note of a trial. One without losses is no matter: it shows that the generator could do it."""
+        point = self._qualification.bound(result.trial.frame, len(result.flows))
+        limit_pps = point.highest_pps if point is not None else None
+        if point is None or limit_pps is None or result.offered_pps <= TOLERANCE * limit_pps:
+            return
+        if result.received < result.sent:
+            self._beyond.setdefault(point, []).append(result.offered_pps)
+
+    def take(self) -> list[str]:
+        """Return a sentence for each frame size and number of flows, and forget the trials."""
+        found, self._beyond = self._beyond, {}
+        return [
+            f"{len(rates)} trial{'s' * (len(rates) > 1)} offered up to {max(rates):.0f} pps, and the generator is "
+            f"qualified up to {point.highest_pps:.0f} pps ({place_of(point)}): losses may be its own"
+            for point, rates in found.items()
+        ]
+
+
+def place_of(point: QualifiedPoint) -> str:
+    """What a point was measured with."""
+    return f"looped back, {point.frame.name}, {point.flows} flow{'s' * (point.flows != 1)}"
 
 
 def _finding(text: str, number: str) -> Finding:

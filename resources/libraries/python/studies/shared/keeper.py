@@ -35,6 +35,7 @@ from resources.libraries.python.recording.writer import (
     write_tables,
 )
 from resources.libraries.python.redaction import command_text
+from resources.libraries.python.search.findings.generator_range import BeyondRange
 from resources.libraries.python.studies.shared.choices import Lookup, choices, command, resumed_folder
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
@@ -83,6 +84,8 @@ class StudyKeeper:
         """Noise floor of the testbed, for all records."""
         self.qualification: Qualification | None = None
         """What the generator can do by itself, for all records."""
+        self.beyond: BeyondRange | None = None
+        """Trials beyond that, since the last record."""
         self.ends_run = False
         """Whether a test was the last one of the run: a signal or an error has ended it."""
         self._held = ExitStack()
@@ -282,6 +285,9 @@ class StudyKeeper:
             removal, stop, cut_short = str(error), error, True
         self.ends_run = self.ends_run or cut_short
         test.draft.noise, test.draft.qualification = self.noise, self.qualification
+        beyond = self.beyond.take() if self.beyond is not None else []
+        if not test.draft.judged:  # the verdict says it otherwise
+            test.draft.warnings += beyond
         record: Record = test.draft.finish(
             test_id=_test_id(),
             test_name=str(variable("TEST NAME")),

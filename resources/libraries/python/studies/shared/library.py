@@ -17,6 +17,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.search.findings.generator_range import BeyondRange
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
@@ -86,7 +87,7 @@ class StudyLibrary(ABC, Generic[_Test]):
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
         self._keeper.open(self._choices, chosen_topology(self._choices), environment)
         self._keeper.noise = self._testbed.noise
-        self._keeper.qualification = self._testbed.qualification
+        self._keeper.qualification, self._keeper.beyond = self._testbed.qualification, self._testbed.beyond
 
     @keyword
     def close_testbed(self) -> None:
@@ -225,6 +226,8 @@ class TestbedSession:
         """Noise floor when it was opened."""
         self.qualification: Qualification | None = None
         """Qualification of its generator."""
+        self.beyond: BeyondRange | None = None
+        """Trials beyond that."""
 
     def enter(self) -> bool:
         """Count a suite in; return whether it is the outermost one, which opens the testbed."""
@@ -272,6 +275,9 @@ class TestbedSession:
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
         if qualifications is not None:
             self.qualification = self._qualified(topology, qualifications, on_console=topology.world is not World.SIM)
+            if self.qualification is not None:
+                self.beyond = BeyondRange(self.qualification)
+                self._world.on_trial = self.beyond.look
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment
 

@@ -156,6 +156,7 @@ class CellUnderTest:
             result = run(trial)
             self._clearing.after(result)
         keep(result)
+        self._world.on_trial(result)
         if any(flow.sent and not flow.received for flow in result.flows) and (found := self.problems()):
             raise SystemBroken("; ".join(found))
         return result

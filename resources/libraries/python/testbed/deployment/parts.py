@@ -9,12 +9,18 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.metering import EnergyMeters
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import Orchestrator, Passing
 from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
+
+
+def ignored(result: TrialResult) -> None:
+    """Fulfil `Testbed.on_trial` for a testbed whose trials nothing looks at."""
+    del result
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class Testbed(Protocol):
     """Role to driver name."""
     simulation: Mapping[str, Any] | None
     """Parameters of a simulated world."""
+    on_trial: Callable[[TrialResult], None]
+    """Is given the result of each trial of a cell."""
 
     @property
     def layout(self) -> Layouts:

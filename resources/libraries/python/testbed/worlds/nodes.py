@@ -17,6 +17,7 @@ from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.numa import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.recording.environment import fingerprint
@@ -38,7 +39,7 @@ from resources.libraries.python.testbed.agent.role_calls import (
     RemoteRole,
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts
+from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts, ignored
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
@@ -148,6 +149,7 @@ class NodesTestbed:
             **({"vms": topology.dut.vms} if topology.dut.vms else {}),
         }
         self.simulation: Mapping[str, Any] | None = None
+        self.on_trial: Callable[[TrialResult], None] = ignored
 
     @property
     def layout(self) -> Layouts:

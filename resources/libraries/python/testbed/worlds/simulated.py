@@ -1,6 +1,6 @@
 """The sim world: a simulated system under test with a virtual clock. Nothing in it is measured."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,9 +19,10 @@ from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts
+from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts, ignored
 from resources.libraries.python.testbed.node.noise import data_cpus
 
 
@@ -36,6 +37,7 @@ class SimulatedTestbed:
         self.drivers: Mapping[str, str] = dict.fromkeys(("generator", "vswitch", "functions"), "sim")
         self._simulation = simulation_of(topology)
         self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
+        self.on_trial: Callable[[TrialResult], None] = ignored
 
     def problems(self) -> tuple[str, ...]:
         return ()
