@@ -245,6 +245,8 @@ class GeneratorDriver(Driver):
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
     loops_back: int = 0
     """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
+    opens_connections: bool = False
+    """Sends each packet of a trial with another 5-tuple, and in one direction, where a trial asks for that."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

@@ -43,7 +43,7 @@ class Trial(Frozen):
     purpose: str = "search"
     """Purpose of the trial: connectivity, calibration, clearing, search, mrr, orr, latency, soak, plr, locate, sweep,
     workload, interference, outage, losses, back-to-back, qualification,
-    energy."""
+    energy, connections."""
     protocol: Protocol | None = Field(default=None, exclude_if=lambda protocol: protocol is None)
     """Protocol of the packets; None for the generator's default."""
     sessions: int | None = Field(default=None, exclude_if=lambda sessions: sessions is None)
@@ -55,6 +55,8 @@ class Trial(Frozen):
     """Number every packet of the load, and report losses, duplicates and reordering of each flow."""
     measure_gaps: bool = Field(default=False, exclude_if=lambda value: not value)
     """Time-stamp every packet of the load where it arrives, and report the gaps between two of a flow."""
+    only: Direction | None = Field(default=None, exclude_if=lambda only: only is None)
+    """The direction that all of the load goes in; None for both."""
     on_off_s: tuple[float, float] | None = Field(default=None, exclude_if=lambda duty: duty is None)
     """Bursts: how long the load is on, and then off, again and again; None for a load that is always on."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
 from resources.libraries.python.errors import NotReady
+from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import Disturbance, Happened
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
@@ -79,7 +80,7 @@ class SimSwitch:
 
 
 class SimFunctions:
-    """Fulfils `roles.NetworkFunctions` on a simulated system."""
+    """Fulfils `NetworkFunctions` and `Stateful` of the roles on a simulated system."""
 
     def __init__(self, system: SimulatedSystem) -> None:
         self._system = system
@@ -102,6 +103,18 @@ class SimFunctions:
     def disturbed(self) -> tuple[Happened, ...]:
         """When it took place, in virtual time."""
         return self._system.events.disturbed()
+
+    def connection_tables(self) -> Mapping[str, ConnectionTable]:
+        """States of the tables of kinds that keep connections."""
+        return self._system.tables.states()
+
+    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
+        """Set their timeouts."""
+        return self._system.tables.hold(timeout_s)
+
+    def delete_connections(self) -> Mapping[str, Deletion]:
+        """Empty them, in virtual time."""
+        return self._system.tables.delete()
 
     def facts(self) -> Mapping[str, str]:
         return {}

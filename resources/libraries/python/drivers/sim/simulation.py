@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from resources.libraries.python.drivers.sim.impairment import Impairment
 from resources.libraries.python.drivers.sim.packet_losses import PacketLosses
 from resources.libraries.python.drivers.sim.power import Power
+from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import dotted
@@ -149,6 +150,8 @@ class Simulation(Frozen):
     """Mechanisms that lose and reorder packets while losses are counted."""
     power: Power = Field(default=Power(), exclude_if=lambda power: power == Power())
     """Power of the machine."""
+    state_tables: StateTables = Field(default=StateTables(), exclude_if=lambda tables: tables == StateTables())
+    """Tables of connections of kinds that keep such."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
 

@@ -16,6 +16,7 @@ from resources.libraries.python.drivers.sim.outage import SimulatedEvents
 from resources.libraries.python.drivers.sim.packet_losses import MOST_PACKETS, flow_losses
 from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
 from resources.libraries.python.drivers.sim.simulation import Simulation
+from resources.libraries.python.drivers.sim.state_tables import SimulatedTables
 from resources.libraries.python.drivers.sim.truth import Part, SimulatedTruth, cpu_time_left
 from resources.libraries.python.model.cell import Frame, TestType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
@@ -121,6 +122,7 @@ class SimulatedSystem:
         self._loaded = False
         self._metered: SimulatedPower | None = None
         self.events = SimulatedEvents(plan, simulation.interruptions, clock, self._key)
+        self.tables = SimulatedTables(plan, simulation.state_tables, clock, self._key)
         rng = Random(self._key)  # noqa: S311 (reproducible, not secret)
         paths = {(path.instance, path.direction): path for path in plan.paths}
         self._flows = [
@@ -158,6 +160,11 @@ class SimulatedSystem:
         return self._truth.limit_owners(frame)
 
     def run(self, trial: Trial) -> TrialResult:
+        if trial.only is not None and trial.frame.flows:
+            most_pps = min(
+                self.maximum_pps(trial.frame) / _DIRECTIONS, self.simulation.generator_max_pps or float("inf")
+            )
+            return self.tables.run(trial, most_pps, self.simulation.overhead_s)
         started_at = self.clock.timestamp()
         limit_pps = min(self.maximum_pps(trial.frame), self.simulation.generator_max_pps or float("inf"))
         # Equal within rounding of floats is equal.

@@ -32,6 +32,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import (
+    Direction,
     FlowCount,
     FlowGaps,
     FlowLosses,
@@ -163,7 +164,8 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
 class BuiltInGenerator:
     """Sends and counts on the ports of a namespace. Fulfils `roles.part.TrafficGenerator`.
 
-    With one planned CPU one worker process handles both directions, with two each direction has its own.
+    With one planned CPU one worker process handles both directions, with two each direction has its own. A trial in one
+    direction has workers of its own, which stay until the next one in both.
     """
 
     def __init__(
@@ -192,15 +194,20 @@ class BuiltInGenerator:
         self._namespace = namespace
         self._sending: Sending = sending
         self._facts: dict[str, str] = {}
+        self._plan = plan
+        self._only: Direction | None = None
         self._shares = _shares(plan)
         self._alone = _alone(plan)
-        self._flow_count = len(plan.flows)
         self._udp_needed = any(function.kind.driver.udp_only for function in plan.functions)
         self._claims = claims
         self._wait = wait
         self._workers: list[WorkerProcess] = []
         self._trials = 0
         self._stack = ExitStack()
+
+    @property
+    def _flow_count(self) -> int:
+        return sum(len(flows) for _, flows in self._shares)
 
     def pids(self) -> tuple[int, ...]:
         """Process ids of the running workers."""
@@ -246,6 +253,7 @@ class BuiltInGenerator:
         """
         started = time.monotonic()
         started_at = datetime.now(UTC).isoformat()
+        self._turn(trial.only)
         reports = self._trial(trial, trial.load_pps, trial.probe_pps, trial.duration_s)
         pairs = [
             (flow, report)
@@ -267,6 +275,7 @@ class BuiltInGenerator:
         Raises:
             CsitError: as `run`.
         """
+        self._turn(trial.only)
         unpaced_pps = _offered_pps(self._trial(trial, None, 0.0, _MAXIMUM_S))
         reports = self._trial(trial, unpaced_pps, 0.0, _MAXIMUM_S)
 
@@ -284,6 +293,14 @@ class BuiltInGenerator:
     def stop(self) -> None:
         self._workers.clear()
         self._stack.close()
+
+    def _turn(self, only: Direction | None) -> None:
+        """Have workers for the flows of one direction, or of both."""
+        if only is self._only or not self._workers:
+            return
+        self.stop()
+        self._only, self._shares = only, _shares(self._plan, only)
+        self.start()
 
     def _trial(self, trial: Trial, load_pps: float | None, probe_pps: float, duration_s: float) -> list[TrialReport]:
         if not self._workers:
@@ -379,14 +396,15 @@ def _spec(flow: Flow) -> FlowSpec:
     return FlowSpec(**flow.model_dump(include=set(FlowSpec.__slots__)))
 
 
-def _shares(plan: Plan) -> list[tuple[tuple[int, ...], Sequence[Flow]]]:
-    """Which CPUs and flows each worker has."""
+def _shares(plan: Plan, only: Direction | None = None) -> list[tuple[tuple[int, ...], Sequence[Flow]]]:
+    """Which CPUs and flows each worker has; of one direction only, or of both."""
     cpus = plan.cores.cpus(GENERATOR)
-    if len(cpus) < 2:
-        return [(cpus, plan.flows)]
-    directions = dict.fromkeys(flow.direction for flow in plan.flows)
+    flows = [flow for flow in plan.flows if only in (None, flow.direction)]
+    directions = dict.fromkeys(flow.direction for flow in flows)
+    if min(len(cpus), len(directions)) < 2:
+        return [(cpus[:1] if only else cpus, flows)]
     return [
-        ((cpu,), [flow for flow in plan.flows if flow.direction is direction])
+        ((cpu,), [flow for flow in flows if flow.direction is direction])
         for cpu, direction in zip(cpus, directions, strict=False)
     ]
 

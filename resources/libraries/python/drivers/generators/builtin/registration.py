@@ -12,6 +12,7 @@ _ours = partial(
     protocols=(Protocol.IP, Protocol.UDP),
     numbers_packets=True,
     loops_back=1,
+    opens_connections=True,
     counts_by_port=True,
     suite_word="builtin",
     kernel=(PACKET,),

@@ -3,4 +3,12 @@
 from resources.libraries.python.model.driver import GeneratorDriver
 from resources.libraries.python.model.trial import Protocol
 
-DRIVERS = (GeneratorDriver(name="sim", label="simulated generator", protocols=tuple(Protocol), numbers_packets=True),)
+DRIVERS = (
+    GeneratorDriver(
+        name="sim",
+        label="simulated generator",
+        protocols=tuple(Protocol),
+        numbers_packets=True,
+        opens_connections=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""The study of stateful density on the reading side."""

@@ -1,0 +1,46 @@
+"""`stateful`: cells, trials and estimated time of a study of stateful density."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
+from csit_utils.report.units import seconds
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.planning.cost import cost
+
+_CELLS = ("cell", "instances", "NFs per instance")
+
+
+def stateful(
+    specification: Annotated[
+        Path, typer.Argument(help="Specification of a study of stateful density, YAML.", metavar="SPEC")
+    ],
+    as_json: AS_JSON = False,
+) -> None:
+    """Preview a study of stateful density: cells, trials and estimated time.
+
+    Deploys and measures nothing: ./csit robot does.
+
+    Cells and time: ./csit stateful tests/characterization/specs/stateful/nat.yaml
+
+    As JSON, one object per line: ./csit stateful nat.yaml --json
+    """
+    form = TableForm.JSON if as_json else TableForm.TERMINAL
+    spec = load_stateful(specification)
+    price = cost(spec)
+    rows = [
+        TableLine(
+            (f"{cell.nf_chains}x{cell.nf_nodes}", str(cell.nf_chains), str(cell.nf_nodes)),
+            {"object": "cell", "instances": cell.nf_chains, "nodes": cell.nf_nodes},
+        )
+        for cell in spec.cells
+    ]
+    print_table(_CELLS, rows, form, _CELLS)
+    if form is TableForm.JSON:
+        print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
+        return
+    typer.echo(
+        f"{spec.name}: {price.steps} cells of {spec.kind}, about {price.runs} trials: about {seconds(price.seconds)}."
+    )

@@ -1,0 +1,123 @@
+"""Studies of stateful density in reports: connection rates, tear-downs and table capacity of NATs and firewalls."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
+from csit_utils.dataset.items import Characterized, Status
+from csit_utils.dataset.rows import frame_text
+from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.figures import Figure
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.study import Page, RecordKind, Study, View
+from csit_utils.studies.stateful.explanations import EXPLANATIONS
+from csit_utils.studies.stateful.figures import density, search
+from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
+from resources.libraries.python.studies.stateful.analysis.validity import in_words
+from resources.libraries.python.studies.stateful.model.record import CellConnections, StatefulDensity, StatefulRecord
+
+RATE = Measure("new-connections", "cps")
+"""Maximum connection establishment rate of a cell, aggregate."""
+TEAR_DOWN = Measure("tear-downs", "cps")
+"""Entries deleted per second, of all tables."""
+CAPACITY = Measure("table-capacity", "entries")
+"""Entries of each table of a cell."""
+
+
+@dataclass(frozen=True)
+class StatefulView:
+    """A study on the page."""
+
+    view: View
+    figures: tuple[Figure, ...]
+
+
+def _title(record: StatefulRecord) -> str:
+    if record.stateful is None:
+        return record.test_name
+    return f"{record.stateful.spec.name}: {record.stateful.spec.kind}, {record.stateful.spec.frame.name}"
+
+
+def headline(item: Characterized) -> str:
+    """Return the result in one sentence."""
+    found: StatefulDensity | None = item.record.stateful
+    if found is None or not found.cells:
+        return f"nothing was measured: {item.message}"
+    best = max(found.cells, key=lambda cell: cell.rate.lower_cps)
+    return f"most new connections with {best.name}: {in_words(best)}"
+
+
+def _identity(record: StatefulRecord) -> object:
+    return None if record.stateful is None else record.stateful.spec.model_dump_json()
+
+
+def _lines(record: StatefulRecord) -> Iterator[str]:
+    if record.stateful is not None:
+        yield from (f"{cell.name}: {in_words(cell)}" for cell in record.stateful.cells)
+        yield from (f"{name} was skipped: {reason}" for name, reason in record.stateful.skipped.items())
+
+
+def _tables(record: StatefulRecord) -> Mapping[str, str]:
+    return csv_files(stateful_tables(record))
+
+
+def _measured(item: Characterized) -> Iterator[MeasuredRow]:
+    found: StatefulDensity | None = item.record.stateful
+    if found is None:
+        return
+    passed = item.status is Status.PASS and item.record.passed
+    for cell in found.cells:
+        for value in _values(cell):
+            yield measured_row(
+                item,
+                (value,) if passed and cell.is_valid else (),
+                test_type=value.measure.value,
+                service_type=found.spec.name,
+                **Dimensions(cell.instances, cell.nodes).columns,
+                nf_size=str(found.spec.size),
+                frame=frame_text(found.spec.frame),
+                goals=f"{found.spec.kind}, {found.spec.search}",
+            )
+
+
+def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
+    yield MeasuredValue(RATE, cell.rate.lower_cps, cell.rate.lower_cps, cell.rate.upper_cps)
+    rates = [rate for each in cell.tear_downs if (rate := each.rate_cps) is not None]
+    if cell.tear_down_cps is not None and rates:
+        yield MeasuredValue(TEAR_DOWN, cell.tear_down_cps, min(rates), max(rates))
+    if cell.capacity is not None:
+        entries, refused = cell.capacity.entries, cell.capacity.refused_at
+        yield MeasuredValue(CAPACITY, entries, entries, refused)
+
+
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
+    found = [view for view in shown.characterizations if view.record.kind == "stateful"]
+    return keys_of_page("densities", found, [_viewed(view) for view in found]) if found else None
+
+
+def _viewed(view: View) -> StatefulView:
+    found: StatefulDensity | None = view.record.stateful
+    if found is None or not found.cells:
+        return StatefulView(view, ())
+    return StatefulView(
+        view,
+        (
+            density(view.anchor, found, simulated=view.simulated),
+            search(view.anchor, found, simulated=view.simulated),
+        ),
+    )
+
+
+STUDY = Study(
+    order=57,
+    pages=(Page("stateful", "Stateful density", _build),),
+    kinds=(
+        RecordKind(
+            "stateful", "Stateful density", _title, headline, _identity, _lines, measured=_measured, tables=_tables
+        ),
+    ),
+    measures=(RATE, TEAR_DOWN, CAPACITY),
+    explanations=EXPLANATIONS,
+)

@@ -1,0 +1,122 @@
+"""Keywords of the suite of stateful density: connection rates and tables of NATs and firewalls, after RFC 9693."""
+
+from pydantic import ValidationError
+from robot.api import SkipExecution, logger
+from robot.api.deco import library
+
+from resources.libraries.python.csv_tables import csv_files
+from resources.libraries.python.errors import ConfigError, PlanError
+from resources.libraries.python.model.bounds import ASKED, dotted
+from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.studies.shared.boundary import keyword
+from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
+from resources.libraries.python.studies.shared.library import StudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded, human_time
+from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
+from resources.libraries.python.studies.stateful.analysis.validity import in_words
+from resources.libraries.python.studies.stateful.model.record import StatefulRecord
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
+from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
+
+_CHOICES = {"FRAME": "frame", "SEARCH": "search"}
+"""Keys of the specification that variables replace."""
+
+
+@library(scope="GLOBAL", doc_format="ROBOT")
+class StatefulLibrary(StudyLibrary[StatefulTest]):
+    """Measures how many connections per second network functions take, tear down, and how many their tables hold.
+
+    The kind of network function and the cells are described by a YAML file.
+    """
+
+    FIRST_KEYWORD = "Describe Stateful Density"
+
+    @keyword
+    def describe_stateful_density(self, specification: str) -> None:
+        """Load a specification and check that its cells fit. Nothing is deployed yet.
+
+        The path is relative to the present folder, or to ``tests/characterization/specs``. The variables ``FRAME`` and
+        ``SEARCH`` (profile of the search of the rate) replace values of the file.
+
+        | Describe Stateful Density | stateful/nat.yaml |
+        """
+        topology, world, environment = self._testbed.opened()
+        spec, changed = _asked(specification)
+        study = StatefulTest(topology, world, spec, environment, self._cell)
+        study.draft.rerun = rerun_of(variable, topology, changed)
+        try:
+            skipping(study.plan)
+        except PlanError as error:
+            raise SkipExecution(str(error)) from error
+        study.resume(self._begin(study, study.digest(), spec.name, StatefulJournal))
+        simulated = topology.world is World.SIM
+        about = "" if simulated else f", about {human_time(study.cost.seconds)}"
+        line = f"{study.cost.steps} cells of {spec.kind}{about}"
+        logger.info(line)
+        self._progress.begin(spec.name, [line], simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
+
+    def _cell(self, ended: CellEnded) -> None:
+        found = f"failed: {ended.failed}" if ended.cell is None else in_words(ended.cell)
+        work = 1.0 if ended.measured else 0.0
+        self._progress.step(
+            StepEnded(ended.number, ended.of, ended.name, found, ended.of - ended.number, work, ended.cell is None)
+        )
+
+    @keyword
+    def measure_stateful_density(self) -> None:
+        """Deploy each cell; search its connection establishment rate, tear connections down, search table capacity.
+
+        Tables are emptied, and verified to be empty, before each trial. A cell that breaks the testbed is repeated
+        once. Where the variable ``RESUME`` names the folder of a run that was cut short, cells in its journal are not
+        measured again. The test fails at the end where less was measured than ``least_measured`` of the specification.
+
+        | Describe Stateful Density | stateful/nat.yaml |
+        | Measure Stateful Density |
+        """
+        study = self._running
+        self._remark(study.remark)
+
+        def steps() -> None:
+            study.measure()
+            study.enough()
+
+        self._run_steps(steps)
+        for cell in study.result().cells:
+            logger.info(f"{cell.name}: {in_words(cell)}")
+
+    @keyword
+    def close_stateful_density(self, status: str, message: str) -> None:
+        """Remove what is deployed and write the record of the test, also where it has failed. Use it as test teardown.
+
+        | Test Teardown | Close Stateful Density | ${TEST STATUS} | ${TEST MESSAGE} |
+        """
+        self._end(status, message)
+
+    def _tables(self, record: StatefulRecord) -> dict[str, str]:
+        return csv_files(stateful_tables(record))
+
+    def _result_lines(self, record: StatefulRecord) -> list[str]:
+        if (found := record.stateful) is None or not record.passed:
+            return []
+        note = " (simulated)" if record.simulated else ""
+        return [f"{found.spec.name} {cell.name}: {in_words(cell)}{note}" for cell in found.cells]
+
+
+def _asked(specification: str) -> tuple[StatefulSpec, dict[str, str]]:
+    """A study as its file and the variables specify it, and the variables that are set.
+
+    Raises:
+        ConfigError: The file or a variable does not fit.
+    """
+    spec = load_stateful(specification_file(specification))
+    changed = {name: str(variable(name)) for name in _CHOICES if variable(name)}
+    values: dict[str, object] = {_CHOICES[name]: text for name, text in changed.items()}
+    if "FRAME" in changed:
+        values["frame"] = frame_of(changed["FRAME"])
+    try:
+        return StatefulSpec.model_validate({**dict(spec), **values}, context=ASKED), changed
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{specification}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error

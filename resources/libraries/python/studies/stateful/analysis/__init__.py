@@ -1,0 +1,1 @@
+"""Validity and tables of a study of stateful density."""

@@ -1,0 +1,69 @@
+"""Requirements of RFC 9693, and whether the results of a cell meet them."""
+
+from collections.abc import Sequence
+
+from resources.libraries.python.studies.stateful.model.record import (
+    CellConnections,
+    Check,
+    ConnectionTrial,
+    EstablishmentRate,
+    Phase,
+    TearDown,
+)
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
+
+
+def checks(
+    spec: StatefulSpec, rate: EstablishmentRate, trials: Sequence[ConnectionTrial], tear_downs: Sequence[TearDown]
+) -> tuple[Check, ...]:
+    """Check the results of a cell.
+
+    Args:
+        spec: The study.
+        rate: The rate that was found.
+        trials: All trials of the cell.
+        tear_downs: Deletions of the entries that trials have made.
+    """
+    at = [each for each in trials if each.phase is Phase.RATE and each.counts and each.load_cps == rate.lower_cps]
+    whole = [each for each in at if each.complete]
+    longest_s = max((each.duration_s for each in trials), default=0.0)
+    filled = [each for each in trials if each.phase is Phase.TEAR_DOWN]
+    fastest_cps = max((each.load_cps for each in trials if each.phase is not Phase.RATE), default=0.0)
+    return (
+        Check(section="4.4", met=True, text=f"all tables were empty before each of {len(trials)} trials, as counted"),
+        Check(
+            section="4.4",
+            met=longest_s < spec.timeout_s,
+            text=f"the longest trial took {longest_s:.1f} s, and entries expire after {spec.timeout_s} s",
+        ),
+        Check(
+            section="4.5, 4.6",
+            met=bool(at) and len(whole) == len(at),
+            text=f"{len(whole)} of {len(at)} trials at the rate established every connection: each packet arrived, and "
+            "each table had an entry for it",
+        ),
+        Check(
+            section="4.8",
+            met=bool(tear_downs) and all(each.complete for each in filled),
+            text=f"{sum(each.complete for each in filled)} of {len(tear_downs)} tear-downs began with all entries; "
+            "none was left after any",
+        ),
+        Check(
+            section="4.8, 4.9",
+            met=fastest_cps < rate.lower_cps,
+            text=f"tables were filled at {fastest_cps:,.0f} connections/s or less, the maximum is "
+            f"{rate.lower_cps:,.0f}",
+        ),
+    )
+
+
+def in_words(cell: CellConnections) -> str:
+    """Results of a cell in one line."""
+    parts = [f"{cell.rate.lower_cps:,.0f} new connections/s"]
+    if cell.tear_down_cps is not None:
+        parts.append(f"{cell.tear_down_cps:,.0f} tear-downs/s")
+    if cell.capacity is not None:
+        parts.append(f"tables of {'at least ' if cell.capacity.refused_at is None else ''}{cell.capacity.entries:,}")
+    if not cell.is_valid:
+        parts.append("not valid: " + "; ".join(check.text for check in cell.checks if not check.met))
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""Types of the study of stateful density."""

@@ -1,0 +1,170 @@
+"""The record of a study of stateful density: connection rates, tear-downs and table capacity of each cell."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.connections import ConnectionTable
+from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.record import PACKED, Record
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
+
+
+class Phase(StrEnum):
+    """What a trial is for."""
+
+    RATE = "rate"
+    TEAR_DOWN = "tear-down"
+    CAPACITY = "capacity"
+
+
+class InstanceConnections(Frozen):
+    """Connections of one instance in one trial."""
+
+    sent: int
+    """Packets, each of a new connection."""
+    arrived: int
+    entries: int
+    """Entries after the trial, the fewest of the instance's tables; they were empty before it."""
+
+    @property
+    def established(self) -> int:
+        """Connections whose packet arrived and which every table has an entry of."""
+        return min(self.sent, self.arrived, self.entries)
+
+
+class ConnectionTrial(Frozen):
+    """One trial; its tables were empty before, as counted."""
+
+    phase: Phase
+    load_cps: float
+    """New connections per second, of all instances."""
+    duration_s: float
+    instances: tuple[InstanceConnections, ...]
+    failed: int | None
+    """Insertions that failed in it, in all tables; None where it cannot be read, like the next two."""
+    dropped: int | None
+    evicted: int | None
+    counts: bool = True
+    """Whether the generator offered the load."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all connections were established."""
+        return all(each.established == each.sent > 0 for each in self.instances)
+
+
+class EstablishmentRate(Frozen):
+    """The maximum connection establishment rate of a cell."""
+
+    lower_cps: float
+    """Of all instances: the rate."""
+    upper_cps: float | None
+    """None where no rate was too high."""
+    by_instance_cps: tuple[float, ...]
+    """Connections established per second in a trial at the lower bound."""
+    complete: bool
+    """Whether the bounds are as close as the search's width."""
+    trials: int
+    search_s: float
+    sending_s: float
+    """Of this the time of the trials themselves."""
+    remark: str = ""
+    """What bounds the search, where that is not the system."""
+
+
+class TearDown(Frozen):
+    """The deletion of all entries of all tables at the same time."""
+
+    entries: tuple[int, ...]
+    """Of each table before it, in the order of `CellConnections.tables`."""
+    seconds: tuple[float, ...]
+    """Duration at each table."""
+    total_s: float
+    """From the first request to the last answer, in milliseconds' resolution of the node's clock."""
+
+    @property
+    def rate_cps(self) -> float | None:
+        """Entries deleted per second, of all tables."""
+        return sum(self.entries) / self.total_s if self.total_s > 0 else None
+
+
+class TableCapacity(Frozen):
+    """Entries of the smallest table of a cell, when all instances fill theirs at the same time."""
+
+    entries: int
+    """Most that were all established; 0 where none were."""
+    refused_at: int | None
+    """Fewest that were not; None where that did not happen."""
+    rate_cps: float
+    """Rate at which all tables were filled together."""
+    trials: int
+    remark: str = ""
+    """What bounds the search, where that is not a table."""
+
+
+class Check(Frozen):
+    """A requirement of RFC 9693, and whether the result meets it."""
+
+    section: str
+    met: bool
+    text: str
+
+
+class CellConnections(Frozen):
+    """Results of one cell."""
+
+    instances: int
+    nodes: int
+    """Network functions of each instance."""
+    plan: str
+    """Digest of the plan."""
+    tables: dict[str, ConnectionTable]
+    """As configured, by name of the network function."""
+    rate: EstablishmentRate
+    empty_s: float
+    """Duration of a deletion when all tables are empty."""
+    tear_downs: tuple[TearDown, ...]
+    capacity: TableCapacity | None
+    trials: tuple[ConnectionTrial, ...]
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`2x1`: two instances of one network function."""
+        return f"{self.instances}x{self.nodes}"
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all requirements are met."""
+        return all(check.met for check in self.checks)
+
+    @property
+    def tear_down_cps(self) -> float | None:
+        """Tear-down rate of all tables: entries of all repetitions over their time."""
+        seconds = sum(each.total_s for each in self.tear_downs)
+        return sum(sum(each.entries) for each in self.tear_downs) / seconds if seconds > 0 else None
+
+
+class StatefulDensity(Frozen):
+    """Part of a record: what was measured."""
+
+    spec: StatefulSpec
+    cells: tuple[CellConnections, ...]
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """Cells that do not fit the testbed, and why."""
+
+    @property
+    def coverage(self) -> Coverage:
+        """Cells measured, of those that fit."""
+        return Coverage(len(self.cells), len(self.spec.cells) - len(self.skipped))
+
+
+class StatefulRecord(Record):
+    """A study of stateful density."""
+
+    study: Literal["stateful"] = "stateful"
+    stateful: Annotated[StatefulDensity | None, PACKED] = None

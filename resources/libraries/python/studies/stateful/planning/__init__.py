@@ -1,0 +1,1 @@
+"""Cost of a study of stateful density."""

@@ -1,0 +1,1 @@
+"""Search of the capacity of connection tables."""

@@ -1,0 +1,35 @@
+*** Settings ***
+Documentation     Stateful density after RFC 9693: how many new connections per second NATs and firewalls take, how
+...               many they tear down, and how many their tables hold, of each service instance and in sum.
+...
+...               Cells are described in `specs/stateful/`. Choose the frame with `-v FRAME:512B` and the search of the
+...               rate with `-v SEARCH:quick,width=0.05`.
+
+Library           resources.libraries.python.studies.stateful.StatefulLibrary
+
+Suite Setup       Open Testbed
+Suite Teardown    Close Testbed
+Test Teardown     Close Stateful Density    ${TEST STATUS}    ${TEST MESSAGE}
+Test Template     Stateful Density Should Be Measured
+
+Test Tags         STATEFUL
+
+
+*** Test Cases ***    SPECIFICATION
+NAT
+    [Documentation]    Source addresses are translated.
+    [Tags]    NAT
+    stateful/nat.yaml
+
+Firewall
+    [Documentation]    The first packet of each connection is looked up in the rules.
+    [Tags]    FIREWALL
+    stateful/firewall.yaml
+
+
+*** Keywords ***
+Stateful Density Should Be Measured
+    [Documentation]    Measure connection rates, tear-downs and table capacity of each cell.
+    [Arguments]    ${specification: str}
+    Describe Stateful Density    ${specification}
+    Measure Stateful Density

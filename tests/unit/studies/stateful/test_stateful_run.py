@@ -1,0 +1,184 @@
+"""A study of stateful density on simulated hash tables, whose truth is no rate and no formula of the study."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
+from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
+from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+
+ROOT = Path(__file__).parents[4]
+SIM = load_topology(ROOT / "topologies" / "sim.yaml")
+SPEC = """
+name: small
+kind: linux_nat
+instances: [1, 2]
+frame: 64B
+search: quick,width=0.05,trial=0.1,sum=0.3
+tear_downs: 2
+connections: 2000
+timeout_s: 10
+"""
+
+
+def topology(**tables: object) -> Topology:
+    small = {"limit": 10_000, "buckets": 4096, **tables}
+    simulation = {**(SIM.simulation or {}), "overhead_s": 0.0, "generator_max_pps": 150_000, "state_tables": small}
+    return SIM.model_copy(update={"simulation": simulation})
+
+
+def study_of(
+    folder: Path, testbed: Topology, text: str = SPEC, on_progress: Callable[[CellEnded], None] = lambda _: None
+) -> StatefulTest:
+    (folder / "spec.yaml").write_text(text, encoding="utf-8")
+    world = SimulatedTestbed(testbed)
+    return StatefulTest(testbed, world, load_stateful(folder / "spec.yaml"), world.environment(), on_progress)
+
+
+def measured(folder: Path, testbed: Topology, text: str = SPEC) -> StatefulDensity:
+    study = study_of(folder, testbed, text)
+    study.plan()
+    study.measure()
+    study.enough()
+    return study.result()
+
+
+def rate(cell: CellConnections) -> float:
+    return cell.rate.lower_cps
+
+
+def test_the_rate_is_that_of_a_thread_that_walks_chains_and_falls_with_more_of_them(tmp_path: Path) -> None:
+    """Without chains a connection takes 20 us: 50,000 per second. Chains of one bucket make it slower and slower."""
+    flat = measured(tmp_path, topology(insert_ns=20_000, link_ns=0, queue=32)).cells
+    assert rate(flat[0]) == pytest.approx(50_000, rel=0.06)
+    assert rate(flat[1]) == pytest.approx(2 * rate(flat[0]), rel=0.06), "two tables take twice as many"
+    chained = measured(tmp_path, topology(insert_ns=20_000, link_ns=500, buckets=50, queue=32)).cells
+    assert rate(chained[0]) < 0.8 * rate(flat[0])
+    shared = measured(tmp_path, topology(insert_ns=20_000, link_ns=0, queue=32, host_share=0.5)).cells
+    assert rate(shared[1]) == pytest.approx(2 * rate(flat[0]) / 1.5, rel=0.06), "each table slows the other one"
+    assert flat[1].rate.by_instance_cps == pytest.approx([rate(flat[1]) / 2] * 2, rel=0.01)
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+@pytest.mark.parametrize("tells_limit", [True, False])
+def test_the_capacity_is_the_size_of_a_table_whatever_it_does_when_full(
+    tmp_path: Path, when_full: str, tells_limit: bool
+) -> None:
+    truth = topology(limit=5000, when_full=when_full, tells_limit=tells_limit, insert_ns=10_000)
+    for cell in measured(tmp_path, truth, SPEC + "capacity_width: 0.001").cells:
+        assert cell.capacity is not None and cell.capacity.refused_at is not None
+        assert 4990 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at <= 5010
+        full = [each for each in cell.trials if each.phase is Phase.CAPACITY and not each.complete]
+        assert full and all((each.evicted if when_full == "evict" else each.dropped) for each in full)
+
+
+def test_tear_downs_take_as_long_as_the_table_needs(tmp_path: Path) -> None:
+    truth = topology(delete_ns=1000, walk_ns=10, buckets=1000)
+    for cell in measured(tmp_path, truth).cells:
+        assert cell.empty_s == pytest.approx(1e-5, rel=0.01)
+        assert len(cell.tear_downs) == 2
+        for each in cell.tear_downs:
+            assert each.entries == (2000,) * cell.instances
+            assert each.total_s == pytest.approx(2000 * 1e-6 + 1e-5, rel=0.01), "all tables at the same time"
+        assert cell.tear_down_cps == pytest.approx(cell.instances * 2000 / 2.01e-3, rel=0.01)
+
+
+def test_every_trial_begins_with_empty_tables_and_counts_entries(tmp_path: Path) -> None:
+    found = measured(tmp_path, topology(insert_ns=20_000))
+    for cell in found.cells:
+        for trial in cell.trials:
+            assert all(each.entries <= each.sent for each in trial.instances), "nothing of an earlier trial is there"
+        assert [check.section for check in cell.checks] == ["4.4", "4.4", "4.5, 4.6", "4.8", "4.8, 4.9"]
+        assert cell.is_valid, [check.text for check in cell.checks if not check.met]
+        assert cell.rate.search_s <= 1.2 * cell.rate.sending_s
+
+
+def test_entries_that_are_missing_fail_a_rate_although_all_packets_arrive(tmp_path: Path) -> None:
+    """A table of 2500 entries that evicts lets every packet through: no rate that fills it establishes them all."""
+    cell = measured(tmp_path, topology(limit=2500, tells_limit=False, insert_ns=1000), SPEC).cells[0]
+    assert rate(cell) <= 25_000, "as many in 0.1 s fill the table"
+    lossless = [each for each in cell.trials if all(row.arrived == row.sent for row in each.instances)]
+    assert any(not each.complete and each.evicted for each in lossless)
+
+
+def test_a_chain_of_tables_counts_the_one_with_the_fewest_entries(tmp_path: Path) -> None:
+    text = SPEC.replace("instances: [1, 2]", "instances: [2]\nnodes: [1, 2]")
+    found = measured(tmp_path, topology(insert_ns=20_000), text)
+    assert [cell.name for cell in found.cells] == ["2x1", "2x2"]
+    assert list(found.cells[1].tables) == ["nf-1-1", "nf-1-2", "nf-2-1", "nf-2-2"]
+    assert rate(found.cells[1]) == pytest.approx(rate(found.cells[0]), rel=0.06)
+
+
+def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reason(tmp_path: Path) -> None:
+    cell = measured(tmp_path, topology(insert_ns=0, link_ns=0)).cells[0]
+    assert cell.rate.upper_cps is None
+    assert cell.rate.lower_cps == pytest.approx(0.8 * 10_000 / 0.1)
+    assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
+
+
+def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:
+    seen: list[CellEnded] = []
+
+    def run() -> StatefulDensity:
+        study = study_of(tmp_path, topology(), on_progress=seen.append)
+        with StatefulJournal(tmp_path / "journal", study.digest()) as journal:
+            study.resume(journal)
+            study.measure()
+        return study.result()
+
+    first = run()
+    lines = (tmp_path / "journal").read_text().splitlines()
+    (tmp_path / "journal").write_text("\n".join(lines[:2]) + "\n")
+    assert run() == first
+    assert [(each.name, each.measured) for each in seen] == [
+        ("1x1", True), ("2x1", True), ("1x1", False), ("2x1", True),
+    ]  # fmt: skip
+
+
+def test_cells_that_do_not_fit_are_skipped_and_none_is_an_error(tmp_path: Path) -> None:
+    study = study_of(tmp_path, topology(), SPEC.replace("[1, 2]", "[1, 64]"))
+    study.plan()
+    study.measure()
+    assert [cell.name for cell in study.result().cells] == ["1x1"]
+    assert "64x1" in study.result().skipped
+    study.enough()
+    with pytest.raises(PlanError, match="cores"):
+        study_of(tmp_path, topology(), SPEC.replace("[1, 2]", "[64]")).plan()
+
+
+def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    for line, wrong, reason in (
+        ("kind: linux_nat", "kind: linux_firewall", "linux_firewall keeps no table of connections"),
+        ("instances: [1, 2]", "instances: []", "instances"),
+        ("tear_downs: 2", "tear_downs: 0", "tear_downs"),
+        ("search: quick,width=0.05,trial=0.1,sum=0.3", "search: soak", "search 'soak' has no goal without loss"),
+    ):
+        with pytest.raises(ConfigError, match=reason):
+            study_of(tmp_path, topology(), SPEC.replace(line, wrong))
+    tg = SIM.tg.model_copy(update={"generator": SIM.tg.generator.model_copy(update={"driver": "iperf3"})})
+    other = SIM.model_copy(update={"nodes": {**SIM.nodes, "TG": tg}})
+    with pytest.raises(Unsupported, match="the generator iperf3 does not send each packet with another 5-tuple"):
+        study_of(tmp_path, other).plan()
+    with pytest.raises(CsitError, match="no cell was measured"):
+        study_of(tmp_path, topology()).result()
+
+
+def test_tables_have_a_line_for_each_cell_instance_deletion_and_trial(tmp_path: Path) -> None:
+    study = study_of(tmp_path, topology())
+    study.plan()
+    study.measure()
+    record = study.draft
+    found = study.result()
+    tables = dict(stateful_tables(record))  # type: ignore[arg-type]  # has the one attribute that they need
+    assert len(tables["stateful"]) == 1 + 2
+    assert len(tables["stateful_instances"]) == 1 + 1 + 2
+    assert len(tables["stateful_tear_downs"]) == 1 + 2 * (1 + 2)
+    assert len(tables["stateful_trials"]) == 1 + sum(len(cell.trials) * cell.instances for cell in found.cells)
+    assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
