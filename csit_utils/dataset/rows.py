@@ -127,12 +127,19 @@ def _joules_per_packet(label: str) -> Callable[[Any], float | None]:
     return read
 
 
-def _busy_cpus(label: str) -> Callable[[Any], float | None]:
-    def read(found: Any) -> float | None:  # noqa: ANN401
+def _at_load(label: str, name: str) -> Callable[[Any], Any]:
+    """Return what reads a field of an `EnergyAtLoad`."""
+
+    def read(found: Any) -> Any:  # noqa: ANN401
         row = row_at(found, label)
-        return row.busy_cpus if row else None
+        return getattr(row, name) if row else None
 
     return read
+
+
+def _waiting(facts: Mapping[str, Mapping[str, str]]) -> str | None:
+    found = facts.get("vswitch", {})
+    return next((found[name] for name in ("waiting", "scheduling") if name in found), None)
 
 
 @lru_cache(4096)
@@ -266,9 +273,17 @@ class TestRow:
     """Power of the system under test over the rate at which packets came back."""
     pdr50_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR50"))] = None
     pdr90_j_per_packet: Annotated[float | None, At("energy", _joules_per_packet("PDR90"))] = None
-    pdr0_busy_cpus: Annotated[float | None, At("energy", _busy_cpus("PDR0"))] = None
-    """Data CPUs of vSwitch and NFs that were busy without traffic; of the next one at 50 % of PDR."""
-    pdr50_busy_cpus: Annotated[float | None, At("energy", _busy_cpus("PDR50"))] = None
+    pdr0_busy_cpus: Annotated[float | None, At("energy", _at_load("PDR0", "busy_cpus"))] = None
+    """Data CPUs of vSwitch and NFs that were busy without traffic; of the next three at 10, 50 and 90 % of PDR."""
+    pdr10_busy_cpus: Annotated[float | None, At("energy", _at_load("PDR10", "busy_cpus"))] = None
+    pdr50_busy_cpus: Annotated[float | None, At("energy", _at_load("PDR50", "busy_cpus"))] = None
+    pdr90_busy_cpus: Annotated[float | None, At("energy", _at_load("PDR90", "busy_cpus"))] = None
+    pdr10_energy_p99_ns: Annotated[int | None, At("energy", _at_load("PDR10", "p99_ns"))] = None
+    """Worst p99 in the trial in which the power was measured."""
+    pdr50_energy_p99_ns: Annotated[int | None, At("energy", _at_load("PDR50", "p99_ns"))] = None
+    pdr90_energy_p99_ns: Annotated[int | None, At("energy", _at_load("PDR90", "p99_ns"))] = None
+    waiting: Annotated[str | None, At("facts", _waiting)] = None
+    """How the threads of the vSwitch wait for packets, where it says so."""
     back_to_back_frames: Annotated[float | None, At("back_to_back.mean_frames")] = None
     back_to_back_buffer_s: Annotated[float | None, At("back_to_back.corrected_buffer_s")] = None
     loss_patterns: Annotated[str | None, At("loss_patterns", _by_load)] = None

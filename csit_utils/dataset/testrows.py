@@ -35,6 +35,7 @@ _ALSO_READ = (
     "energy.loads.label",
     "energy.loads.received_pps",
     "energy.loads.busy_cpus",
+    "energy.loads.p99_ns",
     "energy.loads.nodes.node",
     "energy.loads.nodes.watts",
     "energy.loads.nodes.error_w",

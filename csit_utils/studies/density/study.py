@@ -2,10 +2,10 @@
 
 from csit_utils.report.study import Study
 from csit_utils.studies.density.explanations import EXPLANATIONS
-from csit_utils.studies.density.pages import density, fairness, latency, losses, results
+from csit_utils.studies.density.pages import density, energy, fairness, latency, losses, results
 
 STUDY = Study(
     order=10,
-    pages=(density.PAGE, results.PAGE, latency.PAGE, fairness.PAGE, losses.PAGE),
+    pages=(density.PAGE, results.PAGE, latency.PAGE, fairness.PAGE, losses.PAGE, energy.PAGE),
     explanations=EXPLANATIONS,
 )

@@ -74,6 +74,11 @@ def test_memory_is_on_the_node_of_the_ports_and_leaves_no_files() -> None:
 def test_threads_that_poll_physical_ports_on_cpus_of_their_own_never_sleep() -> None:
     assert sleep_us(dpdk_plan()) == 0
     assert sleep_us(dpdk_plan(cores=2, oversubscribe=True)) == 100
+
+
+def test_the_longest_sleep_is_that_of_the_topology_where_it_says_one() -> None:
+    assert sleep_us(dpdk_plan(), asked_us=250) == 250
+    assert "pmd-sleep-max=0" in " ".join(of_daemon(dpdk_plan(cores=2, oversubscribe=True), "auto", asked_sleep_us=0))
     assert sleep_us(dpdk_plan(ovs={"ports": "system"})) == 100
 
 

@@ -70,7 +70,11 @@ class SimSwitch:
         return self._system.events.disturbed()
 
     def facts(self) -> Mapping[str, str]:
-        return {}
+        power = self._system.simulation.power
+        if not power.platform_w:
+            return {}
+        sleeping = f"data threads, sleeping up to {power.sleep_us:g} us when nothing comes"
+        return {"scheduling": sleeping if power.sleep_us else "data threads that never sleep"}
 
     def problems(self) -> tuple[str, ...]:
         return () if VSWITCH in self._system.running else ("the simulated vSwitch does not run",)

@@ -1,8 +1,10 @@
 """The doctor: examines all machines of a testbed at the same time; reports what is wrong and how to fix it."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
+from contextlib import closing
 
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
@@ -10,9 +12,11 @@ from resources.libraries.python.model.findings.check_finding import CheckFinding
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import located
+from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks import drivers, memory, noise, ports, processors, system
+from resources.libraries.python.testbed.node.checks import drivers, energy, memory, noise, ports, processors, system
+from resources.libraries.python.testbed.node.energy import is_remote, read_meter
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
@@ -23,6 +27,7 @@ WITHIN_S = 120.0
 """For all machines together, which are examined in parallel."""
 _REACH_S = 30.0
 _NOISE_S = 0.5
+_ENERGY_S = 0.5
 
 
 def examine(
@@ -95,6 +100,7 @@ def _look(topology: model.Topology, place: MaintainedMachine) -> tuple[list[Chec
     if facts is not None:
         findings.append(_reservation(place))
         findings += _noise(topology, place, facts)
+        findings += _energy(topology, place, facts)
     return findings, facts
 
 
@@ -128,6 +134,21 @@ def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> 
     except CsitError as error:
         return [warning(where, "noise", _sentence(error), "look at it from its console: dmesg | tail")]
     return noise.check(where, observed)
+
+
+def _energy(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> Iterable[CheckFinding]:
+    """Read the energy meter of a node for a moment."""
+    where, node = f"nodes.{place.name}", topology.nodes[place.name]
+    root = facts.machine.uid == 0 and node.access is not None
+    try:
+        if is_remote(node.energy):
+            with closing(LocalConnection()) as here:
+                found = read_meter(place.name, node.energy, _ENERGY_S, here, python=sys.executable)
+        else:
+            found = read_meter(place.name, node.energy, _ENERGY_S, place.connection, python=place.python, root=root)
+    except CsitError as error:
+        return [warning(f"{where}.energy", "energy", _sentence(error), "docs/how-to/measure-energy.md")]
+    return energy.check(where, node.energy, found)
 
 
 def _refused(place: MaintainedMachine) -> str:

@@ -179,7 +179,13 @@ class OpenVSwitch(Disturbed):
         self._folder = self._machine.folder(_FOLDER)
         self._daemons = Daemons(self._folder, DPDK.name if self._nics else self._asked)
         main = plan.cores.cpus(owner, ThreadRole.MAIN)[0]
-        settings = transaction.of_daemon(plan, self._asked, owner, socket_memory_mb=memory_mb)
+        settings = transaction.of_daemon(
+            plan,
+            self._asked,
+            owner,
+            socket_memory_mb=memory_mb,
+            asked_sleep_us=self._settings.pmd_sleep_max_us,
+        )
         self._daemons.start(partial(self._fabric.run_inside, owner), main, self._machine, settings)
         self._version = version(self._daemons.ask("version"))
         offered, datapaths = (
@@ -309,7 +315,7 @@ class OpenVSwitch(Disturbed):
             "datapath": f"{'kernel' if self._kind is KERNEL else 'userspace'}, {self._described()}",
             **(physical if self._nics else {}),
             "scheduling": (
-                f"PMD threads at SCHED_FIFO, sleeping up to {transaction.SLEEP_US} us when nothing comes"
+                f"PMD threads at SCHED_FIFO, sleeping up to {self._sleep_us} us when nothing comes"
                 if self._sleeps
                 else "PMD threads that never sleep"
                 if polled
@@ -357,8 +363,11 @@ class OpenVSwitch(Disturbed):
     @property
     def _sleeps(self) -> bool:
         """Whether PMD threads sleep when nothing comes."""
-        asked = transaction.sleep_us(self._plan, self._owner) > 0
-        return asked and self._polled and pmd_sleeps(self._version)
+        return self._sleep_us > 0 and self._polled and pmd_sleeps(self._version)
+
+    @property
+    def _sleep_us(self) -> int:
+        return transaction.sleep_us(self._plan, self._owner, self._settings.pmd_sleep_max_us)
 
     @property
     def _running(self) -> Daemons:

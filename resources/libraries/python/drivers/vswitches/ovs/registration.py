@@ -25,6 +25,11 @@ class Ovs(Frozen):
     virtual ports AF_XDP where it was built with that, else system. A result says which one it was."""
     socket_memory_mb: Annotated[int, Field(ge=64)] = 1024
     """Huge pages that it takes on the NUMA node of its physical ports, where DPDK drives these."""
+    pmd_sleep_max_us: Literal["auto"] | Annotated[int, Field(ge=0, le=10_000)] = Field(
+        default="auto", exclude_if=lambda value: value == "auto"
+    )
+    """Longest sleep of a PMD thread that finds no packets; 0 for polling without end. `auto` is 100, and 0 for physical
+    ports on CPUs of their own."""
 
 
 WITH_DPDK = "ovs_dpdk"

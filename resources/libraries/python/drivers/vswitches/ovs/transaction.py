@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from resources.libraries.python.drivers.vswitches.ovs.ports import DPDK, KERNEL, PortKind, by_port, columns
 from resources.libraries.python.errors import Unsupported
@@ -26,8 +27,16 @@ def cpu_mask(cpus: tuple[int, ...]) -> str:
     return hex(sum(1 << cpu for cpu in set(cpus)))
 
 
-def sleep_us(plan: Plan, owner: str = VSWITCH) -> int:
-    """How long a PMD thread may sleep when nothing comes: never where it polls physical ports on a CPU of its own."""
+def sleep_us(plan: Plan, owner: str = VSWITCH, asked_us: int | Literal["auto"] = "auto") -> int:
+    """How long a PMD thread may sleep when nothing comes: never where it polls physical ports on a CPU of its own.
+
+    Args:
+        plan: Has the ports and the cores.
+        owner: Which vSwitch of the plan it is.
+        asked_us: Of the topology.
+    """
+    if asked_us != "auto":
+        return asked_us
     return 0 if physical_ports(plan, owner) and not plan.cores.oversubscribed else SLEEP_US
 
 
@@ -37,7 +46,14 @@ def physical_ports(plan: Plan, owner: str) -> tuple[Nic, ...]:
     return tuple(nic for nic in nics if nic is not None and nic.attachment.is_dpdk)
 
 
-def of_daemon(plan: Plan, asked: str, owner: str = VSWITCH, *, socket_memory_mb: int = 1024) -> list[str]:
+def of_daemon(
+    plan: Plan,
+    asked: str,
+    owner: str = VSWITCH,
+    *,
+    socket_memory_mb: int = 1024,
+    asked_sleep_us: int | Literal["auto"] = "auto",
+) -> list[str]:
     """Settings that must be there before the forwarding daemon starts.
 
     Args:
@@ -45,8 +61,9 @@ def of_daemon(plan: Plan, asked: str, owner: str = VSWITCH, *, socket_memory_mb:
         asked: The kind of ports as the topology says it.
         owner: Which vSwitch of the plan it is.
         socket_memory_mb: Huge pages on the NUMA node of physical ports.
+        asked_sleep_us: Longest sleep of PMD threads, as the topology says it.
     """
-    sleep, nics = sleep_us(plan, owner), physical_ports(plan, owner)
+    sleep, nics = sleep_us(plan, owner, asked_sleep_us), physical_ports(plan, owner)
     settings = [
         f"pmd-cpu-mask={cpu_mask(plan.cores.cpus(owner))}",
         # The first name is that of OVS 3.1, where it was new; each version passes over the other.

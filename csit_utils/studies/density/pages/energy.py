@@ -1,0 +1,130 @@
+"""Power and energy per packet over the load, in columns by how data threads wait for packets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from csit_utils.dataset.rows import TestRow
+from csit_utils.report.figures import Figure, Json
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.study import Page
+
+LOADS = ("PDR0", "PDR10", "PDR50", "PDR90")
+_WORDS = {"PDR0": "no traffic"}
+_MOST_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class EnergyCell:
+    """What one system did at one load."""
+
+    row: TestRow
+    received_pps: float | None
+    """Share of PDR, aggregate."""
+    watts: float | None
+    joules_per_packet: float | None
+    busy_cpus: float | None
+    p99_ns: int | None
+
+
+@dataclass(frozen=True)
+class EnergyLine:
+    """One load."""
+
+    load: str
+    cells: tuple[EnergyCell, ...]
+    """One for each column."""
+
+
+@dataclass(frozen=True)
+class EnergyBlock:
+    """Tests of the same cell that differ in how data threads wait."""
+
+    title: str
+    simulated: bool
+    columns: tuple[str, ...]
+    lines: tuple[EnergyLine, ...]
+    figure: Figure
+    metered: bool
+
+
+def _build(shown: ReportContents) -> Mapping[str, object] | None:
+    blocks = energy_blocks(shown.rows)
+    return {"blocks": blocks, "figures": [block.figure for block in blocks]} if blocks else None
+
+
+PAGE = Page("energy", "Energy", _build)
+"""Shown where energy was measured, of all runs: the newest test of each cell and way of waiting."""
+
+
+def energy_blocks(rows: Sequence[TestRow]) -> list[EnergyBlock]:
+    """Return a block for each cell; its columns are the newest tests by testbed and way of waiting."""
+    found: dict[tuple[object, ...], dict[str, TestRow]] = {}
+    for row in sorted(rows, key=lambda row: row.started_at or ""):
+        if row.pdr0_w is None and row.pdr0_busy_cpus is None:
+            continue
+        cell = (row.service_type, row.nf_chains, row.nf_nodes, row.nf_size, row.vs_dtc, row.frame, row.simulated)
+        found.setdefault(cell, {})[_column(row)] = row
+    return [_block(number, columns) for number, columns in enumerate(found.values(), 1)]
+
+
+def _column(row: TestRow) -> str:
+    return f"{row.testbed}: {row.waiting}" if row.waiting else str(row.testbed)
+
+
+def _block(number: int, by_column: Mapping[str, TestRow]) -> EnergyBlock:
+    shown = dict(list(by_column.items())[-_MOST_COLUMNS:])
+    first = next(iter(shown.values()))
+    title = f"{first.service_type} {first.nf_chains}x{first.nf_nodes} {first.nf_size} {first.frame}"
+    metered = any(row.pdr0_w is not None for row in shown.values())
+    return EnergyBlock(
+        title=title,
+        simulated=bool(first.simulated),
+        columns=tuple(shown),
+        lines=tuple(
+            EnergyLine(
+                _WORDS.get(label, f"{label.removeprefix('PDR')} % of PDR"),
+                tuple(_cell(row, label) for row in shown.values()),
+            )
+            for label in LOADS
+        ),
+        figure=_figure(f"energy-{number}", title, shown, metered=metered),
+        metered=metered,
+    )
+
+
+def _cell(row: TestRow, label: str) -> EnergyCell:
+    name, percent = label.lower(), int(label.removeprefix("PDR"))
+    return EnergyCell(
+        row=row,
+        received_pps=None if row.pdr_lower_pps is None else row.pdr_lower_pps * percent / 100,
+        watts=getattr(row, f"{name}_w"),
+        joules_per_packet=getattr(row, f"{name}_j_per_packet", None),
+        busy_cpus=getattr(row, f"{name}_busy_cpus"),
+        p99_ns=getattr(row, f"{name}_energy_p99_ns", None),
+    )
+
+
+def _figure(identity: str, title: str, shown: Mapping[str, TestRow], *, metered: bool) -> Figure:
+    data: list[Json] = []
+    for number, (column, row) in enumerate(shown.items()):
+        cells = [_cell(row, label) for label in LOADS]
+        values = [cell.watts if metered else cell.busy_cpus for cell in cells]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": escape(column),
+                "x": [int(label.removeprefix("PDR")) for label in LOADS],
+                "y": [None if value is None else float(f"{value:.5g}") for value in values],
+                "meta": {"colour": number},
+            }
+        )
+    quantity = "power of the system under test, W" if metered else "data CPUs busy"
+    layout: Json = {
+        "xaxis": {"title": {"text": "load, % of PDR"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": quantity}, "rangemode": "tozero"},
+    }
+    simulated = any(row.simulated for row in shown.values())
+    heading = f"{title}: {quantity.partition(',')[0]}"
+    return Figure(identity, heading, simulated, (), {"": {"data": data, "layout": layout}})
