@@ -56,6 +56,7 @@ STEPS = {
     "chains": f"chains {SPECS}/chains/four-vnfs.yaml --list",
     "interference": f"interference {SPECS}/interference/pairs.yaml --list",
     "outage": f"outage {SPECS}/outage/routers.yaml --list",
+    "stateful": f"stateful {SPECS}/stateful/firewall.yaml",
     "bad-topology": f"plan {SPECS}/chains/four-vnfs.yaml",
     "bad-spec": f"chains {TOPOLOGY}",
     "bad-file": "show README.md",

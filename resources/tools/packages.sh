@@ -56,7 +56,8 @@ need_flows() { # the generator D-ITG, and who reports the sender's rate beside i
     need d-itg command -v ITGSend
     need_service sysstat command -v sar
 }
-need_functions() { # network functions: monitors, nginx, OpenVPN, and the generator iperf3
+need_functions() { # network functions: monitors, nginx, OpenVPN, and the generator iperf3; conntrack counts beside ours
+    need conntrack command -v conntrack
     need tcpdump command -v tcpdump
     need netsniff-ng command -v netsniff-ng
     need pktstat command -v pktstat

@@ -44,6 +44,7 @@ from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageJournal
 from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
@@ -315,6 +316,10 @@ TARGETS = {
     "outage specifications": Target(
         _file(load_outage, "spec.yaml"),
         (*_yaml(*_SPECS, "outage", "routers.yaml"), *_yaml(*_SPECS, "outage", "chains.yaml")), _YAML, 0.02,
+    ),
+    "specifications of stateful density": Target(
+        _file(load_stateful, "spec.yaml"),
+        (*_yaml(*_SPECS, "stateful", "nat.yaml"), *_yaml(*_SPECS, "stateful", "firewall.yaml")), _YAML, 0.02,
     ),
     "deployments to size": Target(_sizing("deployment"), _yaml(*_SPECS, "clearwater", "deployment.json"), _JSON, 0.02),
     "workloads to size": Target(_sizing("workload"), _yaml(*_SPECS, "clearwater", "workload.json"), _JSON, 0.02),

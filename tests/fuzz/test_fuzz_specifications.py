@@ -54,6 +54,7 @@ TOPOLOGIES = [text_of("topologies", name) for name in ("sim.yaml", "local.yaml",
 CHAINS = text_of("tests", "characterization", "specs", "chains", "four-vnfs.yaml")
 INTERFERENCE = text_of("tests", "characterization", "specs", "interference", "pairs.yaml")
 OUTAGE = text_of("tests", "characterization", "specs", "outage", "routers.yaml")
+STATEFUL = text_of("tests", "characterization", "specs", "stateful", "firewall.yaml")
 DEPLOYMENT, WORKLOAD = (
     text_of("tests", "characterization", "specs", "clearwater", name) for name in ("deployment.json", "workload.json")
 )
@@ -103,6 +104,13 @@ def test_studies_of_outages(tmp_path: Path, text: str) -> None:
     file = tmp_path / "spec.yaml"
     file.write_text(text, encoding="utf-8", errors="replace")
     run("outage study", "outage", str(file))
+
+
+@given(damaged(STATEFUL, YAML))
+def test_studies_of_stateful_density(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "spec.yaml"
+    file.write_text(text, encoding="utf-8", errors="replace")
+    run("stateful study", "stateful", str(file))
 
 
 @given(damaged(DEPLOYMENT, JSON), damaged(WORKLOAD, JSON), st.sampled_from(["deployment", "workload", "both"]))
@@ -156,8 +164,8 @@ WORDS = st.one_of(
     st.sampled_from(NUMBERS),
     st.text(max_size=30),
 )
-OFFLINE = ("plan", "size", "chains", "interference", "outage", "report", "show", "import", "export", "answer",
-           "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
+OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "report", "show", "import", "export",
+           "answer", "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
 
 
 @times(5)

@@ -1,4 +1,4 @@
-"""Studies of chains, interference and outages that are killed again and again end with the dataset of a whole run."""
+"""Studies that are killed again and again end with the dataset of a whole run."""
 
 import json
 import random
@@ -61,6 +61,18 @@ events:
   - {event: restart, target: instance-3}
   - {event: restart, target: vswitch}
 """
+STATEFUL = """\
+name: many
+kind: linux_nat
+size: 0.5c
+instances: [1, 2, 3, 4, 5, 6, 7, 8]
+nodes: [1, 2, 3]
+frame: 64B
+search: quick,width=0.2,trial=0.02,sum=0.1
+tear_downs: 1
+connections: 1000
+capacity: false
+"""
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,12 @@ def outage(folder: Path) -> Study:
     return Study(suite, ("-i", "ROUTERS"), "Routers/outage.jsonl")
 
 
+def stateful(folder: Path) -> Study:
+    """24 cells."""
+    suite = suite_of("stateful", "stateful/nat.yaml", STATEFUL, folder)
+    return Study(suite, ("-i", "NAT"), "NAT/stateful.jsonl")
+
+
 def dataset(folder: Path) -> list[tuple[str, str, str]]:
     """Status, message and record of all tests, byte by byte but for wall-clock times."""
     items = list(read_output_xml(folder / "output.xml"))
@@ -134,7 +152,7 @@ def tear(journal: Path, chance: random.Random) -> None:
         journal.write_bytes(text[: chance.randrange(begin, len(text))])
 
 
-@pytest.mark.parametrize("study_in", [chains, interference, outage])
+@pytest.mark.parametrize("study_in", [chains, interference, outage, stateful])
 def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
     tmp_path: Path, study_in: Callable[[Path], Study]
 ) -> None:

@@ -54,6 +54,11 @@ class StatefulSpec(Frozen):
             raise ValueError(f"{self.kind} keeps no table of connections")
         return self
 
+    @model_validator(mode="after")
+    def _cells_exist(self) -> Self:
+        self.cells  # noqa: B018 - raises
+        return self
+
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Cells in the order in which they are measured."""
