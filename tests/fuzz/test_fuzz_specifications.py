@@ -165,7 +165,8 @@ WORDS = st.one_of(
     st.text(max_size=30),
 )
 OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "report", "show", "import", "export",
-           "answer", "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert", "outcome")  # fmt: skip
+           "answer", "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert",
+           "outcome")  # fmt: skip
 
 
 @times(5)
