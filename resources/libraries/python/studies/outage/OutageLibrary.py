@@ -1,21 +1,18 @@
 """Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
 
-from pydantic import ValidationError
 from robot.api import SkipExecution, logger
 from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.bounds import ASKED, dotted
-from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
-from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
+from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
+from resources.libraries.python.studies.shared.choices import changed_specification, rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
@@ -44,7 +41,8 @@ class OutageLibrary(StudyLibrary[OutageTest]):
         | Describe Outage | outage/routers.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec, changed = _asked(specification)
+        spec = load_outage(specification_file(specification))
+        spec, changed = changed_specification(spec, _CHOICES, variable, specification)
         study = OutageTest(topology, world, spec, environment, self._turn)
         study.draft.rerun = rerun_of(variable, topology, changed)
         try:
@@ -115,21 +113,3 @@ class OutageLibrary(StudyLibrary[OutageTest]):
             return []
         note = " (simulated)" if record.simulated else ""
         return [f"{found.spec.name}: {len(found.trials)} trials{note}", *in_words(found.effects)]
-
-
-def _asked(specification: str) -> tuple[OutageSpec, dict[str, str]]:
-    """A study as its file and the variables specify it, and the variables that are set.
-
-    Raises:
-        ConfigError: The file or a variable does not fit.
-    """
-    spec = load_outage(specification_file(specification))
-    changed = {name: str(variable(name)) for name in _CHOICES if variable(name)}
-    values: dict[str, object] = {_CHOICES[name]: text for name, text in changed.items()}
-    if "FRAME" in changed:
-        values["frame"] = frame_of(changed["FRAME"])
-    try:
-        return OutageSpec.model_validate({**dict(spec), **values}, context=ASKED), changed
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(f"{specification}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error

@@ -6,11 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import ASKED, dotted
 from resources.libraries.python.model.cell import TestType
+from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Rerun
@@ -23,6 +27,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
 from resources.libraries.python.studies.density.search_priors import PriorBook
 
+_Spec = TypeVar("_Spec", bound=Frozen)
 DEFAULTS = {
     "CELLS": DRAFT_GRID,
     "NF_SIZES": "1c,0.5c",
@@ -188,6 +193,31 @@ def command(lookup: Lookup) -> Command:
         return Command()
     said = json.loads(str(text))
     return Command(said["name"], tuple(said["arguments"]), said["folder"])
+
+
+def changed_specification(
+    spec: _Spec, fields: Mapping[str, str], lookup: Lookup, name: str
+) -> tuple[_Spec, dict[str, str]]:
+    """Return a specification as variables change it, and the variables that are set.
+
+    Args:
+        spec: As its file has it.
+        fields: Field of the specification by variable; one with the name `frame` is a frame size by name.
+        lookup: Value of a variable.
+        name: Of the file, for errors.
+
+    Raises:
+        ConfigError: A value does not fit.
+    """
+    changed = {key: str(lookup(key)) for key in fields if lookup(key)}
+    values: dict[str, object] = {
+        fields[key]: frame_of(text) if fields[key] == "frame" else text for key, text in changed.items()
+    }
+    try:
+        return type(spec).model_validate({**dict(spec), **values}, context=ASKED), changed
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{name}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error
 
 
 def chosen_profile(lookup: Lookup) -> SearchProfile:

@@ -1,23 +1,20 @@
 """Keywords of the suite of stateful density: connection rates and tables of NATs and firewalls, after RFC 9693."""
 
-from pydantic import ValidationError
 from robot.api import SkipExecution, logger
 from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.bounds import ASKED, dotted
-from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
+from resources.libraries.python.studies.shared.choices import changed_specification, rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
 from resources.libraries.python.studies.stateful.analysis.validity import in_words
 from resources.libraries.python.studies.stateful.model.record import StatefulRecord
-from resources.libraries.python.studies.stateful.model.spec import StatefulSpec, load_stateful
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
 
 _CHOICES = {"FRAME": "frame", "SEARCH": "search"}
@@ -43,7 +40,8 @@ class StatefulLibrary(StudyLibrary[StatefulTest]):
         | Describe Stateful Density | stateful/nat.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec, changed = _asked(specification)
+        spec = load_stateful(specification_file(specification))
+        spec, changed = changed_specification(spec, _CHOICES, variable, specification)
         study = StatefulTest(topology, world, spec, environment, self._cell)
         study.draft.rerun = rerun_of(variable, topology, changed)
         try:
@@ -102,21 +100,3 @@ class StatefulLibrary(StudyLibrary[StatefulTest]):
             return []
         note = " (simulated)" if record.simulated else ""
         return [f"{found.spec.name} {cell.name}: {in_words(cell)}{note}" for cell in found.cells]
-
-
-def _asked(specification: str) -> tuple[StatefulSpec, dict[str, str]]:
-    """A study as its file and the variables specify it, and the variables that are set.
-
-    Raises:
-        ConfigError: The file or a variable does not fit.
-    """
-    spec = load_stateful(specification_file(specification))
-    changed = {name: str(variable(name)) for name in _CHOICES if variable(name)}
-    values: dict[str, object] = {_CHOICES[name]: text for name, text in changed.items()}
-    if "FRAME" in changed:
-        values["frame"] = frame_of(changed["FRAME"])
-    try:
-        return StatefulSpec.model_validate({**dict(spec), **values}, context=ASKED), changed
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(f"{specification}: {dotted(first['loc'])} '{first['input']}': {first['msg']}") from error
