@@ -67,7 +67,8 @@ def test_every_method_of_a_role_can_be_called_and_nothing_else() -> None:
     assert set(ROLE_CALLS[Role.SWITCH]) == {
         "start", "affinity", "counters", "facts", "problems", "stop", "disturb", "disturbed"
     }  # fmt: skip
-    assert "processed" in ROLE_CALLS[Role.FUNCTIONS] and "counters" in ROLE_CALLS[Role.GENERATOR]
+    assert {"processed", "delete_connections"} <= set(ROLE_CALLS[Role.FUNCTIONS])
+    assert "counters" in ROLE_CALLS[Role.GENERATOR]
     assert ROLE_CALLS[Role.TRACER]["cpu_s"].is_property
     assert "features.stop" in BY_NAME and not [name for name in BY_NAME if "._" in name]
     functions: object = proxy(FUNCTIONS, Node("DUT1"))  # type: ignore[arg-type] # a link for the test

@@ -170,6 +170,14 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
         study_of(tmp_path, topology()).result()
 
 
+def test_a_service_that_establishes_nothing_fails_before_the_search(tmp_path: Path) -> None:
+    study = study_of(tmp_path, topology(limit=10, tells_limit=False, when_full="refuse"))
+    study.plan()
+    study.measure()
+    with pytest.raises(CsitError, match="1x1: connections are not established at 500 per second: 10 of 50 of"):
+        study.result()
+
+
 def test_tables_have_a_line_for_each_cell_instance_deletion_and_trial(tmp_path: Path) -> None:
     study = study_of(tmp_path, topology())
     study.plan()

@@ -53,6 +53,9 @@ from resources.libraries.python.testbed.roles.connections import Stateful
 _log = logging.getLogger(__name__)
 _LEAST_CPS = 500.0
 """Of each instance: the lowest rate that is tried."""
+_FEW = 50
+"""Connections of each instance that are opened at that rate before anything else."""
+_ATTEMPTS = 3
 _FIRST_ENTRIES = 1024
 """Where a search of the capacity begins if a table does not say its limit."""
 _IN_TIME = 0.8
@@ -193,6 +196,19 @@ class ConnectionCell:
             flow.model_copy(update={"received": opened[flow.instance - 1].established}) for flow in result.flows
         )
         return result.model_copy(update={"flows": flows, "trial": trial})
+
+    def check(self) -> None:
+        """Open a few connections of each instance at a low rate; again, where a machine that wakes up has lost some.
+
+        Raises:
+            NoTraffic: Some are not established.
+        """
+        for _ in range(_ATTEMPTS):
+            few = self.fill(_FEW, _LEAST_CPS * self.instances, Phase.FIRST)
+            if few.complete:
+                return
+        rows = (f"{row.established} of {row.sent} of instance {number}" for number, row in enumerate(few.instances, 1))
+        raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")
 
     def fill(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
         """Open so many connections of each instance."""
@@ -353,6 +369,7 @@ class StatefulTest:
         if complaints := deployed.complaints(deployed.measure):
             raise NoTraffic("no traffic: " + "; ".join(complaints))
         connections = ConnectionCell(deployed, spec)
+        connections.check()
         rate = self._rate(deployed, connections)
         load_cps = spec.share * rate.lower_cps
         connections.tear_down()

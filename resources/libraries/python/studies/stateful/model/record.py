@@ -15,6 +15,8 @@ from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 class Phase(StrEnum):
     """What a trial is for."""
 
+    FIRST = "first"
+    """Connections at a low rate, before all others."""
     RATE = "rate"
     TEAR_DOWN = "tear-down"
     CAPACITY = "capacity"
