@@ -22,6 +22,7 @@ from resources.libraries.python.studies.chains.model.load import ChainFile
 from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft
 from resources.libraries.python.studies.interference.model.load import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
+from resources.libraries.python.studies.stateful.model.spec import StatefulFile
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
@@ -256,7 +257,9 @@ def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
 
 FOLLOWED = {"add-a-driver.md", "add-a-study.md"}
 """Pages that make the files they name; tests of their own follow them to the letter."""
-STUDIES: dict[str, type[Frozen]] = {"vnfs": ChainFile, "contenders": InterferenceFile, "events": OutageFile}
+STUDIES: dict[str, type[Frozen]] = {
+    "vnfs": ChainFile, "contenders": InterferenceFile, "events": OutageFile, "tear_downs": StatefulFile,
+}  # fmt: skip
 """Files that are no topologies, by a key that only they have."""
 
 

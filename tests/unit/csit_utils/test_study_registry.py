@@ -72,7 +72,7 @@ def test_a_command_of_a_study_needs_no_entry_elsewhere(monkeypatch: pytest.Monke
 
 
 def test_every_kind_of_record_has_a_study() -> None:
-    assert set(record_kinds()) == {"sweep", "chain", "bursts", "sizing", "chains", "interference", "outage"}
+    assert set(record_kinds()) == {"sweep", "chain", "bursts", "sizing", "chains", "interference", "outage", "stateful"}
 
 
 def test_studies_do_not_share_names() -> None:

@@ -198,17 +198,27 @@ class ConnectionCell:
         return result.model_copy(update={"flows": flows, "trial": trial})
 
     def check(self) -> None:
-        """Open a few connections of each instance at a low rate; again, where a machine that wakes up has lost some.
+        """Open a few connections of each instance at a low rate.
 
         Raises:
             NoTraffic: Some are not established.
         """
+        few = self._whole(_FEW, _LEAST_CPS * self.instances, Phase.FIRST)
+        if not few.complete:
+            rows = (f"{each.established} of {each.sent} of instance {n}" for n, each in enumerate(few.instances, 1))
+            raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")
+
+    def fill_whole(self, entries: int, load_cps: float) -> None:
+        """Open so many connections of each instance for a tear-down."""
+        self._whole(entries, load_cps, Phase.TEAR_DOWN)
+
+    def _whole(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
+        """Open connections; again, where a pause of the host has lost some."""
         for _ in range(_ATTEMPTS):
-            few = self.fill(_FEW, _LEAST_CPS * self.instances, Phase.FIRST)
-            if few.complete:
-                return
-        rows = (f"{row.established} of {row.sent} of instance {number}" for number, row in enumerate(few.instances, 1))
-        raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")
+            made = self.fill(entries, load_cps, phase)
+            if made.complete:
+                break
+        return made
 
     def fill(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
         """Open so many connections of each instance."""
@@ -376,7 +386,7 @@ class StatefulTest:
         empty = connections.tear_down()
         tear_downs = []
         for _ in range(spec.tear_downs):
-            connections.fill(_torn_down(spec, connections), load_cps, Phase.TEAR_DOWN)
+            connections.fill_whole(_torn_down(spec, connections), load_cps)
             tear_downs.append(connections.tear_down())
         capacity = self._capacity(connections, load_cps) if spec.capacity else None
         self.draft.facts = deployed.deployment.facts()
