@@ -25,6 +25,8 @@ class Ipmi(Frozen):
     port: Port = 623
     user: str | None = None
     password: SecretReference | None = None
+    cipher_suite: Annotated[int, Field(ge=0, le=17)] | None = None
+    """Cipher suite of the session; None for the best that the BMC names."""
     interval_s: _Interval = 1.0
     """Time over which the BMC takes the mean, and after which it has another reading."""
 

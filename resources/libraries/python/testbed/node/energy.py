@@ -35,6 +35,7 @@ def question(name: str, meter: Powercap | Ipmi) -> dict[str, Any]:
     if meter.host is None:
         return {**asked, "ipmi": ["ipmitool", *_READING]}
     command = ["ipmitool", "-I", "lanplus", "-H", meter.host, "-p", str(meter.port)]
+    command += ["-C", str(meter.cipher_suite)] if meter.cipher_suite is not None else []
     command += ["-U", meter.user] if meter.user is not None else []
     if meter.password is None:
         return {**asked, "ipmi": [*command, *_READING]}

@@ -24,7 +24,7 @@ _UPDATED_S = 0.001
 _COUNTER_BITS = 32
 _EVERY_S = 0.1
 _MOST_SAMPLES = 1000
-_IPMI_WITHIN_S = 10.0
+_IPMI_WITHIN_S = 20.0
 _POWER = re.compile(r"Instantaneous power reading\s*:\s*(\d+)\s*Watts")
 _STATE = re.compile(r"Power reading state is\s*:\s*(\w+)")
 
