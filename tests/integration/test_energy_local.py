@@ -1,0 +1,151 @@
+"""Power on real packets: an energy counter that follows the use of CPUs, and Open vSwitch that polls or sleeps."""
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
+from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.energy import IDLE
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.testbed.energy import Powercap
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.energy import NodeMeters, read_meter
+from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.realtime import RATE, realtime
+
+pytestmark = pytest.mark.root
+
+SEARCH = "quick,width=0.2,sum=1"
+PLATFORM_W, CPU_W = 20.0, 10.0
+RANGE_UJ = 100_000_000
+"""The counter starts again after 100 J: several times in the test."""
+HAS_COUNTERS = any(Path("/sys/class/powercap").glob("intel-rapl:*"))
+NO_OVS = "; ".join(map(str, missing_on(load_topology(PROJECT / "topologies" / "local-ovs.yaml").dut)))
+
+
+def busy_s() -> float:
+    """Time that all CPUs have worked since boot."""
+    words = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
+    user, nice, system, _, _, irq, softirq = map(int, words[:7])
+    return (user + nice + system + irq + softirq) / 100
+
+
+@contextmanager
+def counter(folder: Path) -> Iterator[None]:
+    """An energy counter of a machine that takes 20 W, and 10 W for each CPU that works."""
+    zone = folder / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    (zone / "name").write_text("package-0\n", encoding="ascii")
+    (zone / "max_energy_range_uj").write_text(f"{RANGE_UJ}\n", encoding="ascii")
+    over, begin_s, first_s = threading.Event(), time.monotonic(), busy_s()
+
+    def write() -> None:
+        joules = PLATFORM_W * (time.monotonic() - begin_s) + CPU_W * (busy_s() - first_s)
+        fresh = zone / "fresh"
+        fresh.write_text(f"{round(joules * 1e6) % RANGE_UJ}\n", encoding="ascii")
+        fresh.rename(zone / "energy_uj")
+
+    def run() -> None:
+        while not over.wait(0.005):
+            write()
+
+    write()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@realtime(RATE)
+def test_power_follows_the_work_of_the_machine_while_traffic_is_sent(tmp_path: Path) -> None:
+    topology = load_topology(PROJECT / "topologies" / "local.yaml")
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
+    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(SEARCH))
+    folder, name = tmp_path / "powercap", next(iter(topology.duts))
+
+    def read(duration_s: float) -> Readings:
+        with closing(LocalConnection()) as here:
+            more = {"powercap": str(folder)}
+            return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more)
+
+    with counter(folder), ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        world = world_of(topology)
+        patch.setattr(type(world), "meters", lambda _: NodeMeters({name: read}), raising=False)
+        world.open()
+        stack.callback(world.close)
+        test = DensityTest(topology, world, asked, fingerprint())
+        test.idle_energy(2.0)
+        stack.callback(test.remove)
+        test.deploy()
+        test.verify_traffic()
+        test.search(["PDR"])
+        found = test.energy(2.0)
+    assert [row.label for row in found.loads] == [IDLE, "PDR0", "PDR10", "PDR50", "PDR90"] and not found.unmetered
+    powers = {row.label: found.watts(row.label) for row in found.loads}
+    assert all(powers.values()), [row.remark for row in found.loads]
+    idle, full = powers[IDLE], powers["PDR90"]
+    assert idle and full and PLATFORM_W <= full[0] <= PLATFORM_W + CPU_W * fingerprint().cpus_online + full[1] + 1
+    assert full[0] > idle[0] + 0.2 * CPU_W, "sending, forwarding and receiving take CPU time"
+    row, each = found.at("PDR90"), found.joules_per_packet("PDR90")
+    assert row and each and each[0] == pytest.approx(full[0] / row.received_pps)
+    assert row.p99_ns and row.busy_cpus and row.busy_cpus > 0.1
+    assert row.nodes[0].measured_s > 1.0
+
+
+def run_ovs(folder: Path, sleep: str) -> DensityRecord:
+    """Measure Open vSwitch with a longest sleep of its threads."""
+    text = (PROJECT / "topologies" / "local-ovs.yaml").read_text(encoding="utf-8")
+    file = folder / "ovs.yaml"
+    folder.mkdir()
+    file.write_text(re.sub(r"ovs: \{ports: auto\}", f"ovs: {{ports: auto, {sleep}}}", text), encoding="utf-8")
+    chosen = {
+        "TOPOLOGY": str(file),
+        "NF_SIZES": "1c",
+        "CELLS": "1x1",
+        "SEARCH": SEARCH,
+        "ENERGY": "2",
+        "QUALIFY": "off",
+    }
+    options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
+    done = run_robot(folder / "out", *options, "-v", "QUALIFY:off", "--suite", "csc-ndrpdr", seconds=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = results(folder / "out")
+    return row
+
+
+@pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
+@realtime(RATE)
+def test_threads_that_sleep_leave_the_cpu_idle_without_traffic_and_threads_that_poll_do_not(tmp_path: Path) -> None:
+    polling = run_ovs(tmp_path / "polling", "pmd_sleep_max_us: 0")
+    sleeping = run_ovs(tmp_path / "sleeping", "pmd_sleep_max_us: 500")
+    assert polling.facts["vswitch"]["scheduling"] == "PMD threads that never sleep"
+    assert "sleeping up to 500 us" in sleeping.facts["vswitch"]["scheduling"]
+    assert polling.energy and sleeping.energy
+    one, other = polling.energy.at("PDR0"), sleeping.energy.at("PDR0")
+    assert one and other and one.busy_cpus is not None and other.busy_cpus is not None
+    assert one.busy_cpus > 0.8 and other.busy_cpus < 0.5 * one.busy_cpus
+    for row in (polling, sleeping):
+        assert row.energy is not None
+        half = row.energy.at("PDR50")
+        assert half is not None and half.p99_ns and half.received_pps > 0
+        if not HAS_COUNTERS:
+            assert "the kernel shows no energy counters" in row.energy.unmetered["DUT1"]
+            assert any("energy of DUT1: " in line for line in row.warnings)
