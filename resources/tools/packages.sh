@@ -80,6 +80,10 @@ want_ids() { # an intrusion detection system; what needs it is skipped without
 need_noise() { # peers of the observer of the noise floor
     need rt-tests command -v oslat
 }
+need_power() { # reads BMCs; a simulated one
+    need ipmitool command -v ipmitool
+    need_service openipmi command -v ipmi_sim
+}
 need_browser() {
     if grep -qs '^ID=debian' /etc/os-release; then # Ubuntu's chromium is a snap: bring a browser of your own there
         need chromium sh -c 'command -v chromium || command -v google-chrome || command -v chrome'
@@ -111,6 +115,7 @@ need_integration() {
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
     need_containers
     need_noise
+    need_power
     need_browser
 }
 
