@@ -5,12 +5,22 @@ from random import Random
 import pytest
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimulatedPower, cpu_use
-from resources.libraries.python.search.energy import node_powers
+from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimMeters, SimulatedPower, cpu_use
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.search.energy import certain_window, node_powers
+from resources.libraries.python.search.findings.usage import busy_cpus
+from tests.unit.drivers.sim.sim_bed import TOPOLOGY, Bed
 
 PACKET_S = 1e-7
 POLLING = Power(platform_w=80.0)
 SLEEPING = Power(platform_w=80.0, sleep_us=100.0)
+
+
+def planned() -> Plan:
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
+    return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
 
 
 def metered(power: Power, utilization: float, seconds: float = 10.0) -> tuple[float, float]:
@@ -57,3 +67,29 @@ def test_packets_wait_for_the_end_of_a_sleep() -> None:
     assert max(waits) <= SLEEPING.sleep_us * 1e-6
     assert sum(waits) / len(waits) == pytest.approx((1 - use.awake) * use.sleep_s / 2, rel=0.1)
     assert cpu_use(POLLING, 0.01, PACKET_S, Random(1)).wait_s(Random(1)) == 0.0
+
+
+@pytest.mark.parametrize(("sleep_us", "busy"), [(0.0, 4.0), (100.0, 0.0)])
+def test_polling_data_cpus_are_busy_without_traffic(sleep_us: float, busy: float) -> None:
+    bed = Bed(planned(), power={"platform_w": 80.0, "sleep_us": sleep_us})
+    meters = SimMeters("DUT1", bed.system.simulation.power, lambda: bed.system)
+    before = bed.system.sample()
+    meters.begin(10.0)
+    (node,) = node_powers(meters.end().series)
+    cpus = [cpu for owner in ("vswitch", "nf-1-1") for cpu in bed.plan.cores.cpus(owner)]
+    assert busy_cpus(cpus, before, bed.system.sample(), 10.0) == pytest.approx(busy)
+    each_w = POLLING.polling_w if not sleep_us else SLEEPING.sleeping_w + SLEEPING.wake_uj / SLEEPING.sleep_us
+    assert node.watts == pytest.approx(80.0 + 4 * each_w, abs=node.error_w + 0.01)
+
+
+def test_a_trial_is_measured_while_it_sends_and_not_afterwards() -> None:
+    bed = Bed(planned(), power={"platform_w": 80.0}, overhead_s=2.0)
+    meters = SimMeters("DUT1", bed.system.simulation.power, lambda: bed.system)
+    meters.begin(10.5)
+    result = bed.run(1e6, 10.0)
+    found = meters.end()
+    (sending,) = node_powers(found.series, certain_window(result))
+    (whole,) = node_powers(found.series)
+    assert 80.0 + 4 * POLLING.polling_w < whole.watts < sending.watts and sending.measured_s == pytest.approx(
+        8.0, abs=0.3
+    )

@@ -190,9 +190,10 @@ class SimulatedSystem:
             latency += [self._latency(state, trial, done, share_pps, part) for state in probed]
         self._loaded |= trial.purpose in {"search", "mrr"}
         rates = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
-        awake = self._spend(done.duration_s, rates, load_pps)
+        awake = self._spend(self.clock.now(), done.duration_s, rates, load_pps)
         for owner, rate_pps in rates.items():
             self._work.add(owner, awake.get(owner, load_pps / rate_pps), done.duration_s)
+        self._rest(self.clock.now() + done.duration_s, self.simulation.overhead_s)
         self._copy(before, done.duration_s)
         lines = self._timelines(trial, load_pps) if trial.timeline_s is not None else ()
         one_by_one = trial.count_losses or trial.purpose == BURSTS
@@ -329,23 +330,26 @@ class SimulatedSystem:
 
     def rest(self, seconds: float) -> None:
         """Let time pass without traffic."""
-        never = {each.owner: inf for each in self.plan.cores.threads}
-        for owner, share in self._spend(seconds, never, 0.0).items():
-            self._work.add(owner, share, seconds)
+        self._rest(self.clock.now(), seconds)
         self.clock.advance(seconds)
+
+    def _rest(self, begin_s: float, seconds: float) -> None:
+        never = {each.owner: inf for each in self.plan.cores.threads}
+        for owner, share in self._spend(begin_s, seconds, never, 0.0).items():
+            self._work.add(owner, share, seconds)
 
     def end_metering(self) -> SimulatedPower:
         """Keep the energy no longer; return what was kept."""
         kept, self._metered = self._metered, None
         return kept or SimulatedPower(self.simulation.power, self.clock, self._key)
 
-    def _spend(self, seconds: float, rates: Mapping[str, float], load_pps: float) -> dict[str, float]:
+    def _spend(self, begin_s: float, seconds: float, rates: Mapping[str, float], load_pps: float) -> dict[str, float]:
         """Let the machine take its power; return the share in which the data CPUs of each owner were awake."""
         if self._metered is None:
             return {}
         here = [owner for owner in rates if self.plan.cores.cpus(owner)]
         work = {owner: self._data_cpus(owner, rates[owner], load_pps) for owner in here}
-        return self._metered.spend(self.clock.now(), seconds, work)
+        return self._metered.spend(begin_s, seconds, work)
 
     def sample(self) -> Sample:
         """How data threads and their CPUs have spent their time."""
