@@ -1,6 +1,7 @@
 """The doctor on real machines: this one, and a lab in namespaces with real SSH servers."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,6 +79,15 @@ class TestLab:
         assert "TG.port1 (cab1) - DUT1.port1 (cab1)" in links[0].what
         (ports,) = of(findings, "ports", "nodes.DUT1")
         assert "port2 is cab2 (veth)" in ports.what
+
+    @pytest.mark.skipif(shutil.which("ipmitool") is None, reason="ipmitool is not installed")
+    @pytest.mark.skipif(Path("/dev/ipmi0").exists(), reason="this machine has a BMC")
+    def test_energy_meters_are_asked_on_their_nodes(self, lab: labs.Lab, tmp_path: Path) -> None:
+        findings = look(lab.topology(tmp_path, nodes={"DUT1": {"energy": {"meter": "ipmi"}}}))
+        (of_dut,) = of(findings, "energy", "nodes.DUT1")
+        assert of_dut.level is Severity.WARNING and "gave no power: Could not open device at /dev/ipmi0" in of_dut.what
+        (of_tg,) = of(findings, "energy", "nodes.TG")
+        assert of_tg.level is Severity.OK and ("no energy meter: " in of_tg.what or " W by powercap: " in of_tg.what)
 
     def test_a_missing_port_and_a_missing_trex(self, lab: labs.Lab, tmp_path: Path) -> None:
         changes = {

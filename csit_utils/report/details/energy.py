@@ -7,7 +7,10 @@ from html import escape
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import DASH, common_unit
 from resources.libraries.python.model.energy import IDLE, Energy
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.planning.names import GENERATOR
 
+_SHARED = "The generator runs on the same machine: its power is part of that of the system under test."
 LABELS = {IDLE: "before the deployment", "PDR0": "0 % of PDR, no traffic"}
 
 
@@ -65,9 +68,13 @@ def _lines(found: Energy) -> Iterator[EnergyView]:
         )
 
 
-def energy_notes(found: Energy | None) -> tuple[str, ...]:
-    """Return why nodes have no meter, a sentence each."""
-    return tuple(f"{node}: {why}." for node, why in found.unmetered.items()) if found is not None else ()
+def energy_notes(found: Energy | None, plan: Plan | None = None) -> tuple[str, ...]:
+    """Return why nodes have no meter, a sentence each, and whether the power has that of the generator in it."""
+    if found is None:
+        return ()
+    missing = tuple(f"{node}: {why}." for node, why in found.unmetered.items())
+    shared = plan is not None and plan.cores.cpus(GENERATOR) and any(row.nodes for row in found.loads)
+    return (*missing, *((_SHARED,) if shared else ()))
 
 
 def energy_figure(identity: str, title: str, found: Energy | None, *, simulated: bool) -> Figure | None:

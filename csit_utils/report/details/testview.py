@@ -185,7 +185,7 @@ def view_of(
         ),
         energy=(powers := energy_lines(result.energy)),
         energy_metered=any(line.watts is not None for line in powers),
-        energy_notes=energy_notes(result.energy),
+        energy_notes=energy_notes(result.energy, result.plan),
         energy_figure=energy_figure(
             f"energy-{row.anchor}",
             f"{cell.service_type} {cell.dimensions} {frame_text(result.asked.frame)}: power",

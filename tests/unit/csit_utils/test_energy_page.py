@@ -2,6 +2,7 @@
 
 from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes, load_words
 from resources.libraries.python.model.energy import IDLE, Energy, EnergyAtLoad, NodePower
+from tests.builders import cpus, plan_of
 
 
 def at(label: str, watts: float | None, pps: float = 0.0, busy: float | None = 1.0) -> EnergyAtLoad:
@@ -47,6 +48,11 @@ def test_without_a_meter_the_figure_has_busy_cpus_and_a_note_says_why() -> None:
     figure = energy_figure("e", "t", UNMETERED, simulated=False)
     assert figure is not None and figure.variants[""]["data"][0]["y"] == [1.0, 1.9]
     assert energy_notes(UNMETERED) == ("DUT1: no counters.",)
+    shared = plan_of("local", "CSC", cores=cpus(8))
+    assert energy_notes(UNMETERED, shared) == ("DUT1: no counters.",)
+    assert energy_notes(METERED, shared) == (
+        "The generator runs on the same machine: its power is part of that of the system under test.",
+    )
     bare = UNMETERED.model_copy(update={"loads": (at("PDR0", None, busy=None),)})
     assert (
         energy_figure("e", "t", bare, simulated=False) is None

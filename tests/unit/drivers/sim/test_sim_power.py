@@ -6,21 +6,14 @@ import pytest
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.power import DataCpus, Power, SimMeters, SimulatedPower, cpu_use
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.energy import certain_window, node_powers
 from resources.libraries.python.search.findings.usage import busy_cpus
+from tests.builders import plan_of
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY, Bed
 
 PACKET_S = 1e-7
 POLLING = Power(platform_w=80.0)
 SLEEPING = Power(platform_w=80.0, sleep_us=100.0)
-
-
-def planned() -> Plan:
-    cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
-    return make_plan(TOPOLOGY, cell, TOPOLOGY.dut.layout)
 
 
 def metered(power: Power, utilization: float, seconds: float = 10.0) -> tuple[float, float]:
@@ -71,7 +64,7 @@ def test_packets_wait_for_the_end_of_a_sleep() -> None:
 
 @pytest.mark.parametrize(("sleep_us", "busy"), [(0.0, 4.0), (100.0, 0.0)])
 def test_polling_data_cpus_are_busy_without_traffic(sleep_us: float, busy: float) -> None:
-    bed = Bed(planned(), power={"platform_w": 80.0, "sleep_us": sleep_us})
+    bed = Bed(plan_of("sim", "CSC", cores=TOPOLOGY.dut.layout), power={"platform_w": 80.0, "sleep_us": sleep_us})
     meters = SimMeters("DUT1", bed.system.simulation.power, lambda: bed.system)
     before = bed.system.sample()
     meters.begin(10.0)
@@ -83,7 +76,7 @@ def test_polling_data_cpus_are_busy_without_traffic(sleep_us: float, busy: float
 
 
 def test_a_trial_is_measured_while_it_sends_and_not_afterwards() -> None:
-    bed = Bed(planned(), power={"platform_w": 80.0}, overhead_s=2.0)
+    bed = Bed(plan_of("sim", "CSC", cores=TOPOLOGY.dut.layout), power={"platform_w": 80.0}, overhead_s=2.0)
     meters = SimMeters("DUT1", bed.system.simulation.power, lambda: bed.system)
     meters.begin(10.5)
     result = bed.run(1e6, 10.0)
