@@ -15,6 +15,8 @@ from csit_utils.bench import generator as bench
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, network_state, results, run_robot, wait_for_network_state
 from tests.realtime import RATE, realtime
 
@@ -108,13 +110,31 @@ def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> Non
     assert len(list(kept.iterdir())) == 1
 
 
+@needs_lab
+@realtime(RATE)
+def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) -> None:
+    with Lab() as lab:
+        before = state(lab)
+        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+        done = csit(str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))
+        assert done.returncode == 0, done.stderr
+        wait_for_state(lab, before)
+        row = json.loads(done.stdout)
+        assert row["highest_pps"] and row["floor_ns"] and row["key_nic"] == "veth"
+        words = options(topology, "-v", f"QUALIFY:{tmp_path / 'kept'}", "-v", "CELLS:1x1", "--suite", "csc-mrr")
+        run = run_robot(tmp_path / "out", *words)
+        assert run.returncode == 0, run.stdout + run.stderr
+        assert "the generator is not qualified: no cable joins two of the ports of TG" in run.stdout
+        assert all(each.qualification is None for each in results(tmp_path / "out"))
+
+
 def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     for arguments, said in (
         (("topologies/local.yaml", "--flows", "0"), "--flows '0': a number from 1 to 64"),
         (("topologies/local.yaml", "--frames", "1B"), "1B"),
         (
             ("topologies/local-trex.yaml",),
-            "cannot be looped back over a veth pair by this project; auto, xdp, ring can",
+            "cannot be looped back over a veth pair by this project",
         ),
         (("topologies/sim.yaml", "--show", "--folder", str(tmp_path)), "no qualification of sim"),
     ):
