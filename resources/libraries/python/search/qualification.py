@@ -40,8 +40,8 @@ class Effort(Frozen):
     """Of the search for one rate."""
 
 
-BRIEF = Effort(trial_s=0.2, width=0.05, tries=2, most_trials=10)
-"""At the start of a run that finds none."""
+BRIEF = Effort(trial_s=0.1, width=0.05, tries=2, most_trials=9)
+"""At the start of a run that finds none: at most 4 s for each point."""
 
 
 class _Rate:
