@@ -49,7 +49,7 @@ def test_other_lengths_of_an_energy_trial_are_refused(text: str) -> None:
 
 def test_qualifications_are_in_a_folder_or_off(tmp_path: Path) -> None:
     assert chosen_qualifications({"QUALIFY": "off"}.get) is None
-    assert chosen_qualifications({"QUALIFY": "auto"}.get) == FOLDER
+    assert chosen_qualifications({"QUALIFY": "auto"}.get) == chosen_qualifications({}.get) == FOLDER
     assert chosen_qualifications({"QUALIFY": str(tmp_path)}.get) == tmp_path
     with pytest.raises(ConfigError, match="QUALIFY 'on': auto, off for a run without, or the folder"):
         chosen_qualifications({"QUALIFY": "on"}.get)

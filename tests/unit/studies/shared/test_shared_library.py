@@ -10,6 +10,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
+from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.studies.shared import keeper
 from resources.libraries.python.studies.shared import library as measuring
 from resources.libraries.python.studies.shared.choices import Lookup, generator_chosen
@@ -37,8 +38,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     said = {"TOPOLOGY": str(TOPOLOGY), "OUTPUT DIR": str(tmp_path), "GENERATOR": "ring"}
     drivers: list[str] = []
 
-    def open_nothing(_: TestbedSession, topology: Topology, noise_s: float, *, qualifications: Path | None) -> object:
-        assert noise_s > 0 and qualifications is None
+    def open_nothing(_: TestbedSession, topology: Topology, noise_s: float, *, qualifications: Path) -> object:
+        assert noise_s > 0 and qualifications == FOLDER
         drivers.append(topology.tg.generator.driver)
         return ENVIRONMENT
 

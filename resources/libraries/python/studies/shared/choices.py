@@ -297,7 +297,7 @@ def chosen_qualifications(lookup: Lookup) -> Path | None:
     Raises:
         ConfigError: It is neither `auto` nor `off`, and no folder.
     """
-    text = str(lookup("QUALIFY") or "off")
+    text = str(lookup("QUALIFY") or "auto")
     if text in ("auto", "off"):
         return FOLDER if text == "auto" else None
     if not Path(text).is_dir():
