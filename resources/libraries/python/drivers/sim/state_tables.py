@@ -9,6 +9,7 @@ capacity in connections per second: these follow.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from random import Random
 from typing import Annotated
 
 import numpy as np
@@ -51,6 +52,8 @@ class StateTables(Frozen):
     walk_ns: Nanoseconds = 2.0
     """For each bucket that a deletion passes."""
     when_full: WhenFull = WhenFull.EVICT
+    paused_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the trials in which the host stands still until the queue overflows by a tenth of its size."""
     host_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of the speed of a table's thread that each other table takes."""
 
@@ -140,6 +143,8 @@ class SimulatedTables:
 
     def __init__(self, plan: Plan, truth: StateTables, clock: VirtualClock, key: str) -> None:
         self._plan, self._clock = plan, clock
+        self._truth = truth
+        self._pauses = Random(f"{key}/pauses")  # noqa: S311 (reproducible, not secret)
         stateful = [nf for nf in plan.functions if nf.kind.driver.tracks_connections]
         self._tables = {nf.name: SimulatedTable(truth, f"{key}/{nf.name}", len(stateful) - 1) for nf in stateful}
 
@@ -165,9 +170,10 @@ class SimulatedTables:
         load_cps = min(trial.load_pps, limit_pps)
         flows = [flow for flow in self._plan.flows if flow.direction is (trial.only or Direction.FORWARD)]
         each = round(load_cps / len(flows) * trial.duration_s)
+        paused = self._pauses.random() < self._truth.paused_share
         counts = []
         for flow in flows:
-            passing = each
+            passing = max(0, each - self._truth.queue // 10) if paused else each
             for nf in self._along(flow.instance):
                 if (table := self._tables.get(nf.name)) is not None:
                     passing = table.open(passing, load_cps / len(flows))

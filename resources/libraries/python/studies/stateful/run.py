@@ -55,7 +55,7 @@ _LEAST_CPS = 500.0
 """Of each instance: the lowest rate that is tried."""
 _FEW = 50
 """Connections of each instance that are opened at that rate before anything else."""
-_ATTEMPTS = 3
+_ATTEMPTS = 5
 _FIRST_ENTRIES = 1024
 """Where a search of the capacity begins if a table does not say its limit."""
 _IN_TIME = 0.8
