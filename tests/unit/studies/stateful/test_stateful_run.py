@@ -82,11 +82,14 @@ def test_the_capacity_is_the_size_of_a_table_whatever_it_does_when_full(
 def test_pauses_of_the_host_are_no_limit_of_a_table(tmp_path: Path) -> None:
     """A fifth of all trials loses packets: tables are filled again for a tear-down, and before they count as full."""
     truth = topology(limit=5000, paused_share=0.2, insert_ns=10_000)
-    for cell in measured(tmp_path, truth, SPEC.replace("tear_downs: 2", "tear_downs: 8")).cells:
+    for cell in measured(
+        tmp_path, truth, SPEC.replace("tear_downs: 2", "tear_downs: 8") + "capacity_width: 0.001"
+    ).cells:
         fills = [each for each in cell.trials if each.phase is Phase.TEAR_DOWN]
         assert len(fills) > len(cell.tear_downs) == 8
         assert all(set(each.entries) == {2000} for each in cell.tear_downs)
-        assert cell.capacity is not None and 4950 <= cell.capacity.entries <= 5000
+        assert cell.capacity is not None and cell.capacity.refused_at is not None
+        assert 4950 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at
 
 
 def test_tear_downs_take_as_long_as_the_table_needs(tmp_path: Path) -> None:
