@@ -56,7 +56,7 @@ def powers(*watts: float, interval_s: float = 1.0) -> MeterSeries:
     )
 
 
-def result_of(trial: Trial, *, received: int, total_s: float | None = None) -> TrialResult:
+def result_of(trial: Trial, *, received: int) -> TrialResult:
     flow = FlowLatency(
         instance=1,
         direction=Direction.FORWARD,
@@ -75,7 +75,7 @@ def result_of(trial: Trial, *, received: int, total_s: float | None = None) -> T
         trial=trial,
         started_at=BEGAN.isoformat(),
         offered_duration_s=trial.duration_s,
-        total_duration_s=trial.duration_s if total_s is None else total_s,
+        total_duration_s=trial.duration_s,
         flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=received, received=received),),
         latency=(flow,),
     )
@@ -95,8 +95,7 @@ def test_a_counter_without_range_that_goes_back_is_refused() -> None:
 
 
 def test_only_the_time_in_which_traffic_was_sent_for_certain_counts() -> None:
-    trial = Trial(load_pps=1e6, duration_s=8.0, frame=frame("64B"))
-    window = certain_window(result_of(trial, received=1, total_s=9.5))
+    window = certain_window(BEGAN_S, BEGAN_S + 9.5, 8.0)
     assert list(window) == pytest.approx([BEGAN_S + 1.5, BEGAN_S + 8.0])
     # 50 W until 1.5 s, 200 W until 8 s, 50 W again
     course = [50 * min(at, 1.5) + 200 * max(0, min(at, 8) - 1.5) + 50 * max(0, at - 8) for at in range(10)]
@@ -141,7 +140,7 @@ def measured(*, metered: bool = True, pdr_pps: float | None = 1e6) -> tuple[Ener
         watts = 100.0 + (trial.load_pps * 50e-6 if trial else 0.0)
         result = result_of(trial, received=round(trial.load_pps * trial.duration_s)) if trial else None
         series, missing = ((counter(watts),), {}) if metered else ((), {"DUT1": "no counters"})
-        return Watched(series, missing, 1.5, result)
+        return Watched(series, missing, 1.5, result, (BEGAN_S, BEGAN_S + 10) if trial else None)
 
     idle = Watched((counter(60.0),) if metered else ())
     found = measure_energy(watch, frame("64B"), pdr_pps, 10.0, 1000.0, duts=("DUT1",), idle=idle)

@@ -7,7 +7,6 @@ are means over the interval of the meter, so those of the first interval are of 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import groupby, pairwise
 from statistics import fmean, stdev
 
@@ -30,16 +29,21 @@ class Watched:
     """Why a node has no meter, by node."""
     busy_cpus: float | None = None
     result: TrialResult | None = None
+    window: Window | None = None
+    """Time in which the trial sent for certain, by the clock of the series; None for all of it."""
 
 
-def certain_window(result: TrialResult) -> Window:
-    """Return the time in which a trial sent for certain, in seconds since the epoch.
+def certain_window(began_s: float, ended_s: float, sending_s: float) -> Window:
+    """Return the time in which a trial sent for certain.
 
-    It began to send at the latest after all of its time without sending, and at the earliest at once.
+    It began to send at once at the earliest, and at the latest so that it sent until its end.
+
+    Args:
+        began_s: When the trial was asked for.
+        ended_s: When its result was there.
+        sending_s: How long it sent.
     """
-    began_s = datetime.fromisoformat(result.started_at).timestamp()
-    preparing_s = max(0.0, result.total_duration_s - result.offered_duration_s)
-    return began_s + preparing_s, began_s + result.offered_duration_s
+    return ended_s - sending_s, began_s + sending_s
 
 
 def mean_power(series: MeterSeries, window: Window | None = None) -> tuple[float, float, float]:
@@ -154,7 +158,7 @@ def _row(label: str, load_pps: float, seen: Watched) -> EnergyAtLoad:
     nodes: tuple[NodePower, ...] = ()
     remark = None
     try:
-        nodes = node_powers(seen.series, certain_window(result) if result else None)
+        nodes = node_powers(seen.series, seen.window)
     except Unsupported as error:
         remark = str(error)
     if result is not None and result.generator_limited:

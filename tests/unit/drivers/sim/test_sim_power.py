@@ -79,9 +79,11 @@ def test_a_trial_is_measured_while_it_sends_and_not_afterwards() -> None:
     bed = Bed(plan_of("sim", "CSC", cores=TOPOLOGY.dut.layout), power={"platform_w": 80.0}, overhead_s=2.0)
     meters = SimMeters("DUT1", bed.system.simulation.power, lambda: bed.system)
     meters.begin(10.5)
+    began_s = meters.now()
     result = bed.run(1e6, 10.0)
+    window = certain_window(began_s, meters.now(), result.offered_duration_s)
     found = meters.end()
-    (sending,) = node_powers(found.series, certain_window(result))
+    (sending,) = node_powers(found.series, window)
     (whole,) = node_powers(found.series)
     assert 80.0 + 4 * POLLING.polling_w < whole.watts < sending.watts and sending.measured_s == pytest.approx(
         8.0, abs=0.3

@@ -194,6 +194,10 @@ class SimMeters:
             self._begin_s = self._system.clock.now()
             self._system.begin_metering()
 
+    def now(self) -> float:
+        system = self._system
+        return EPOCH.timestamp() + (system.clock.now() if system else 0.0)
+
     def end(self) -> Readings:
         """Where no trial has run meanwhile, the time passes without traffic."""
         system, self._system = self._system, None

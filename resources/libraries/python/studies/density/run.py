@@ -24,7 +24,7 @@ from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
-from resources.libraries.python.search.energy import Watched, measure_energy
+from resources.libraries.python.search.energy import Watched, certain_window, measure_energy
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
@@ -331,9 +331,12 @@ class DensityTest:
         clock, meters = self.deployment.parts.clock, self._world.meters()
         before, begin_s = self.deployment.sample(), clock()
         meters.begin(trial_s + _METERS_MORE_S if trial else trial_s)
-        result = None
+        result = window = None
         try:
-            result = self.measure(trial) if trial else None
+            if trial is not None:
+                began_s = meters.now()
+                result = self.measure(trial)
+                window = certain_window(began_s, meters.now(), result.offered_duration_s)
             after, end_s = self.deployment.sample(), clock()
         finally:
             found = meters.end()
@@ -342,7 +345,7 @@ class DensityTest:
         cores = self.deployment.plan.cores
         owners = {each.owner for each in cores.threads if each.machine is None} - {GENERATOR}
         cpus = {cpu for owner in owners for cpu in cores.cpus(owner)}
-        return Watched(found.series, found.unmetered, busy_cpus(cpus, before, after, end_s - begin_s), result)
+        return Watched(found.series, found.unmetered, busy_cpus(cpus, before, after, end_s - begin_s), result, window)
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

@@ -1,5 +1,6 @@
 """Energy meters of nodes: which one a node has, and the readings of all of them at the same time."""
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -108,6 +109,9 @@ class NodeMeters:
         pool = ThreadPoolExecutor(max(1, len(self._readers)), thread_name_prefix="energy")
         self._pending = {name: pool.submit(reader, duration_s) for name, reader in self._readers.items()}
         pool.shutdown(wait=False)
+
+    def now(self) -> float:
+        return time.time()
 
     def end(self) -> Readings:
         """Wait for all of them. A node that cannot be asked has no meter, for the reason that it gave."""

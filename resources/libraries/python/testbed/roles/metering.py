@@ -22,5 +22,8 @@ class EnergyMeters(Protocol):
     def begin(self, duration_s: float) -> None:
         """Begin to read, for at most this long."""
 
+    def now(self) -> float:
+        """Seconds since the epoch by the clock of the samples."""
+
     def end(self) -> Readings:
         """Wait until the time is over, and return what was read. Safe to call after a failure."""
