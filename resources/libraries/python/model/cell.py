@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated, NamedTuple, Self, TypedDict
+from typing import Annotated, Literal, NamedTuple, Self, TypedDict
 
 from pydantic import Field, model_validator
 
@@ -314,20 +314,23 @@ MOST_FLOWS = 1_000_000
 class Frame(Frozen):
     """A frame size or a mix of them, with its definition: peers mean different things by the same name.
 
-    With it goes the number of flows, where it is chosen.
+    With it go the version of IP, and the number of flows where it is chosen.
     """
 
     name: str
-    """Of the size or mix, with the number of flows where it is chosen: `64B`, `IMIX-1000f`."""
+    """Of the size or mix, with IPv6 and the number of flows where these are chosen: `64B`, `128B-ip6-1000f`."""
     parts: Annotated[tuple[FramePart, ...], Field(min_length=1)]
     flows: int | None = Field(default=None, ge=1, le=MOST_FLOWS, exclude_if=lambda flows: flows is None)
     """5-tuples of each instance and direction: UDP datagrams, each packet of the next one in turns. None for as many as
     the plan has source addresses, of packets without ports."""
 
+    ip_version: Literal[4, 6] = Field(default=4, exclude_if=lambda version: version == 4)
+    """IPv6 packets are UDP datagrams whatever the number of flows."""
+
     @property
     def size_name(self) -> str:
-        """The name without the number of flows."""
-        return self.name.removesuffix(f"-{self.flows}f")
+        """The name without version of IP and number of flows."""
+        return self.name.removesuffix(f"-{self.flows}f").removesuffix("-ip6")
 
     @property
     def mean_bytes(self) -> float:

@@ -247,6 +247,8 @@ class GeneratorDriver(Driver):
     """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
     opens_connections: bool = False
     """Sends each packet of a trial with another 5-tuple, and in one direction, where a trial asks for that."""
+    ipv6: bool = False
+    """Sends IPv6, too."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None
@@ -309,6 +311,8 @@ class FunctionDriver(Driver):
     """One NF has interfaces for any number of service instances; others have two."""
     udp_only: bool = False
     """Does its work on UDP datagrams, and on nothing else."""
+    ipv6: bool = False
+    """Forwards IPv6 too, or whatever is in a frame."""
     translates: bool = False
     """Translates source addresses of what goes forward."""
     tracks_connections: bool = False

@@ -21,6 +21,9 @@ SMALLEST, LARGEST = 64, 9018
 """Bytes of an Ethernet frame with FCS, jumbo frames included."""
 _BYTES = re.compile(r"0*([1-9]\d{1,4})B")
 _FLOWS = re.compile(r"(.*)-0*([1-9]\d{0,6})f", re.IGNORECASE)
+_IPV6 = re.compile(r"(.*)-ip6", re.IGNORECASE)
+SMALLEST_IPV6 = 82
+"""Bytes of an IPv6 frame with FCS: headers of Ethernet, IPv6 and UDP, and what tells probes apart."""
 PROFILE_FILE = RESOURCES / "traffic_profiles" / "density.yaml"
 
 Byte = Annotated[int, Field(ge=0, le=255)]
@@ -37,13 +40,17 @@ def _known() -> dict[str, Frame]:
 
 
 def frame(name: str) -> Frame:
-    """The frame size of that name; `1300B` is one of 1300 bytes, with FCS; `64B-1000f` is 64 bytes in 1000 flows.
+    """The frame size of that name; `1300B` is one of 1300 bytes, with FCS.
+
+    `64B-1000f` is 64 bytes in 1000 flows, `128B-ip6` is IPv6.
 
     Raises:
         ConfigError: There is none, or there are too many flows.
     """
     if match := _FLOWS.fullmatch(name):
         return with_flows(frame(match[1]), int(match[2]))
+    if match := _IPV6.fullmatch(name):
+        return with_ipv6(frame(match[1]))
     known = {key.upper(): value for key, value in _known().items()}
     if name.upper() in known:
         return known[name.upper()]
@@ -63,7 +70,22 @@ def with_flows(sizes: Frame, flows: int) -> Frame:
     """
     if not 1 <= flows <= MOST_FLOWS:
         raise ConfigError(f"{flows:,} flows; a service instance has 1 to {MOST_FLOWS:,} in each direction")
-    return sizes.model_copy(update={"name": f"{sizes.size_name}-{flows}f", "flows": flows})
+    return sizes.model_copy(update={"name": f"{sizes.name.removesuffix(f'-{sizes.flows}f')}-{flows}f", "flows": flows})
+
+
+def with_ipv6(sizes: Frame) -> Frame:
+    """Return the same sizes as IPv6 packets, in as many flows.
+
+    Raises:
+        ConfigError: A frame is too small.
+    """
+    if (least := min(part.frame_bytes for part in sizes.parts)) < SMALLEST_IPV6:
+        raise ConfigError(
+            f"frames of {least} bytes in {sizes.size_name}: IPv6 frames have {SMALLEST_IPV6} bytes or more, with UDP "
+            "and what tells latency probes apart"
+        )
+    flows = "" if sizes.flows is None else f"-{sizes.flows}f"
+    return sizes.model_copy(update={"name": f"{sizes.size_name}-ip6{flows}", "ip_version": 6})
 
 
 def _named(value: object) -> object:

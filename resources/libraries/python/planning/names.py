@@ -1,5 +1,6 @@
 """Names, tags and ids of a cell. All of them are derived here, so that they cannot differ."""
 
+import re
 from collections.abc import Sequence
 
 from resources.libraries.python import driver_registry
@@ -93,6 +94,11 @@ def suite_id(topology: Topology, cell: Cell, threads_per_nf: int) -> str:
     )
 
 
+def of_version(suite: str, ip_version: int) -> str:
+    """A suite id with words of its NFs for that version of IP: `lnxip6` routes IPv6."""
+    return suite if ip_version == 4 else re.sub(r"(?i)(ip)4\b", rf"\g<1>{ip_version}", suite)
+
+
 def known_kinds(topology: Topology, cell: Cell) -> tuple[NfKind, ...]:
     """Kinds of a cell's NFs, one for each node (or each instance where these differ); without what is not there."""
     kinds = (topology.dut.kind_of(cell.service_type, kind) for kind in cell.asked_kinds())
@@ -142,7 +148,7 @@ def _taps(cell: Cell) -> str:
 
 def test_name(suite: str, cell: Cell, frame: Frame, test_type: TestType) -> str:
     """CSIT's test name: frame, vSwitch cores, suite id, test type."""
-    return f"{frame.name}-{cell.vs_dtc}c-{suite}-{test_type.value.lower()}"
+    return f"{frame.name}-{cell.vs_dtc}c-{of_version(suite, frame.ip_version)}-{test_type.value.lower()}"
 
 
 def tags(topology: Topology, cell: Cell, suite: str, threads_per_nf: int) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from resources.libraries.python.planning.placement.queues import RxQueues
 from resources.libraries.python.planning.placement.rss_spread import edge_ports, spread_warnings
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout
-from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, Wiring, wire
+from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, IpVersion, Wiring, wire
 
 
 def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:
@@ -94,6 +94,21 @@ def no_such_kind(topology: Topology, cell: Cell) -> str | None:
     return None
 
 
+def no_ipv6(topology: Topology, cell: Cell, ip_version: IpVersion) -> str | None:
+    """Return which part of a cell forwards no IPv6; None where all do, or packets are IPv4."""
+    if ip_version != 6:
+        return None
+    generator = driver_registry.generators()[topology.tg.generator.driver]
+    if not generator.ipv6:
+        return f"the {generator.label} sends no IPv6"
+    for kind in dict.fromkeys(kinds(topology, cell)):
+        if kind.driver.translates:
+            return f"IPv6 does not apply to an NF of kind {kind}: it translates addresses of IPv4"
+        if kind.is_vm or not kind.driver.ipv6:
+            return f"an NF of kind {kind} is set up for IPv4 only here"
+    return None
+
+
 def _too_small(topology: Topology, cell: Cell) -> str | None:
     """Return which NF's limit is below the memory of its virtual machine; None when none do."""
     places = product(cell.different_instances, range(1, cell.nf_nodes + 1)) if cell.limits else ()
@@ -133,7 +148,14 @@ def _no_such_tap(topology: Topology, cell: Cell) -> str | None:
     return None
 
 
-def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int = SOURCES_PER_FLOW) -> Plan:
+def make_plan(
+    topology: Topology,
+    cell: Cell,
+    layout: Layouts,
+    *,
+    sources: int = SOURCES_PER_FLOW,
+    ip_version: IpVersion = 4,
+) -> Plan:
     """Derive everything.
 
     Args:
@@ -142,6 +164,7 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
         layout: Logical CPUs of the (first) DUT, or of nodes by name, as they were discovered; those of nodes that are
             not named are taken from the topology.
         sources: Source addresses of each flow.
+        ip_version: Of the addresses of flows and NFs.
 
     Raises:
         ConfigError: The CPUs of a node of a lab are neither given nor listed.
@@ -151,11 +174,13 @@ def make_plan(topology: Topology, cell: Cell, layout: Layouts, *, sources: int =
     check(topology, len(cell.instances))
     core_map = place(topology, cell, layouts)
     edges, of_kinds, vswitch = edges_of(topology), kinds(topology, cell), vswitch_of(dut)
-    wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources)
+    if reason := no_ipv6(topology, cell, ip_version):
+        raise PlanError(reason)
+    wiring = wire(cell, core_map, of_kinds, vswitch, edges, sources=sources, ip_version=ip_version)
     service = ServiceLayout(cell, of_kinds, edges)
     ports = edge_ports(service, RxQueues(service, core_map, vswitch), core_map, list(topology.duts), sources)
     threads = threads_per_nf(cell, next(iter(layouts.values())), dut.numa_node)
-    suite = names.suite_id(topology, cell, threads)
+    suite = names.of_version(names.suite_id(topology, cell, threads), ip_version)
     short = shortages(topology, cell, layouts)
     return Plan(
         testbed=topology.metadata.name,

@@ -11,7 +11,8 @@ service on each: TG, DUT1, DUT2, TG.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Address, ip_network
+from typing import Literal
 
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell
@@ -40,6 +41,9 @@ MOST_SOURCES = 0xFFFE
 """Bounded by the two last bytes of the instances' subnets."""
 MOST_NFS = 0xFFFF
 """Bounded by two bytes of the NFs' MAC addresses; NFs of both DUTs together."""
+IpVersion = Literal[4, 6]
+_LINKS_IPV6 = int(IPv6Address("fd00:192::"))
+"""Of links between parts; those of flows are fd00:10:{instance}::/64 and fd00:20:{instance}::/64."""
 _Copies = Mapping[str, tuple[str, ...]]
 
 
@@ -131,6 +135,7 @@ def wire(
     edges: Edges = _ON_ONE_MACHINE,
     *,
     sources: int = SOURCES_PER_FLOW,
+    ip_version: IpVersion = 4,
 ) -> Wiring:
     """Connect a cell.
 
@@ -141,6 +146,7 @@ def wire(
         vswitch: Driver of the vSwitch, which decides with the NFs' kinds what links are made of.
         edges: Cables of the testbed; by default virtual links on one machine.
         sources: Source addresses of each flow.
+        ip_version: Of all addresses.
 
     Raises:
         PlanError: More instances, NFs or sources than the address plan holds.
@@ -154,17 +160,21 @@ def wire(
         links=tuple(Links(service, cores, vswitch).all()),
         segments=tuple(segments(service)),
         functions=tuple(
-            _function(service, instance, node) for instance in service.instances for node in range(1, service.nodes + 1)
+            _function(service, instance, node, ip_version)
+            for instance in service.instances
+            for node in range(1, service.nodes + 1)
         ),
         taps=tuple(_tap(service, instance, number) for instance in service.instances for number in service.all_taps),
         flows=tuple(
-            _flow(service, instance, direction, sources) for instance in service.instances for direction in Direction
+            _flow(service, instance, direction, sources, ip_version)
+            for instance in service.instances
+            for direction in Direction
         ),
         paths=tuple(_path(service, instance, direction) for instance in service.instances for direction in Direction),
     )
 
 
-def _function(service: ServiceLayout, instance: int, node: int) -> NfPlan:
+def _function(service: ServiceLayout, instance: int, node: int, ip_version: IpVersion) -> NfPlan:
     def towards(neighbour: int, side: int) -> NfInterface:
         """The interface at `side`, with the neighbour one node further that way."""
         hop = node - 1 if side == 1 else node
@@ -172,10 +182,10 @@ def _function(service: ServiceLayout, instance: int, node: int) -> NfPlan:
         return NfInterface(
             name=nf_interface(instance, node, side),
             mac=service.nf_mac(instance, node, side),
-            address=f"{service.link_address(instance, hop, own_end)}/30",
+            address=f"{_link_address(service, instance, hop, own_end, ip_version)}/{30 if ip_version == 4 else 126}",
             route=NextHop(
-                prefix=f"{10 if side == 1 else 20}.{instance}.0.0/16",
-                address=service.link_address(instance, hop, far_end),
+                prefix=_network(10 if side == 1 else 20, instance, ip_version),
+                address=_link_address(service, instance, hop, far_end, ip_version),
                 mac=service.mac_of(instance, neighbour, 3 - side),
                 also=service.translated_before(instance, node) if side == 1 else (),
             ),
@@ -196,6 +206,18 @@ def _function(service: ServiceLayout, instance: int, node: int) -> NfPlan:
     )
 
 
+def _link_address(service: ServiceLayout, instance: int, hop: int, end: int, ip_version: IpVersion) -> str:
+    """Address on the L3 link after `hop` NFs, as `ServiceLayout.link_address` has it for IPv4."""
+    if ip_version == 4:
+        return service.link_address(instance, hop, end)
+    return str(IPv6Address(_LINKS_IPV6 + 4 * ((instance - 1) * (service.nodes + 1) + hop) + end))
+
+
+def _network(side: int, instance: int, ip_version: IpVersion) -> str:
+    """Addresses of an instance at one side: 10 is that of TG port 1, 20 that of TG port 2."""
+    return f"{side}.{instance}.0.0/16" if ip_version == 4 else f"fd00:{side}:{instance:x}::/64"
+
+
 def _tap(service: ServiceLayout, instance: int, number: int) -> TapPlan:
     tap = service.tap(number)
     return TapPlan(
@@ -212,7 +234,7 @@ def _tap(service: ServiceLayout, instance: int, number: int) -> TapPlan:
     )
 
 
-def _flow(service: ServiceLayout, instance: int, direction: Direction, sources: int) -> Flow:
+def _flow(service: ServiceLayout, instance: int, direction: Direction, sources: int, ip_version: IpVersion) -> Flow:
     forward = direction is Direction.FORWARD
     tx_port, rx_port = (1, 2) if forward else (2, 1)
     source, destination = (10, 20) if forward else (20, 10)
@@ -224,9 +246,9 @@ def _flow(service: ServiceLayout, instance: int, direction: Direction, sources: 
         rx_interface=service.edge(GENERATOR, instance, rx_port)[1],
         source_mac=service.generator_mac(instance, tx_port),
         destination_mac=service.mac_of(instance, *entry),
-        source_ip=f"{source}.{instance}.0.1",
+        source_ip=str(ip_network(_network(source, instance, ip_version))[1]),
         sources=sources,
-        destination_ip=f"{destination}.{instance}.0.1",
+        destination_ip=str(ip_network(_network(destination, instance, ip_version))[1]),
         vlan=service.edges.vlan(instance),
         answers_to=None if forward else _seen_from_the_right(service, instance),
     )

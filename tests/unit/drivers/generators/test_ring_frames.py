@@ -168,3 +168,40 @@ def test_probe_frames_have_the_5_tuple_of_their_number(number: int) -> None:
     row, source = divmod(number % 1_000_000, 65_534)
     assert struct.unpack_from("!IIHH", frame, 26) == (0x0A010001 + source, 0x14010001, 49190 + row, 49190)
     assert ones_complement_sum(frame[14:34]) == 0xFFFF
+
+
+IPV6 = FlowSpec("tx", "rx", "02:00:00:00:00:01", "02:00:00:00:00:02", "fd00:10:7::1", 254, "fd00:20:7::1")
+
+
+def check_ipv6(frame: bytes, number: int, count: int) -> None:
+    """Lengths, addresses and UDP checksum (RFC 8200) of a frame."""
+    assert frame[12:16] == b"\x86\xdd\x60\x00"
+    length, following, hop_limit = struct.unpack_from("!HBB", frame, 18)
+    assert (length, following, hop_limit) == (len(frame) - 54, 17, 64)
+    source = ipaddress.IPv6Address(frame[22:38])
+    assert source == ipaddress.IPv6Address(IPV6.source_ip) + number % count % 65534
+    assert str(ipaddress.IPv6Address(frame[38:54])) == IPV6.destination_ip
+    data = frame[22:54] + struct.pack("!II", length, 17) + frame[54:]
+    assert ones_complement_sum(data + b"\0" * (len(data) % 2)) == 0xFFFF
+    assert frame[60:62] != b"\0\0"
+
+
+@given(
+    sizes=st.lists(st.integers(82, 9018), min_size=1, max_size=5),
+    count=st.integers(1, 10**6),
+    number=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=60, deadline=None)
+def test_ipv6_frames_are_right_for_any_number(sizes: list[int], count: int, number: int) -> None:
+    area = np.zeros((20, max(sizes)), dtype=np.uint8)
+    lengths = frames.load_frames(IPV6, sizes, area, count=count)
+    for slot in range(20):
+        check_ipv6(area[slot, : lengths[slot]].tobytes(), slot, count)
+    frames.TupleWriter(IPV6, count, area, udp=True).write(0, 20, number)
+    for slot in range(20):
+        check_ipv6(area[slot, : lengths[slot]].tobytes(), number + slot, count)
+    probes = frames.ProbeFrames(IPV6, sizes, 0xFFFF0001, count=count)
+    probe = bytes(probes.frame(number))
+    check_ipv6(probe, number, count)
+    assert struct.unpack_from("!HHII", probe, 54 + 0)[1] == frames.PROBE_PORT
+    assert struct.unpack_from("!II", probe, 62) == (0xFFFF0001, number)

@@ -103,7 +103,7 @@ def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
     theirs = list(_layout("shared"))
     ours = list(_fields(memory.SHARED))
     assert theirs == [(name, size) for name, _, size in ours]
-    assert len(theirs) == 22 + memory.MOST_FLOWS * 28 + memory.MOST_SIZES * 3
+    assert len(theirs) == 22 + memory.MOST_FLOWS * 36 + memory.MOST_SIZES * 3
     for name, offset, size in ours:
         assert offset % size == 0, name  # so that C adds no padding
     for record in (memory.KIND, memory.FLOW, memory.SIZE):

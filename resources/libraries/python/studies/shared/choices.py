@@ -43,6 +43,7 @@ GIVEN = (
     "BACK_TO_BACK",
     "NOISE_FLOOR",
     "ENERGY",
+    "IP_VERSION",
     "SWEEP_RATES",
     "SWEEP_DURATION",
     "STOP_LOSS",
@@ -61,6 +62,7 @@ _NAMED_BY_TAGS = {
     "VSWITCH": (r"([124])C", "{}"),
     "FRAMES": (r"(\d+B|IMIX)", "{}"),
     "FLOWS": (r"(\d{1,7})FLOWS", "{}"),
+    "IP_VERSION": (r"IP([46])FWD", "{}"),
 }
 """Choices implied by tags of rows: the tag without `_`, and the value of the variable."""
 _SPECS = PROJECT / "tests" / "characterization" / "specs"
@@ -154,8 +156,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
     more = {name: str(lookup(name)) for name in ("LOSSES", "BACK_TO_BACK", "ENERGY") if lookup(name)}
-    if flows := _flows(lookup):
-        more["FLOWS"] = flows
+    more |= {name: value for name in ("FLOWS", "IP_VERSION") if (value := _packets(lookup, name))}
     return rerun_of(lookup, topology, _variables(lookup) | more)
 
 
@@ -327,7 +328,8 @@ def suite_choice(lookup: Lookup) -> SuiteChoice | None:
         vswitch=_value(lookup, "VSWITCH"),
         frames=_value(lookup, "FRAMES"),
         nf_kinds=_value(lookup, "NF_KINDS"),
-        flows=_flows(lookup),
+        flows=_packets(lookup, "FLOWS"),
+        ip_versions=_packets(lookup, "IP_VERSION") or "4",
     )
     return SuiteChoice(TestType(str(test_type)), selection)
 
@@ -341,9 +343,9 @@ def _value(lookup: Lookup, name: str) -> str:
     return str(lookup(name) or _named_by_tags(lookup, name) or DEFAULTS[name])
 
 
-def _flows(lookup: Lookup) -> str:
-    """Numbers of flows of a density suite; empty where they are not chosen."""
-    return str(lookup("FLOWS") or _named_by_tags(lookup, "FLOWS"))
+def _packets(lookup: Lookup, name: str) -> str:
+    """Numbers of flows, or versions of IP, of a density suite; empty where they are not chosen."""
+    return str(lookup(name) or _named_by_tags(lookup, name))
 
 
 def _named_by_tags(lookup: Lookup, name: str) -> str:

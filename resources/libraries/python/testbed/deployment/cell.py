@@ -116,7 +116,8 @@ class CellUnderTest:
         if sources is None and self._asked.frame.flows is not None:
             sources = min(self._asked.frame.flows, MOST_SOURCES)
         more = {} if sources is None else {"sources": sources}
-        return make_plan(self._topology, self._asked.cell, self._world.layout, **more)
+        version = self._asked.frame.ip_version
+        return make_plan(self._topology, self._asked.cell, self._world.layout, ip_version=version, **more)
 
     def deploy(self, plan: Plan) -> Deployment:
         """Bring a plan to life and read back where its data threads run."""

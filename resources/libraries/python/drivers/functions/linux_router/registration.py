@@ -11,6 +11,7 @@ DRIVERS = (
         word="lnxip4",
         form=Form.NAMESPACE,
         simple=True,
+        ipv6=True,
         shareable=True,
         kernel=(VETH,),
         events=frozenset(PartEvent) - {PartEvent.RELOAD},

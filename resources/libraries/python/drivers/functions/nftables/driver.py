@@ -6,7 +6,7 @@ from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.nftables import program
-from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, Ruleset, ruleset_of
+from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE, Ruleset, family, ruleset_of
 from resources.libraries.python.drivers.functions.vm_application.applications import Application
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -66,7 +66,7 @@ class NftablesRouters(Disturbed):
         return router_steps(event, row, self._fabric, partial(self._reload, target, row)) if row else None
 
     def _reload(self, owner: str, row: Sequence[NfPlan]) -> None:
-        rules = f"delete table ip {TABLE}\n{self._ruleset.text(row)}"
+        rules = f"delete table {family(row)} {TABLE}\n{self._ruleset.text(row)}"
         self._fabric.run_inside(owner, partial(program.load, rules))
 
     def affinity(self) -> Mapping[str, frozenset[int]]:

@@ -4,7 +4,6 @@ import json
 import subprocess
 from collections.abc import Iterator
 
-from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
@@ -28,14 +27,14 @@ def load(ruleset: str) -> None:
 
 
 def counters() -> dict[str, int]:
-    """Packets by the name of the counter, of this project's table.
+    """Packets by the name of the counter, of this namespace.
 
     Raises:
         Unsupported: There is no nft.
         CommandFailed: The table is gone, or cannot be read.
         NotReady: It does not end.
     """
-    return read_counters(_run("-j", "list", "counters", "table", "ip", TABLE))
+    return read_counters(_run("-j", "list", "counters"))
 
 
 def read_counters(listed: str) -> dict[str, int]:

@@ -43,13 +43,14 @@ _router = partial(
 _guest = partial(GuestKind, application=f"{_PACKAGE}.driver:application", programs=(PROGRAM,))
 
 DRIVERS = (
-    _router(name="linux_firewall", options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),
+    _router(name="linux_firewall", ipv6=True, options={"firewall": Firewall}, word="lnxfw", guest=_guest("firewall")),
     _router(
         name="linux_stateful_firewall",
         options={"firewall": Firewall},
         word="lnxsfw",
+        ipv6=True,
         tracks_connections=True,
     ),
     _router(name="linux_nat", word="lnxnat", translates=True, tracks_connections=True, guest=_guest("nat")),
-    _router(name="linux_gateway", options={"gateway": Gateway}, word="lnxgw", guest=_guest("gateway")),
+    _router(name="linux_gateway", ipv6=True, options={"gateway": Gateway}, word="lnxgw", guest=_guest("gateway")),
 )

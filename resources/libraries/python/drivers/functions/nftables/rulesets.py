@@ -3,9 +3,9 @@
 Each ruleset counts its packets, which shows that packets do not bypass it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall, Gateway
 from resources.libraries.python.model.nodes import DutNode
@@ -14,6 +14,8 @@ from resources.libraries.python.model.plan import NfPlan
 TABLE = "csit"
 _NO_SENDER = int(IPv4Address("198.18.0.0"))
 """198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it."""
+_NO_SENDER_IPV6 = int(IPv6Address("2001:2::"))
+"""2001:2::/48 likewise (RFC 5180)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,12 @@ def firewall(rules: int, *, stateful: bool = False) -> Ruleset:
     """
     accept = "counter name accepted accept"
 
-    def text(_: Sequence[NfPlan]) -> str:
+    def text(row: Sequence[NfPlan]) -> str:
         # Single rules on purpose: a set would be looked up at once, whatever its size.
-        senders = (IPv4Address(_NO_SENDER + number) for number in range(1, rules))
-        lines = (f"ip saddr {sender} counter drop" for sender in senders)
+        ip = family(row)
+        lines = (f"{ip} saddr {sender} counter drop" for sender in _no_senders(ip, rules - 1))
         return _table(
+            ip,
             "counter accepted { }",
             _chain(
                 "forward", "filter hook forward priority filter; policy drop;",
@@ -64,15 +67,18 @@ def gateway(addresses: int) -> Ruleset:
         addresses: How many, at least 1.
     """
 
-    def text(_: Sequence[NfPlan]) -> str:
-        elements = ", ".join(str(IPv4Address(_NO_SENDER + number)) for number in range(1, addresses + 1))
+    def text(row: Sequence[NfPlan]) -> str:
+        ip = family(row)
+        elements = ", ".join(_no_senders(ip, addresses))
+        address = "ipv6_addr" if ip == "ip6" else "ipv4_addr"
         return _table(
+            ip,
             "counter accepted { }",
             "counter refused { }",
-            f"set refused_addresses {{ type ipv4_addr; elements = {{ {elements} }}; }}",
+            f"set refused_addresses {{ type {address}; elements = {{ {elements} }}; }}",
             _chain(
                 "forward", "filter hook forward priority filter; policy drop;",
-                *(f"ip {end} @refused_addresses counter name refused drop" for end in ("saddr", "daddr")),
+                *(f"{ip} {end} @refused_addresses counter name refused drop" for end in ("saddr", "daddr")),
                 "counter name accepted accept",
             ),
         )  # fmt: skip
@@ -95,6 +101,7 @@ def nat() -> Ruleset:
         no_ports = "meta l4proto != { tcp, udp, icmp }"
         tracked = "ct state new,established counter name tracked"
         return _table(
+            "ip",
             "counter tracked { }",
             "counter translated { }",
             _chain(
@@ -130,8 +137,19 @@ def _sides(function: NfPlan) -> tuple[str, str]:
     return function.left.name, function.right.name
 
 
-def _table(*parts: str) -> str:
-    return "\n".join((f"table ip {TABLE} {{", *parts, "}\n"))
+def family(row: Sequence[NfPlan]) -> str:
+    """The family of nftables for the addresses of an NF: `ip` or `ip6`."""
+    return "ip6" if any(":" in each.left.address for each in row) else "ip"
+
+
+def _no_senders(ip: str, count: int) -> Iterator[str]:
+    """Addresses that no packet has."""
+    for number in range(1, count + 1):
+        yield str(IPv6Address(_NO_SENDER_IPV6 + number) if ip == "ip6" else IPv4Address(_NO_SENDER + number))
+
+
+def _table(ip: str, *parts: str) -> str:
+    return "\n".join((f"table {ip} {TABLE} {{", *parts, "}\n"))
 
 
 def _chain(name: str, hook: str, *rules: str) -> str:

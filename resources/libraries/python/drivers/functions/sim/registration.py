@@ -29,6 +29,7 @@ DRIVERS = (
         listed=("containers", "vms"),
         memory=_memory,
         simple=True,
+        ipv6=True,
         passive=True,
         shareable=True,
         events=frozenset(PartEvent),

@@ -29,6 +29,7 @@ DRIVERS = (
         word="testpmd",
         form=Form.PROGRAM,
         simple=True,
+        ipv6=True,
         polls=True,
         joins_late=True,
         factory="resources.libraries.python.drivers.functions.testpmd.driver:make",

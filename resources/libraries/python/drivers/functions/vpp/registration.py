@@ -23,6 +23,7 @@ DRIVERS = (
         word="vppip4",
         form=Form.PROGRAM,
         simple=True,
+        ipv6=True,
         polls=None,
         joins_late=True,
         factory="resources.libraries.python.drivers.functions.vpp.driver:make",

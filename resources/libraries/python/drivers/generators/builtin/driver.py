@@ -341,10 +341,11 @@ class BuiltInGenerator:
         """Whether the load is datagrams: as asked, in a chosen number of flows, or because an NF takes nothing else."""
         if trial.protocol in (Protocol.TCP, Protocol.ICMP):
             raise Unsupported(f"the built-in generator sends no {trial.protocol}")
-        if trial.protocol is Protocol.IP and trial.frame.flows:
-            raise Unsupported("a chosen number of flows is of UDP datagrams, not of packets without ports")
+        chosen = trial.frame.flows or trial.frame.ip_version == 6
+        if trial.protocol is Protocol.IP and chosen:
+            raise Unsupported("IPv6 and a chosen number of flows are of UDP datagrams, not of packets without ports")
         if trial.protocol is None:
-            return self._udp_needed or bool(trial.frame.flows)
+            return self._udp_needed or bool(chosen)
         return trial.protocol is Protocol.UDP
 
     def _reports(self, within_s: float) -> list[TrialReport]:

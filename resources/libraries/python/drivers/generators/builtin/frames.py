@@ -16,7 +16,7 @@ from resources.libraries.python.planning.wiring import MOST_SOURCES
 
 FCS_BYTES = 4
 ETHERNET_BYTES = 14
-IPV4_BYTES = 20
+IPV4_BYTES, IPV6_BYTES = 20, 40
 LOAD_PROTOCOL = 61
 """IPv4 protocol of load frames: any host internal protocol, so that no stack looks further."""
 PROBE_PROTOCOL = UDP = 17
@@ -26,17 +26,19 @@ UDP_LOAD_PORT = 49191
 """UDP destination port of load frames, where they are datagrams."""
 FIRST_PORT, PORTS, PORT_FACTOR = 0x8000, 0x8000, 40503
 """Source ports of such: from 32768 on, as many, scattered over the source addresses by an odd factor."""
-SOURCE_OFFSET = 26
-CHECKSUM_OFFSET = 24
 UDP_OFFSET, UDP_BYTES = 34, 8
 MARK_OFFSET, NUMBER_OFFSET, STAMP_OFFSET = 42, 46, 50
-"""Where a probe frame carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
+"""Where an IPv4 probe carries its mark, its number within the flow (4 bytes) and, where the sender writes one, the time
 it was sent in nanoseconds of TAI (8 bytes, else 0), all in network order. A frame of 64 bytes holds just that."""
 PROBE_BYTES = STAMP_OFFSET + 8
+IPV6_MORE = IPV6_BYTES - IPV4_BYTES
+"""By how much more all of this is behind in IPv6."""
 PROBE_MARK = b"csit"
 DONT_FRAGMENT = 0x4000
 TTL = 64
 _HEADER = 34
+_CHECKSUM_OFFSET, _SOURCE_6_OFFSET, _UDP_CHECKSUM_OFFSET = 24, 34, 60
+"""Checksum of IPv4, before the source address; last 4 bytes of a source address of IPv6; checksum of UDP behind it."""
 
 
 def check_room(interface: str, mtu_bytes: int, largest_bytes: int) -> None:
@@ -111,6 +113,8 @@ def load_ports(addresses: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray
     Args:
         addresses: IPv4 source addresses.
         rows: How often all of them have been used before.
+
+    The addresses are those of IPv4, or the last 32 bits of those of IPv6.
     """
     return FIRST_PORT + ((addresses & 0xFFFF) * PORT_FACTOR + rows) % PORTS
 
@@ -120,6 +124,31 @@ def folded(total: NDArray[np.int64]) -> NDArray[np.int64]:
     for _ in range(2):
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
+
+
+def fixed_sum_ipv6(flow: FlowSpec) -> int:
+    """Sum of what is the same in the UDP checksum of all packets of an IPv6 flow, not folded."""
+    source = ipaddress.IPv6Address(flow.source_ip).packed[:12]
+    words: tuple[int, ...] = struct.unpack("!14H", source + ipaddress.IPv6Address(flow.destination_ip).packed)
+    return sum(words) + UDP
+
+
+def _last_32_bits(address: str) -> int:
+    return int.from_bytes(ipaddress.ip_address(address).packed[-4:])
+
+
+def _headers_ipv6(flow: FlowSpec, lengths: NDArray[np.int64], sources: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Ethernet and IPv6 headers of UDP, shape (n, 54); arguments as of `_headers`."""
+    rows = np.zeros((len(lengths), (_HEADER + IPV6_MORE) // 2), dtype=np.int64)
+    rows[:, :7] = np.frombuffer(mac(flow.destination_mac) + mac(flow.source_mac) + b"\x86\xdd", dtype=">u2")
+    rows[:, 7] = 0x6000
+    rows[:, 9] = lengths - ETHERNET_BYTES - IPV6_BYTES
+    rows[:, 10] = UDP << 8 | TTL
+    ends = ipaddress.IPv6Address(flow.source_ip).packed + ipaddress.IPv6Address(flow.destination_ip).packed
+    rows[:, 11:] = np.frombuffer(ends, dtype=">u2")
+    source = _last_32_bits(flow.source_ip) + sources
+    rows[:, 17], rows[:, 18] = source >> 16, source & 0xFFFF
+    return rows.astype(">u2").view(np.uint8).reshape(len(lengths), _HEADER + IPV6_MORE)
 
 
 def _headers(
@@ -169,14 +198,38 @@ def load_frames(
     slots = np.arange(len(area))
     lengths = np.asarray(pattern, dtype=np.int64)[slots % len(pattern)] - FCS_BYTES
     sources, rows = FlowTuples.of(flow, count).places(slots)
-    area[:, :_HEADER] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, sources)
-    if udp:
-        header = np.zeros((len(area), UDP_BYTES // 2), dtype=">u2")
-        header[:, 0] = load_ports(int(ipaddress.IPv4Address(flow.source_ip)) + sources, rows)
+    behind = _HEADER + IPV6_MORE * flow.ipv6
+    if flow.ipv6:
+        area[:, :behind] = _headers_ipv6(flow, lengths, sources)
+    else:
+        area[:, :behind] = _headers(flow, UDP if udp else LOAD_PROTOCOL, lengths, sources)
+    if udp or flow.ipv6:
+        header = np.zeros((len(area), UDP_BYTES // 2), dtype=np.int64)
+        addresses = _last_32_bits(flow.source_ip) + sources
+        header[:, 0] = load_ports(addresses, rows)
         header[:, 1] = UDP_LOAD_PORT
-        header[:, 2] = lengths - _HEADER
-        area[:, UDP_OFFSET : UDP_OFFSET + UDP_BYTES] = header.view(np.uint8).reshape(len(area), UDP_BYTES)
+        header[:, 2] = lengths - behind
+        if flow.ipv6:
+            header[:, 3] = _udp_checksum(
+                fixed_sum_ipv6(flow), addresses, lengths - behind, header[:, 0] + UDP_LOAD_PORT
+            )
+        area[:, behind : behind + UDP_BYTES] = header.astype(">u2").view(np.uint8).reshape(len(area), UDP_BYTES)
     return lengths
+
+
+def _udp_checksum(
+    fixed: int, addresses: NDArray[np.int64], lengths: NDArray[np.int64], more: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """UDP checksums of IPv6 datagrams.
+
+    Args:
+        fixed: Of `fixed_sum_ipv6`.
+        addresses: Last 32 bits of the source addresses.
+        lengths: Of the datagrams, in bytes.
+        more: Sum of the ports and of what is in the payload.
+    """
+    found = folded(fixed + (addresses >> 16) + (addresses & 0xFFFF) + 2 * lengths + more)
+    return np.where(found == 0, 0xFFFF, found)
 
 
 class TupleWriter:
@@ -191,9 +244,14 @@ class TupleWriter:
             area: Frames as `load_frames` wrote them, shape (slots, bytes).
             udp: Whether they are UDP datagrams.
         """
-        self._tuples, self._udp = FlowTuples.of(flow, count), udp
-        self._first = int(ipaddress.IPv4Address(flow.source_ip))
-        self._words = area[:, CHECKSUM_OFFSET : UDP_OFFSET + 2].view(">u2")
+        self._tuples, self._udp, self._ipv6 = FlowTuples.of(flow, count), udp, flow.ipv6
+        self._first = _last_32_bits(flow.source_ip)
+        if flow.ipv6:
+            self._words = area[:, _SOURCE_6_OFFSET : _UDP_CHECKSUM_OFFSET + 2].view(">u2")
+            self._lengths = self._words[:, 12].astype(np.int64)
+            self._fixed_6 = fixed_sum_ipv6(flow)
+            return
+        self._words = area[:, _CHECKSUM_OFFSET : UDP_OFFSET + 2].view(">u2")
         words = area[:, ETHERNET_BYTES:_HEADER].view(">u2").astype(np.int64)
         words[:, [5, 6, 7]] = 0  # checksum and source address
         self._fixed = words.sum(axis=1)
@@ -210,6 +268,11 @@ class TupleWriter:
         addresses = self._first + sources
         high, low = addresses >> 16, addresses & 0xFFFF
         words = self._words[start:end]
+        if self._ipv6:
+            ports = load_ports(addresses, rows)
+            words[:, 0], words[:, 1], words[:, 10] = high, low, ports
+            words[:, 13] = _udp_checksum(self._fixed_6, addresses, self._lengths[start:end], ports + UDP_LOAD_PORT)
+            return
         words[:, 0] = folded(self._fixed[start:end] + high + low)
         words[:, 1], words[:, 2] = high, low
         if self._udp:
@@ -230,17 +293,26 @@ class ProbeFrames:
         """
         self._pattern = tuple(pattern)
         self._tuples = FlowTuples.of(flow, count)
-        self._first = int(ipaddress.IPv4Address(flow.source_ip))
+        self._first = _last_32_bits(flow.source_ip)
+        self._behind = _HEADER + IPV6_MORE * flow.ipv6
+        self._ipv6 = flow.ipv6
         self._frames: dict[int, bytearray] = {}
         self._fixed: dict[int, int] = {}
         for size in set(pattern):
             length = size - FCS_BYTES
-            header = _headers(flow, PROBE_PROTOCOL, np.array([length]), np.array([0]))[0].tobytes()
-            words = struct.unpack_from("!10H", header, ETHERNET_BYTES)
-            self._fixed[size] = sum(words) - sum(words[5:8])  # without checksum and source address
+            marked = struct.pack("!I", mark) if mark else PROBE_MARK
+            one = np.array([length]), np.array([0])
+            if flow.ipv6:
+                header = _headers_ipv6(flow, *one)[0].tobytes()
+                contents = sum(struct.unpack("!HH", marked))
+                self._fixed[size] = fixed_sum_ipv6(flow) + 2 * (length - self._behind) + PROBE_PORT + contents
+            else:
+                header = _headers(flow, PROBE_PROTOCOL, *one)[0].tobytes()
+                words = struct.unpack_from("!10H", header, ETHERNET_BYTES)
+                self._fixed[size] = sum(words) - sum(words[5:8])  # without checksum and source address
             # a zero UDP checksum means that there is none
-            udp = struct.pack("!HHHH", PROBE_PORT, PROBE_PORT, length - _HEADER, 0)
-            frame = header + udp + (struct.pack("!I", mark) if mark else PROBE_MARK)
+            udp = struct.pack("!HHHH", PROBE_PORT, PROBE_PORT, length - self._behind, 0)
+            frame = header + udp + marked
             self._frames[size] = bytearray(frame.ljust(length, b"\0"))
 
     def frame(self, number: int) -> bytearray:
@@ -249,10 +321,17 @@ class ProbeFrames:
         frame = self._frames[size]
         row, source = divmod(number % self._tuples.count, self._tuples.sources)
         address = self._first + source
+        port = PROBE_PORT + row
         total = self._fixed[size] + (address >> 16) + (address & 0xFFFF)
+        if self._ipv6:
+            total += port + (number >> 16) + (number & 0xFFFF)
         total = (total & 0xFFFF) + (total >> 16)
         total = (total & 0xFFFF) + (total >> 16)
-        struct.pack_into("!HI", frame, CHECKSUM_OFFSET, total ^ 0xFFFF, address)
-        struct.pack_into("!H", frame, UDP_OFFSET, PROBE_PORT + row)
-        struct.pack_into("!I", frame, NUMBER_OFFSET, number)
+        if self._ipv6:
+            struct.pack_into("!I", frame, _SOURCE_6_OFFSET, address)
+            struct.pack_into("!H", frame, _UDP_CHECKSUM_OFFSET, (total ^ 0xFFFF) or 0xFFFF)
+        else:
+            struct.pack_into("!HI", frame, _CHECKSUM_OFFSET, total ^ 0xFFFF, address)
+        struct.pack_into("!H", frame, self._behind, port)
+        struct.pack_into("!I", frame, self._behind + UDP_BYTES + 4, number)
         return frame

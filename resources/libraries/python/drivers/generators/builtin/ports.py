@@ -38,9 +38,9 @@ _LINK_POLL_S = 0.01
 
 
 _PAGE = 4096
-_SLOT = 128
+_SLOT = 256
 _MOST_SLOTS = 1 << 20
-"""128 MB. Probes beyond are counted, but not timed."""
+"""256 MB. Probes beyond are counted, but not timed."""
 _HEADER = np.dtype(
     [("status", "=u4"), ("length", "=u4"), ("snap", "=u4"), ("mac", "=u2"), ("net", "=u2"), ("s", "=u4"), ("ns", "=u4")]
 )
@@ -48,15 +48,21 @@ _PROBE = np.dtype([("number", ">u4"), ("stamp", ">u8")])
 _SECOND_NS = 1_000_000_000
 _LISTED, _FEWEST_LISTED = 1000, 20
 """Loss periods that a report lists of all flows together, and at least of each."""
-# ldb [23]; jne UDP, drop; ldh [36]; jne port, drop; ret snap; drop: ret 0
-_FILTER = (
-    (0x30, 0, 0, 23),
-    (0x15, 0, 3, frames.PROBE_PROTOCOL),
-    (0x28, 0, 0, 36),
-    (0x15, 0, 1, frames.PROBE_PORT),
-    (0x06, 0, 0, frames.PROBE_BYTES),
-    (0x06, 0, 0, 0),
-)
+
+
+def _filter(*, ipv6: bool) -> bytes:
+    """The program that lets probes pass; a packet socket of one protocol sees no other packets."""
+    # ldb [23 or 20]; jne UDP, drop; ldh [36 or 56]; jne port, drop; ret snap; drop: ret 0
+    more = frames.IPV6_MORE * ipv6
+    steps = (
+        (0x30, 0, 0, 20 if ipv6 else 23),
+        (0x15, 0, 3, frames.PROBE_PROTOCOL),
+        (0x28, 0, 0, 36 + more),
+        (0x15, 0, 1, frames.PROBE_PORT),
+        (0x06, 0, 0, frames.PROBE_BYTES + more),
+        (0x06, 0, 0, 0),
+    )
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +84,13 @@ class ProbeReceiver:
     kernel read the clock for every packet of the machine, the load in the system under test included.
     """
 
-    def __init__(self, interface: str, probes: int) -> None:
+    def __init__(self, interface: str, probes: int, *, ipv6: bool = False) -> None:
         """Open the ring.
 
         Args:
             interface: where probes arrive.
             probes: how many can come.
+            ipv6: whether they are IPv6.
 
         Raises:
             CsitError: the kernel refused.
@@ -92,15 +99,16 @@ class ProbeReceiver:
         pages = -(-min(probes + per_page, _MOST_SLOTS) // per_page)
         self._slots = pages * per_page
         self._probes = probes
+        self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * ipv6
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
-            program = b"".join(struct.pack("=HBBI", *step) for step in _FILTER)
+            program = _filter(ipv6=ipv6)
             code = create_string_buffer(program, len(program))
-            attach = struct.pack("HL", len(_FILTER), addressof(code))
+            attach = struct.pack("HL", len(program) // 8, addressof(code))
             self._socket.setsockopt(socket.SOL_SOCKET, kernel.SO_ATTACH_FILTER, attach)
             kernel.make_ring(self._socket, kernel.PACKET_RX_RING, _PAGE, _SLOT, self._slots)
             self._memory = mmap.mmap(self._socket.fileno(), pages * _PAGE)
-            self._socket.bind((interface, kernel.ETH_P_IP))
+            self._socket.bind((interface, kernel.ETH_P_IPV6 if ipv6 else kernel.ETH_P_IP))
         except OSError as error:
             self._socket.close()
             raise CsitError(f"generator port {interface} receives no probes: {error.strerror}") from error
@@ -114,7 +122,7 @@ class ProbeReceiver:
         sent, arrived = np.zeros(self._probes, dtype=np.int64), np.zeros(self._probes, dtype=np.int64)
         used = np.flatnonzero(headers["status"] & 1)
         if len(used):
-            first = int(headers["mac"][used[0]]) + frames.NUMBER_OFFSET
+            first = int(headers["mac"][used[0]]) + self._number_offset
             probes = area[used, first : first + _PROBE.itemsize].copy().view(_PROBE)[:, 0]
             stamps = headers["s"][used].astype(np.int64) * _SECOND_NS + headers["ns"][used]
             known = probes["number"] < self._probes
@@ -266,7 +274,7 @@ class FlowPorts:
     def _receivers(self, probes: int) -> list[ProbeReceiver]:
         if not probes:
             return []
-        return together([partial(ProbeReceiver, flow.rx_interface, probes) for flow in self._flows])
+        return together([partial(ProbeReceiver, flow.rx_interface, probes, ipv6=flow.ipv6) for flow in self._flows])
 
     def _rings(self, frames: int) -> list[ArrivalRing]:
         return together([partial(ArrivalRing, flow.rx_interface, frames) for flow in self._flows])

@@ -13,6 +13,7 @@ _ours = partial(
     numbers_packets=True,
     loops_back=1,
     opens_connections=True,
+    ipv6=True,
     counts_by_port=True,
     suite_word="builtin",
     kernel=(PACKET,),

@@ -22,6 +22,11 @@ class FlowSpec:
     sources: int
     destination_ip: str
 
+    @property
+    def ipv6(self) -> bool:
+        """Whether its packets are IPv6."""
+        return ":" in self.source_ip
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:

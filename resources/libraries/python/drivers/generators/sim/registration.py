@@ -10,5 +10,6 @@ DRIVERS = (
         protocols=tuple(Protocol),
         numbers_packets=True,
         opens_connections=True,
+        ipv6=True,
     ),
 )

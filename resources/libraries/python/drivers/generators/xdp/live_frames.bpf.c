@@ -13,6 +13,7 @@
  */
 #include <linux/bpf.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -24,6 +25,7 @@
 
 #define ETHERNET_BYTES 14
 #define SHORTEST 60 /* bytes of a frame without FCS */
+#define SHORTEST_IPV6 78 /* with the contents of a probe */
 #define PROBE_PORT 49190
 #define UDP_LOAD_PORT 49191
 #define FIRST_PORT 0x8000
@@ -62,7 +64,7 @@ enum { LOAD, PROBE, KINDS };
 /* Frames of one kind of one flow. */
 struct kind {
 	__u64 sent;
-	__u64 sum; /* of the fixed words of the IPv4 header, not folded */
+	__u64 sum; /* of the fixed words of the IPv4 header, or of those in the UDP checksum of IPv6; not folded */
 	__u32 source; /* index of the next source address */
 	__u32 row; /* how often all addresses have been used: each time with other ports */
 	__u32 size; /* index of the next frame size */
@@ -71,7 +73,7 @@ struct kind {
 };
 
 struct flow {
-	__u64 ethernet_1; /* the first 16 bytes of a frame: Ethernet, IPv4 version, header length and DSCP */
+	__u64 ethernet_1; /* the first 16 bytes of a frame: Ethernet, IP version, and header length and DSCP of IPv4 */
 	__u64 ethernet_2;
 	__u32 fragment; /* IPv4 identification, flags and offset, in network order like the next two */
 	__u32 destination;
@@ -81,6 +83,9 @@ struct flow {
 	__u32 last_source; /* of the last 5-tuple, before the first one comes again */
 	__u32 last_row;
 	__u32 interface; /* index */
+	__u32 ipv6; /* whether it is IPv6: always UDP */
+	__u32 source_6[3]; /* the first 12 bytes of IPv6 addresses, the last 4 are those of `first_source` */
+	__u32 destination_6[4];
 	__u32 pad[4];
 	struct kind kinds[KINDS];
 };
@@ -218,6 +223,57 @@ static __always_inline void write_udp(void *frame, const struct flow *flow, cons
 	}
 }
 
+static __always_inline __u64 words_of(__u64 value)
+{
+	return (value & 0xffff) + (value >> 16 & 0xffff) + (value >> 32 & 0xffff) + (value >> 48);
+}
+
+/* Headers of IPv6 and UDP, whose checksum is mandatory, and the contents of a probe; none of a load frame is left. */
+static __always_inline void write_ipv6(void *frame, const struct flow *flow, const struct kind *kind,
+				       const struct size *size, __u64 due_tai_ns)
+{
+	struct ipv6hdr *ip = frame + ETHERNET_BYTES;
+	struct udphdr *udp = (void *)(ip + 1);
+	struct probe *probe = (void *)(udp + 1);
+	__u32 *address = (void *)&ip->saddr;
+	__u32 source = flow->first_source + kind->source;
+	__u32 mark = 0, number = 0, from, to;
+	__u64 stamp = 0, sum;
+
+	((__u64 *)frame)[0] = flow->ethernet_1;
+	((__u64 *)frame)[1] = flow->ethernet_2;
+	*(__u16 *)&ip->flow_lbl[1] = 0;
+	ip->payload_len = size->udp_length;
+	*(__u16 *)&ip->nexthdr = kind->ttl_protocol;
+	address[0] = flow->source_6[0];
+	address[1] = flow->source_6[1];
+	address[2] = flow->source_6[2];
+	address[3] = bpf_htonl(source);
+	address[4] = flow->destination_6[0];
+	address[5] = flow->destination_6[1];
+	address[6] = flow->destination_6[2];
+	address[7] = flow->destination_6[3];
+	if (kind->udp >= UDP_PROBE) {
+		from = PROBE_PORT + kind->row;
+		to = PROBE_PORT;
+		mark = bpf_ntohl(flow->mark);
+		number = kind->sent;
+		stamp = kind->udp == UDP_PROBE ? bpf_ktime_get_tai_ns() : due_tai_ns;
+	} else {
+		from = FIRST_PORT + ((source & 0xffff) * PORT_FACTOR + kind->row) % PORTS;
+		to = UDP_LOAD_PORT;
+	}
+	sum = kind->sum + words_of(source) + 2 * (__u64)bpf_ntohs(size->udp_length) + from + to + words_of(mark) +
+	      words_of(number) + words_of(stamp);
+	udp->source = bpf_htons(from);
+	udp->dest = bpf_htons(to);
+	udp->len = size->udp_length;
+	udp->check = ipv4_checksum(sum) ?: 0xffff;
+	probe->mark = bpf_htonl(mark);
+	probe->number = bpf_htonl(number);
+	probe->sent_tai_ns = bpf_cpu_to_be64(stamp);
+}
+
 /* Write and send a frame: LOAD or PROBE of a flow. */
 static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 index, __u64 which, __u64 now)
 {
@@ -242,9 +298,15 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 	frame = (void *)(long)ctx->data;
 	if (frame + SHORTEST > (void *)(long)ctx->data_end)
 		goto failed;
-	write_headers(frame, flow, kind, size);
-	if (kind->udp != NO_UDP)
-		write_udp(frame, flow, kind, size, now + state->start_ns + state->tai_ns);
+	if (flow->ipv6) {
+		if (frame + SHORTEST_IPV6 > (void *)(long)ctx->data_end)
+			goto failed;
+		write_ipv6(frame, flow, kind, size, now + state->start_ns + state->tai_ns);
+	} else {
+		write_headers(frame, flow, kind, size);
+		if (kind->udp != NO_UDP)
+			write_udp(frame, flow, kind, size, now + state->start_ns + state->tai_ns);
+	}
 	next_tuple(flow, kind);
 	kind->sent++;
 	return bpf_redirect(flow->interface, 0);

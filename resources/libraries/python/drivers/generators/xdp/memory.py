@@ -6,7 +6,7 @@ Times are nanoseconds since the program first ran; those of the schedule have 20
 import socket
 import struct
 from collections.abc import Sequence
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ STATE = np.dtype(
 KIND = np.dtype(
     [
         ("sent", "=u8"),
-        ("sum", "=u8"),  # of the IPv4 header's fixed words, not folded
+        ("sum", "=u8"),  # of fixed words, not folded: of the IPv4 header, or in the UDP checksum of IPv6
         ("source", "=u4"),  # whose turn it is
         ("row", "=u4"),  # how often all source addresses have been used
         ("size", "=u4"),  # whose turn it is
@@ -71,6 +71,9 @@ FLOW = np.dtype(
         ("last_source", "=u4"),  # of the last 5-tuple, before the first one comes again
         ("last_row", "=u4"),
         ("interface", "=u4"),  # index
+        ("ipv6", "=u4"),  # whether it is IPv6
+        ("source_6", "=u4", (3,)),  # the first 12 bytes of IPv6 addresses, as in the frame like the next one
+        ("destination_6", "=u4", (4,)),
         ("pad", "=u4", (4,)),
         ("load", KIND),
         ("probe", KIND),
@@ -90,11 +93,18 @@ def gap(rate_pps: float | None) -> int:
 def fill_flows(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
     """Write flows' addresses, shape (at least the flows,)."""
     for row, flow in zip(rows, flows, strict=False):
-        ethernet = frames.mac(flow.destination_mac) + frames.mac(flow.source_mac) + b"\x08\x00\x45\x00"
+        kind = b"\x86\xdd\x60\x00" if flow.ipv6 else b"\x08\x00\x45\x00"
+        ethernet = frames.mac(flow.destination_mac) + frames.mac(flow.source_mac) + kind
         row["ethernet_1"], row["ethernet_2"] = np.frombuffer(ethernet, dtype="=u8")
-        destination = int(IPv4Address(flow.destination_ip))
-        row["fragment"], row["destination"] = socket.htonl(frames.DONT_FRAGMENT), socket.htonl(destination)
-        row["first_source"] = int(IPv4Address(flow.source_ip))
+        source, destination = ip_address(flow.source_ip), ip_address(flow.destination_ip)
+        row["first_source"] = int(source) & 0xFFFFFFFF
+        row["ipv6"] = flow.ipv6
+        if flow.ipv6:
+            row["source_6"] = np.frombuffer(source.packed[:12], dtype="=u4")
+            row["destination_6"] = np.frombuffer(destination.packed, dtype="=u4")
+        else:
+            row["fragment"] = socket.htonl(frames.DONT_FRAGMENT)
+            row["destination"] = socket.htonl(int(destination))
         row["interface"] = socket.if_nametoindex(flow.tx_interface)
         _set_protocol(row["load"], flow, frames.LOAD_PROTOCOL, NO_UDP)
         _set_protocol(row["probe"], flow, frames.PROBE_PROTOCOL, UDP_PROBE)
@@ -128,8 +138,12 @@ def choose_tuples(rows: NDArray[np.void], flows: Sequence[FlowSpec], count: int 
 
 
 def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: int) -> None:
+    if flow.ipv6:
+        kind["ttl_protocol"] = socket.htons(frames.UDP << 8 | frames.TTL)
+        kind["sum"], kind["udp"] = frames.fixed_sum_ipv6(flow), udp
+        return
     ttl_protocol = frames.TTL << 8 | protocol
-    destination = int(IPv4Address(flow.destination_ip))
+    destination = int(ip_address(flow.destination_ip))
     fixed = (0x4500, frames.DONT_FRAGMENT, ttl_protocol, destination >> 16, destination & 0xFFFF)
     kind["ttl_protocol"] = socket.htons(ttl_protocol)
     # the program adds the length of the whole frame
@@ -137,13 +151,14 @@ def _set_protocol(kind: NDArray[np.void], flow: FlowSpec, protocol: int, udp: in
     kind["udp"] = udp
 
 
-def fill_sizes(rows: NDArray[np.void], pattern: Sequence[int]) -> None:
+def fill_sizes(rows: NDArray[np.void], pattern: Sequence[int], *, ipv6: bool = False) -> None:
     """Write the cycle of frame sizes, with FCS, shape (at least their number,)."""
+    header = frames.IPV6_BYTES if ipv6 else frames.IPV4_BYTES
     for row, size in zip(rows, pattern, strict=False):
         length = size - frames.FCS_BYTES
         total = length - frames.ETHERNET_BYTES
         row["length"], row["total_length"] = length, socket.htons(total)
-        row["udp_length"] = socket.htons(total - frames.IPV4_BYTES)
+        row["udp_length"] = socket.htons(total - header)
 
 
 def begin(rows: NDArray[np.void]) -> None:

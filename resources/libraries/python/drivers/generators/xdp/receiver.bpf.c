@@ -11,6 +11,7 @@
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/ip.h>
+#include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -111,14 +112,22 @@ int csit_receiver(struct xdp_md *ctx)
 {
 	struct ethhdr *ethernet = (void *)(long)ctx->data;
 	struct iphdr *ip = (void *)(ethernet + 1);
+	struct ipv6hdr *ipv6 = (void *)(ethernet + 1);
 	struct udphdr *udp = (void *)(ip + 1);
 	struct probe *probe = (void *)(udp + 1);
 
 	if ((void *)(probe + 1) > (void *)(long)ctx->data_end)
 		return XDP_PASS;
-	if (ethernet->h_proto != bpf_htons(ETH_P_IP) || *(__u8 *)ip != 0x45 || ip->protocol != UDP)
+	if (ethernet->h_proto == bpf_htons(ETH_P_IPV6)) {
+		udp = (void *)(ipv6 + 1);
+		probe = (void *)(udp + 1);
+		if ((void *)(probe + 1) > (void *)(long)ctx->data_end || ipv6->nexthdr != UDP)
+			return XDP_PASS;
+	} else if (ethernet->h_proto != bpf_htons(ETH_P_IP) || *(__u8 *)ip != 0x45 || ip->protocol != UDP ||
+		   ip->frag_off & bpf_htons(FRAGMENT)) {
 		return XDP_PASS;
-	if (ip->frag_off & bpf_htons(FRAGMENT) || udp->dest != bpf_htons(PROBE_PORT))
+	}
+	if (udp->dest != bpf_htons(PROBE_PORT))
 		return XDP_PASS;
 	if (probe->mark != (__u32)state.mark) {
 		__sync_fetch_and_add(&state.foreign, 1);

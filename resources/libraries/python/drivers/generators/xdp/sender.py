@@ -20,7 +20,7 @@ from resources.libraries.python.drivers.generators.xdp import live_frames, memor
 from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
 from resources.libraries.python.errors import CsitError, Unsupported
 
-_SHORTEST = 60
+_SHORTEST, _SHORTEST_IPV6 = 60, 78
 _UNPACED_BATCH = 64
 
 _BATCH_NS = 16_000
@@ -104,7 +104,7 @@ class XdpSender:
             self._end_s, self._batch = spec.duration_s, _UNPACED_BATCH
         elif spec.load_pps:
             self._batch = max(1, min(_UNPACED_BATCH, int(_BATCH_NS * spec.load_pps / 1e9)))
-        memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes)
+        memory.fill_sizes(self._memory["sizes"][0], spec.frame_bytes, ipv6=self._flows[0].ipv6)
         memory.begin(self._memory["flows"][0])
         rows = self._memory["flows"][0]
         memory.choose_tuples(rows, self._flows, spec.flows)
@@ -131,7 +131,8 @@ class XdpSender:
         Raises:
             Unsupported: the kernel cannot do it.
         """
-        self.prepare(TrialSpec(None, 1.0, (_SHORTEST + frames.FCS_BYTES,), 0.0))
+        shortest = _SHORTEST_IPV6 if self._flows[0].ipv6 else _SHORTEST
+        self.prepare(TrialSpec(None, 1.0, (shortest + frames.FCS_BYTES,), 0.0))
         self._set(left=packets)
         self._program.run_live(bytes(self._largest), 1, times=packets)
 

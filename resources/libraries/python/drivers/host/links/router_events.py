@@ -11,7 +11,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 
-_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+_FORWARDING = (Path("/proc/sys/net/ipv4/ip_forward"), Path("/proc/sys/net/ipv6/conf/all/forwarding"))
 
 
 def router_steps(
@@ -37,8 +37,8 @@ def router_steps(
     if event is PartEvent.ADD:
         return Steps("ports up with routes and data threads", up, before=down)
     if event is PartEvent.PAUSE:
-        switch = partial(_forward, fabric, name)
-        return Steps("IPv4 forwarding off, then on; packets are dropped", partial(switch, "0"), partial(switch, "1"))
+        switch = partial(_forward, fabric, name, _FORWARDING[":" in row[0].left.address])
+        return Steps("IP forwarding off, then on; packets are dropped", partial(switch, "0"), partial(switch, "1"))
     if event is PartEvent.MOVE:
         return Steps("data threads pinned to another CPU", partial(_move, fabric, name))
     if reload is None:
@@ -51,8 +51,8 @@ def _bring_back(row: Sequence[NfPlan], fabric: Fabric) -> None:
     configure_routers(row, fabric, addresses=False)
 
 
-def _forward(fabric: Fabric, name: str, value: str) -> None:
-    fabric.run_inside(name, partial(_FORWARDING.write_text, value, encoding="ascii"))
+def _forward(fabric: Fabric, name: str, switch: Path, value: str) -> None:
+    fabric.run_inside(name, partial(switch.write_text, value, encoding="ascii"))
 
 
 def _move(fabric: Fabric, name: str) -> None:

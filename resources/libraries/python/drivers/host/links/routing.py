@@ -5,6 +5,7 @@ loopback; rules for locally generated packets come before the table of local add
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 from socket import AF_INET, IPPROTO_UDP
@@ -39,7 +40,17 @@ def configure_routers(functions: Iterable[NfPlan], fabric: Fabric, *, addresses:
         CommandFailed: The kernel refused.
     """
     for function in functions:
+        if addresses and ":" in function.left.address:
+            fabric.run_inside(function.name, partial(_enable_ipv6, (function.left.name, function.right.name)))
         fabric.change(function.name, _router_requests(function, fabric, addresses=addresses))
+
+
+def _enable_ipv6(interfaces: Iterable[str]) -> None:
+    """Let interfaces of this namespace forward IPv6, and send nothing of their own."""
+    Path("/proc/sys/net/ipv6/conf/all/forwarding").write_text("1", encoding="ascii")
+    for interface in interfaces:
+        for key, value in _IPV6.items():
+            Path("/proc/sys/net/ipv6/conf", interface, key).write_text(value, encoding="ascii")
 
 
 def _router_requests(function: NfPlan, fabric: Fabric, *, addresses: bool) -> Iterator[Request]:
@@ -53,6 +64,14 @@ def _router_requests(function: NfPlan, fabric: Fabric, *, addresses: bool) -> It
             yield add_route(name, index, prefix, hop.address)
 
 
+_IPV6 = {
+    "accept_dad": "0",
+    "accept_ra": "0",
+    "addr_gen_mode": "1",  # no link-local address
+    "keep_addr_on_down": "1",
+    "forwarding": "1",
+    "disable_ipv6": "0",
+}
 _TABLE, _LOCAL = 100, 255
 _LOOPBACK = 1
 _TO_TABLE = 1

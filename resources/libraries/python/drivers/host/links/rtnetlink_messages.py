@@ -1,8 +1,8 @@
 """The route netlink messages of this project's objects: encoded by pyroute2, decoded here where much is read."""
 
 import struct
-from ipaddress import IPv4Interface, IPv4Network
-from socket import AF_BRIDGE, AF_INET
+from ipaddress import ip_interface, ip_network
+from socket import AF_BRIDGE, AF_INET, AF_INET6
 from typing import Any
 
 from pyroute2.netlink import NLA_F_NESTED, nlmsg
@@ -41,6 +41,8 @@ VLAN_GROUP = PORT_GROUP + 1
 """That of VLAN devices, which have to be removed before the physical port under them is given back."""
 _CLOCK_TICKS_PER_S = 100
 """USER_HZ: the unit of times in bridge attributes."""
+_NO_DAD = 2
+"""IFA_F_NODAD."""
 _AGEING_S = 7 * 24 * 3600
 
 Attributes = list[tuple[str, Any]]
@@ -164,32 +166,38 @@ def delete_ports(group: int = PORT_GROUP) -> Request:
     return Request(RTM_DELLINK, 0, encoded(ifinfmsg, {}, [("IFLA_GROUP", group)]), "remove all ports")
 
 
+def _family(address: str) -> int:
+    return AF_INET6 if ":" in address else AF_INET
+
+
 def add_address(name: str, index: int, address: str) -> Request:
-    """Give an interface an IPv4 address.
+    """Give an interface an address, of IPv6 without looking for duplicates.
 
     Args:
         name: Of the interface.
         index: Of the interface.
         address: With prefix length.
     """
-    parsed = IPv4Interface(address)
-    fields = {"family": AF_INET, "prefixlen": parsed.network.prefixlen, "index": index}
+    parsed = ip_interface(address)
+    fields = {"family": _family(address), "prefixlen": parsed.network.prefixlen, "index": index}
+    if parsed.version == 6:
+        fields["flags"] = _NO_DAD
     body = encoded(ifaddrmsg, fields, [("IFA_LOCAL", str(parsed.ip)), ("IFA_ADDRESS", str(parsed.ip))])
     return Request(RTM_NEWADDR, CREATE_NEW, body, f"give {name} the address {address}")
 
 
 def add_neighbour(name: str, index: int, address: str, mac: str) -> Request:
-    """A permanent neighbour: no ARP is ever sent for it."""
-    fields = {"family": AF_INET, "ifindex": index, "state": NUD_PERMANENT}
+    """A permanent neighbour: neither ARP nor neighbour discovery is ever sent for it."""
+    fields = {"family": _family(address), "ifindex": index, "state": NUD_PERMANENT}
     body = encoded(ndmsg, fields, [("NDA_DST", address), ("NDA_LLADDR", mac)])
     return Request(RTM_NEWNEIGH, CREATE_NEW, body, f"make {address} a neighbour on {name}")
 
 
 def add_route(name: str, index: int, prefix: str, gateway: str) -> Request:
     """A static route through a next hop."""
-    network = IPv4Network(prefix)
+    network = ip_network(prefix)
     fields = {
-        "family": AF_INET,
+        "family": _family(prefix),
         "dst_len": network.prefixlen,
         "table": _RT_TABLE_MAIN,
         "proto": rt_proto["static"],

@@ -13,7 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MOST_NFS, MOST_NFS_OF_A_SELECTION, quoted, refuse_endless
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
-from resources.libraries.python.model.frames import frame, with_flows
+from resources.libraries.python.model.frames import frame, with_flows, with_ipv6
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.ranges import expand
@@ -63,6 +63,7 @@ def parse_selection(
     frames: str = "64B",
     nf_kinds: str = "",
     flows: str = "",
+    ip_versions: str = "4",
 ) -> Selection:
     """Parse a selection.
 
@@ -76,6 +77,7 @@ def parse_selection(
             empty for the testbed's own kind.
         flows: Numbers of flows of each instance and direction, such as `1,1000,1000000`; each with each frame size.
             Empty, or `auto`, for the plan's number of source addresses.
+        ip_versions: `4`, `6` or `4,6`; each with each frame size.
 
     Raises:
         ConfigError: Something in it cannot be read; the text says what is possible.
@@ -85,7 +87,7 @@ def parse_selection(
         points=_points(cells),
         nf_sizes=tuple(parse_sizes(word) for word in _words(nf_sizes)),
         vs_dtcs=tuple(_vswitch_cores(word) for word in _words(vswitch)),
-        frames=parse_frames(frames, flows),
+        frames=parse_frames(frames, flows, ip_versions),
         nf_kinds=tuple(parse_kinds(word) for word in _words(nf_kinds)) if nf_kinds else ((),),
     )
     lists = (found.service_types, found.points, found.nf_sizes, found.vs_dtcs, found.frames, found.nf_kinds)
@@ -98,13 +100,15 @@ def parse_selection(
     return found
 
 
-def parse_frames(text: str, flows: str = "") -> tuple[Frame, ...]:
-    """Read names of frame sizes, such as `64B,IMIX`, and numbers of flows, as of `parse_selection`.
+def parse_frames(text: str, flows: str = "", ip_versions: str = "4") -> tuple[Frame, ...]:
+    """Read names of frame sizes, such as `64B,IMIX`, numbers of flows and versions of IP, as of `parse_selection`.
 
     Raises:
         ConfigError: There is no such frame, or none is named; or a number of flows is not in [1, 1,000,000].
     """
-    sizes = tuple(frame(word) for word in _words(text))
+    known = {"4": lambda each: each, "6": with_ipv6}
+    versions = [known[_one_of(word, known, "version of IP")] for word in _words(ip_versions)]
+    sizes = [version(frame(word)) for word in _words(text) for version in versions]
     numbers = [_flow_count(word) for word in _words(flows)] if flows else [None]
     return tuple(dict.fromkeys(each if n is None else with_flows(each, n) for each in sizes for n in numbers))
 

@@ -57,14 +57,15 @@ def row_tags(  # noqa: PLR0917 - what a test is made of
     numa_node = topology.dut.numa_node
     per_core = len(layout.cores(numa_node)[0])
     return (
-        *names.tags(topology, cell, suite, threads_per_nf(cell, layout, numa_node)),
+        *names.tags(topology, cell, names.of_version(suite, frame.ip_version), threads_per_nf(cell, layout, numa_node)),
         *_testbed(topology),
         *_nic(topology),
         "ETH" if topology.discriminator != "vlan" else "DOT1Q",
         "L2BDMACLRN" if driver_registry.vswitches()[topology.dut.vswitch].learns_macs else "L2BDMACSTAT",
-        *_functions(topology, cell),
+        *(names.of_version(tag, frame.ip_version) for tag in _functions(topology, cell)),
         f"{cell.vs_dtc * per_core}T{cell.vs_dtc}C",
         frame.size_name,
+        f"IP{frame.ip_version}FWD",
         *([f"{frame.flows}_FLOWS"] if frame.flows else []),
         "SOAK" if soak and test_type is TestType.NDRPDR else test_type.value,
     )
