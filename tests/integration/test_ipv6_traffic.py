@@ -1,4 +1,4 @@
-"""IPv6 through routers, firewalls and bridges of the local testbed: counts of the generator against those of tcpdump."""
+"""IPv6 through routers, firewalls and bridges of the local testbed: counts of the generator agree with tcpdump's."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing
+from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
@@ -18,9 +19,9 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.local_functions import named
 from tests.integration.robot_runs import PROJECT
+from tests.integration.user_space import prepared
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
@@ -43,11 +44,10 @@ def sending(topology: Topology, driver: str) -> Topology:
 def running(topology: Topology, *kinds: str, rows: int = 1) -> Iterator[Deployment]:
     """A deployed chain of IPv6."""
     cell = Cell(service_type=ServiceType.CSC, nf_chains=rows, nf_nodes=len(kinds), nf_kinds=tuple(map(NfKind, kinds)))
-    with world_of(topology) as world:
-        plan = make_plan(topology, cell, world.layout, ip_version=6)
-        with Deployment(plan, world.parts(plan)) as deployment:
-            yield deployment
-            assert deployment.problems() == ()
+    plan = make_plan(topology, cell, discover(), ip_version=6)
+    with prepared(topology, cell, plan, frame_name="128B-ip6") as parts, Deployment(plan, parts) as deployment:
+        yield deployment
+        assert deployment.problems() == ()
 
 
 @contextmanager
