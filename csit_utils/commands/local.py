@@ -55,6 +55,7 @@ def local(
         str,
         typer.Option(help="Flows of each instance and direction, such as 1,1000,1000000; default: 254 addresses."),
     ] = "",
+    ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6.")] = "",
     search: Annotated[
         str, typer.Option(help="Search profile: quick (rough), ladder, reference, rfc2544 or soak.")
     ] = "quick",
@@ -84,6 +85,7 @@ def local(
         frames=frames,
         nf_kinds=nf_kinds,
         flows=flows,
+        ip_versions=ip_version or "4",
     )
     profile(search)
     folder = output or PROJECT / "results" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -93,8 +95,7 @@ def local(
     _try_to_open(testbed)
     variables = {"TOPOLOGY": topology, "CELLS": cells, "NF_SIZES": nf_sizes, "VSWITCH": vswitch}
     variables |= {"FRAMES": frames, "SEARCH": search, "NF_KINDS": nf_kinds}
-    if flows:
-        variables["FLOWS"] = flows
+    variables |= {name: value for name, value in {"FLOWS": flows, "IP_VERSION": ip_version}.items() if value}
     if priors is None and output is None:
         priors = newest_run(folder)
     if priors is not None and not cold:

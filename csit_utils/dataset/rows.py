@@ -192,6 +192,7 @@ class TestRow:
     vs_dtc: Annotated[int | None, At("asked.cell.vs_dtc")] = None
     frame: Annotated[str | None, At("asked.frame", frame_text)] = None
     frame_mean_bytes: Annotated[float | None, At("asked.frame.mean_bytes")] = None
+    ip_version: Annotated[int | None, At("asked.frame.ip_version", label="version of IP")] = None
     flows: Annotated[int | None, At("asked.frame.flows", label="flows of each instance and direction")] = None
     """5-tuples of each instance and direction, where their number was chosen."""
     planned: Annotated[bool | None, At("counted.planned")] = None

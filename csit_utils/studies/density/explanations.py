@@ -135,6 +135,15 @@ EXPLANATIONS = (
         "further flows, of the same addresses.",
     ),
     Explanation(
+        "ip-version",
+        "Version of IP",
+        "The version of IP of the packets of a test.",
+        "4 or 6; a frame of IPv6 is named `128B-ip6`.",
+        "`-v IP_VERSION:4,6` makes a test of each with each frame size. IPv6 packets are UDP with a checksum; IPv4 "
+        "packets are UDP without one where FLOWS chooses a number of flows, and have no ports otherwise.",
+        "Compare both versions with the same FLOWS: packets without ports are less work for some NFs.",
+    ),
+    Explanation(
         "latency-map",
         "Latency heat map",
         "A percentile of latency in every cell of the matrix, of the worst instance in the worse direction.",
