@@ -4,11 +4,11 @@ Documentation       NF service density: throughput and latency as services and N
 ...                 Choose a testbed with `-v TOPOLOGY:topologies/local.yaml`, and cells with `-v CELLS:1x1,2x1` or by
 ...                 tags such as `--include 2R1CANDCSCAND64B`; NF sizes with `-v NF_SIZES:1c`, vSwitch sizes with
 ...                 `-v VSWITCH:1,2`, frames with `-v FRAMES:64B`, flows with `-v FLOWS:1,1000`, IPv6 with
-...                 `-v IP_VERSION:6`, the search with `-v SEARCH:quick`, earlier results to start from with `-v PRIORS:results/20260101-120000`,
-...                 patterns of loss with `-v LOSSES:1`, the longest bursts without a loss with
-...                 `-v BACK_TO_BACK:50`, the power at four loads in trials of 10 s with `-v ENERGY:10`,
-...                 the seconds for which idle data CPUs are observed with `-v NOISE_FLOOR:5`. Rows are made
-...                 from the plan; the tags here only let the suites' placeholders pass Robot's own filter.
+...                 `-v IP_VERSION:6`, the search with `-v SEARCH:quick`, earlier results to start from with
+...                 `-v PRIORS:results/20260101-120000`, patterns of loss with `-v LOSSES:1`, the longest bursts
+...                 without a loss with `-v BACK_TO_BACK:50`, the power at four loads in trials of 10 s with
+...                 `-v ENERGY:10`, the seconds for which idle data CPUs are observed with `-v NOISE_FLOOR:5`. Rows
+...                 are made from the plan; the tags here only let the suites' placeholders pass Robot's own filter.
 Library             resources.libraries.python.studies.density.DensityLibrary
 Resource            ../../resources/libraries/robot/nodes.resource
 Suite Setup         Open Testbed
@@ -26,7 +26,8 @@ Test Tags           1R1C    1R2C    1R3C    1R4C    1R5C    1R6C    1R7C    1R8C
 ...                 PERFTEST    NF_DENSITY    LOCAL_ENV    SIM_ENV    LAB_ENV    HW_ENV    VM_ENV    1C    2C    4C
 ...                 1T1C    2T1C    2T2C    4T2C    4T4C    8T4C    NF_0.5C    NF_1C    NF_2C    SOAK
 ...                 64B    128B    256B    512B    1024B    1518B    9000B    IMIX
-...                 IP4FWD    IP6FWD    1_FLOWS    10_FLOWS    100_FLOWS    1000_FLOWS    10000_FLOWS    100000_FLOWS    1000000_FLOWS
+...                 IP4FWD    IP6FWD    1_FLOWS    10_FLOWS    100_FLOWS    1000_FLOWS    10000_FLOWS    100000_FLOWS
+...                 1000000_FLOWS
 ...                 2_NODE_SINGLE_LINK_TOPO    3_NODE_SINGLE_LINK_TOPO    ETH    DOT1Q    L2BDMACLRN    L2BDMACSTAT
 ...                 BASE    FEATURE    DOCKER    VM    MEMIF    VHOST    VETH    TAP    RXQ_SIZE_0    TXQ_SIZE_0
 ...                 NF_VPPIP4    NF_TESTPMD    NF_LNXIP4    NF_LNXFW    NF_LNXNAT    NF_SIMIP4

@@ -38,7 +38,7 @@ from resources.libraries.python.studies.density.model.selection import (
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
 
-VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "FLOWS", "SEARCH")
+VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "FLOWS", "IP_VERSION", "SEARCH")
 """Variables of the suites, each of which is an option of this command."""
 
 
@@ -55,6 +55,7 @@ def plan(
     vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
     flows: Annotated[str, typer.Option(help="Numbers of flows, such as 1,1000, for the number of tests.")] = "",
+    ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6, for the number of tests.")] = "4",
     search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "ladder",
     tests: Annotated[str, typer.Option(help="Test types, for the number and time of tests.")] = "NDRPDR,MRR,LATENCY",
     variable: Annotated[
@@ -76,12 +77,12 @@ def plan(
     Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
-    words |= {"FLOWS": flows, "SEARCH": search} | _variables(variable or [])
+    words |= {"FLOWS": flows, "IP_VERSION": ip_version, "SEARCH": search} | _variables(variable or [])
     testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)
     layout, memory = _known(testbed, cpus or [])
     if cell:
         chosen = parse_cell(cell, words["NF_KINDS"]).model_copy(
-            update={"frames": parse_frames(words["FRAMES"], words["FLOWS"])}
+            update={"frames": parse_frames(words["FRAMES"], words["FLOWS"], words["IP_VERSION"])}
         )
         _one_cell(testbed, chosen, layout, memory)
         return
@@ -93,6 +94,7 @@ def plan(
         frames=words["FRAMES"],
         nf_kinds=words["NF_KINDS"],
         flows=words["FLOWS"],
+        ip_versions=words["IP_VERSION"],
     )
     begin = time.perf_counter()
     rows = list(candidates(testbed, layout, selection, memory))
