@@ -15,6 +15,7 @@ from resources.libraries.python.drivers.generators.builtin.kernel import enter_n
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.trial import Trial
 from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
@@ -55,19 +56,20 @@ def packets(flows: int, each: int, *, size: str = "64B", load_pps: float = LOAD_
 
 
 @contextmanager
-def tcpdump(file: Path) -> Iterator[None]:
-    """Write what arrives at the right port into a file."""
+def tcpdump(file: Path, expected: int) -> Iterator[None]:
+    """Write what arrives at the right port into a file, until it has so many packets."""
     with subprocess.Popen(
         [
             "ip", "netns", "exec", NAMESPACE, "tcpdump", "-i", RIGHT, "-Q", "in", "-s", "60", "-B", "262144", "-w",
-            str(file), "-Z", "root", "udp",
+            str(file), "--immediate-mode", "-U", "-Z", "root", "udp",
         ],
         stderr=subprocess.PIPE,
         text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
-        assert "listening on" in process.stderr.readline() + process.stderr.readline()
+        assert any("listening on" in line for line in process.stderr)
         yield
+        wait_until("packets in the file", lambda: "" if sum(tuples(file).values()) >= expected else "fewer", 30.0)
         process.terminate()
         said = process.stderr.read()
     assert "\n0 packets dropped by kernel" in said, said
@@ -76,9 +78,11 @@ def tcpdump(file: Path) -> Iterator[None]:
 def tuples(file: Path) -> Counter[bytes]:
     """Packets of each 5-tuple of UDP in a file of tcpdump: addresses and ports as they are in a frame."""
     data, place, found = file.read_bytes(), 24, Counter[bytes]()
-    while place < len(data):
+    while place + 16 <= len(data):
         length = int.from_bytes(data[place + 8 : place + 12], "little")
         start = place + 16
+        if start + length > len(data):
+            break
         found[data[start + 26 : start + 38]] += 1
         place = start + length
     return found
@@ -91,7 +95,7 @@ def test_tcpdump_counts_the_flows_that_were_asked_for(
     tmp_path: Path, sending: Sending, flows: int, each: int, size: str
 ) -> None:
     with generator(sending) as built_in:
-        with tcpdump(tmp_path / "arrived.pcap"):
+        with tcpdump(tmp_path / "arrived.pcap", flows * each):
             result = built_in.run(packets(flows, each, size=size))
         assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
     found = tuples(tmp_path / "arrived.pcap")
@@ -102,7 +106,7 @@ def test_tcpdump_counts_the_flows_that_were_asked_for(
 @realtime(LOSS)
 @pytest.mark.parametrize("sending", SENDINGS)
 def test_a_million_packets_are_of_a_million_flows(tmp_path: Path, sending: Sending) -> None:
-    with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap"):
+    with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap", 1_000_000):
         built_in.run(packets(1_000_000, 1, load_pps=400_000))
     found = tuples(tmp_path / "arrived.pcap")
     assert (len(found), sum(found.values())) == (1_000_000, 1_000_000)
@@ -116,7 +120,7 @@ def test_numbered_packets_are_of_as_many_flows(tmp_path: Path, sending: Sending)
         result = built_in.run(trial)
         assert [(flow.sent, flow.received) for flow in result.losses] == [(2000, 2000)] * 2
         timed = trial.model_copy(update={"count_losses": False, "timeline_s": 0.01})
-        with tcpdump(tmp_path / "arrived.pcap"):
+        with tcpdump(tmp_path / "arrived.pcap", 2000):
             result = built_in.run(timed)
         assert [sum(flow.received) for flow in result.timelines] == [2000, 2000]
     found = tuples(tmp_path / "arrived.pcap")
@@ -130,7 +134,7 @@ def test_each_trial_begins_with_the_first_flow(tmp_path: Path) -> None:
         with generator(sending) as built_in:
             for file in (tmp_path / f"{sending}-1", tmp_path / f"{sending}-2"):
                 trial = packets(300, 1)
-                with tcpdump(file):
+                with tcpdump(file, 300):
                     built_in.run(trial.model_copy(update={"frame": with_flows(trial.frame, 5000)}))
                 found.append(set(tuples(file)))
     assert [len(each) for each in found] == [300] * len(found)

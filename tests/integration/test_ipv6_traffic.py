@@ -10,6 +10,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
@@ -51,15 +52,17 @@ def running(topology: Topology, *kinds: str, rows: int = 1) -> Iterator[Deployme
 
 
 @contextmanager
-def tcpdump(interface: str, file: Path, *expression: str) -> Iterator[None]:
-    """Write the packets that arrive at a port of the generator into a file."""
-    words = ["tcpdump", "-i", interface, "-Q", "in", "-B", "65536", "-w", str(file), "-Z", "root", *expression]
+def tcpdump(interface: str, file: Path, expected: int) -> Iterator[None]:
+    """Write the packets that arrive at a port of the generator into a file, until it has so many."""
+    words = ["tcpdump", "-i", interface, "-Q", "in", "-B", "65536", "-U", "--immediate-mode", "-w", str(file)]
+    words += ["-Z", "root", "ip6 and udp"]
     with subprocess.Popen(
         ["ip", "netns", "exec", "csit-generator", *words], stderr=subprocess.PIPE, text=True
     ) as process:  # fmt: skip
         assert process.stderr is not None
-        assert "listening on" in process.stderr.readline() + process.stderr.readline()
+        assert any("listening on" in line for line in process.stderr)
         yield
+        wait_until("packets in the file", lambda: "" if len(read(file)) >= expected else "fewer", 20.0)
         process.terminate()
         said = process.stderr.read()
     assert "\n0 packets dropped by kernel" in said, said
@@ -68,7 +71,7 @@ def tcpdump(interface: str, file: Path, *expression: str) -> Iterator[None]:
 def read(file: Path, *expression: str) -> list[str]:
     """What tcpdump says of the packets in a file that an expression selects."""
     done = subprocess.run(
-        ["tcpdump", "-nn", "-vv", "-r", str(file), *expression], capture_output=True, text=True, check=True
+        ["tcpdump", "-nn", "-vv", "-r", str(file), *expression], capture_output=True, text=True, check=False
     )
     return [line for line in done.stdout.splitlines() if "UDP" in line or "ICMP6" in line]
 
@@ -80,7 +83,7 @@ def test_ipv6_crosses_a_router_and_a_firewall_and_tcpdump_agrees(tmp_path: Path,
     with running(sending(LOCAL, driver), "linux_router", "linux_firewall", rows=1) as deployment:
         generator, plan = deployment.parts.generator, deployment.plan
         forward = plan.flows[0]
-        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap"):
+        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap", 1000):
             result = generator.run(trial)
         assert [(flow.sent, flow.received) for flow in result.flows] == [(1000, 1000)] * 2
         arrived = read(tmp_path / "arrived.pcap")

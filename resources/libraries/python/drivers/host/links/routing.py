@@ -69,6 +69,7 @@ _IPV6 = {
     "accept_ra": "0",
     "addr_gen_mode": "1",  # no link-local address
     "keep_addr_on_down": "1",
+    "mldv2_unsolicited_report_interval": "1",  # in ms: the reports of a new address are sent before any traffic
     "forwarding": "1",
     "disable_ipv6": "0",
 }
