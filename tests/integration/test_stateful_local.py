@@ -1,0 +1,142 @@
+"""Connections under real packets: what our counts say is what `conntrack` says, to the entry."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
+from resources.libraries.python.drivers.host.links.namespaces import name_of
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.model.cell import MOST_FLOWS
+from resources.libraries.python.model.frames import frame, with_flows
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.testbed.roles.connections import Stateful
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.user_space import cell, deployed
+from tests.realtime import LOSS, realtime
+
+LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["conntrack is missing"])])
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
+TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
+MOST = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+SPEC = """
+name: small
+kind: linux_nat
+instances: [1, 2]
+frame: 64B
+search: quick,width=0.2,trial=0.1,sum=0.5
+tear_downs: 2
+connections: 5000
+"""
+
+
+@contextmanager
+def most_entries(number: int) -> Iterator[None]:
+    """A machine whose tables hold so many entries each."""
+    before = MOST.read_text()
+    MOST.write_text(str(number))
+    try:
+        yield
+    finally:
+        MOST.write_text(before)
+
+
+def conntrack(owner: str, option: str) -> str:
+    """What the independent program says in the namespace of a network function."""
+    argv = ["ip", "netns", "exec", name_of(owner), "conntrack", option]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def statistic(owner: str, name: str) -> int:
+    return sum(map(int, re.findall(rf"\b{name}=(\d+)", conntrack(owner, "-S"))))
+
+
+def trial(entries: int, instances: int) -> Trial:
+    """So many connections of each instance, 20,000 per second of all."""
+    return Trial(
+        load_pps=20_000,
+        duration_s=entries * instances / 20_000,
+        frame=with_flows(frame("64B"), MOST_FLOWS),
+        only=Direction.FORWARD,
+        protocol=Protocol.UDP,
+        purpose="connections",
+    )
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("kind", ["linux_nat", "linux_stateful_firewall"])
+def test_entries_and_counters_are_those_of_conntrack(kind: str) -> None:
+    with deployed(TOPOLOGY, cell("CSC", 2, 1, (NfKind(kind),))) as running:
+        functions = running.parts.functions
+        assert isinstance(functions, Stateful)
+        assert {table.timeout_s for table in functions.hold_connections(77).values()} == {77}
+        functions.delete_connections()
+        result = running.parts.generator.run(trial(5000, 2))
+        assert [(flow.instance, flow.direction, flow.sent) for flow in result.flows] == [
+            (1, Direction.FORWARD, 5000),
+            (2, Direction.FORWARD, 5000),
+        ]
+        assert result.received == result.sent == 10_000
+        tables = functions.connection_tables()
+        assert sorted(tables) == ["nf-1-1", "nf-2-1"]
+        for owner, table in tables.items():
+            assert table.entries == int(conntrack(owner, "-C")) == 5000
+            assert table.failed == statistic(owner, "insert_failed")
+            assert table.dropped == statistic(owner, "drop")
+            listed = conntrack(owner, "-L").splitlines()
+            assert len(listed) == len({re.sub(r"^udp +17 \d+ ", "", line) for line in listed}) == 5000
+        deleted = functions.delete_connections()
+        for owner, deletion in deleted.items():
+            assert (deletion.entries, deletion.left) == (5000, 0)
+            assert int(conntrack(owner, "-C")) == 0
+            assert 0 < deletion.seconds < 5
+        both = running.parts.generator.run(trial(1000, 2).model_copy(update={"only": None}))
+        assert {flow.direction for flow in both.flows} == set(Direction), "the next trial goes both ways again"
+
+
+@realtime(LOSS)
+def test_a_full_table_evicts_and_only_its_entries_show_it() -> None:
+    with most_entries(3000), deployed(TOPOLOGY, cell("CSC", 1, 1, (NfKind("linux_nat"),))) as running:
+        functions = running.parts.functions
+        assert isinstance(functions, Stateful)
+        functions.delete_connections()
+        result = running.parts.generator.run(trial(5000, 1))
+        (table,) = functions.connection_tables().values()
+        assert table.limit == 3000
+        assert table.entries == int(conntrack("nf-1-1", "-C")) <= 3000
+        assert table.evicted == statistic("nf-1-1", "early_drop")
+        assert table.dropped == statistic("nf-1-1", "drop")
+        assert table.evicted is not None and table.dropped is not None
+        assert table.evicted + table.dropped >= 2000
+        assert result.received >= result.sent - table.dropped
+
+
+@realtime(LOSS)
+def test_rates_tear_downs_and_capacity_of_one_and_two_nats(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SPEC)
+    suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
+    before = network_state()
+    topology = ("-v", f"TOPOLOGY:{PROJECT}/topologies/local.yaml")
+    with most_entries(20_000):
+        done = run_robot(tmp_path / "out", *topology, "-i", "NAT", sources=[tmp_path / "small.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_for_network_state(before)
+    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.stateful
+    assert found is not None
+    assert [cell.name for cell in found.cells] == ["1x1", "2x1"]
+    for each in found.cells:
+        assert each.rate.lower_cps > 5000
+        assert len(each.rate.by_instance_cps) == each.instances
+        assert all(sum(tear_down.entries) == 5000 * each.instances for tear_down in each.tear_downs)
+        assert each.tear_down_cps is not None and each.tear_down_cps > each.rate.lower_cps
+        assert each.capacity is not None and each.capacity.refused_at is not None
+        assert 0.95 * 20_000 < each.capacity.entries <= 20_000 < each.capacity.refused_at <= 1.06 * 20_000
+        assert all(row.entries <= row.sent for made in each.trials for row in made.instances)
