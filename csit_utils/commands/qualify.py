@@ -58,7 +58,7 @@ def qualify(
     A run measures a short one where there is none. A lab's generator is looped back over virtual ports of its machine.
 
     \b
-    ./csit qualify topologies/local.yaml                          this machine, about three minutes
+    ./csit qualify topologies/local.yaml                          this machine, about two minutes
     ./csit qualify topologies/local.yaml --frames 64B --flows 2,16,64
     ./csit qualify topologies/local.yaml --show --csv
     """  # noqa: D301 - \b keeps the lines of the examples apart
