@@ -1,0 +1,42 @@
+"""A study of stateful density over SSH: tables are emptied and counted on the DUT's node while the TG's node sends."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.robot_runs import PROJECT, run_robot
+from tests.realtime import LOSS, realtime
+
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
+SPEC = """
+name: small
+kind: linux_nat
+instances: [2]
+frame: 64B
+search: quick,width=0.4,trial=0.1,sum=0.3
+tear_downs: 1
+connections: 1000
+capacity: false
+"""
+
+
+@realtime(LOSS)
+def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SPEC)
+    suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
+    with Lab() as lab:
+        before = state(lab)
+        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": ["linux_nat"]}})
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "NAT", sources=[tmp_path / "small.robot"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(lab, before)
+    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    assert record.world.value == "lab"
+    (found,) = record.stateful.cells
+    assert list(found.tables) == ["nf-1-1", "nf-2-1"]
+    assert found.rate.lower_cps > 0
+    assert [each.entries for each in found.tear_downs] == [(1000, 1000)]
