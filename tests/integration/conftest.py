@@ -18,7 +18,7 @@ from tests import realtime
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
 
-TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_sizing.py"}
+TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_outage.py", "test_lab_sizing.py"}
 """Marked `parallel`, but not beside each other: labs that send share the kernel's limits and names of data threads."""
 
 

@@ -9,6 +9,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -209,6 +210,10 @@ class Lab:
     def start_sshd(self, name: str) -> None:
         """Start a node's SSH server again."""
         self.nodes[name].start_sshd()
+
+    def signal_sshd(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a node's SSH server and its sessions."""
+        self.nodes[name].signal_sshd(number)
 
     def reboot(self, name: str, down_s: float = 0.5) -> None:
         """Reset a node; returns when its SSH server answers again."""

@@ -161,10 +161,16 @@ class Machine:
 
     def kill_sshd(self) -> None:
         """Kill the SSH server and its sessions, and nothing that was started through them."""
-        self._kill(lambda pid: _command_name(pid).startswith("sshd"))
+        self._kill(_is_sshd)
         if self._sshd is not None:
             self._sshd.wait(timeout=60)
             self._sshd = None
+
+    def signal_sshd(self, number: signal.Signals) -> None:
+        """Send a signal to the SSH server and its sessions."""
+        for pid in filter(_is_sshd, self.processes()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def kill_all(self) -> None:
         """Kill whatever runs there, as a reset does."""
@@ -269,8 +275,8 @@ def _write(path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def _command_name(pid: int) -> str:
+def _is_sshd(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("sshd")
     except (FileNotFoundError, ProcessLookupError):
-        return ""
+        return False

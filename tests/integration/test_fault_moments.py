@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
-from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.local_faults import (
     TINY,
     Fault,
@@ -24,7 +23,7 @@ from tests.integration.local_faults import (
     nf_loses_its_port,
     stopped,
 )
-from tests.integration.pauses import DEPLOYED, DEPLOYING, REMOVING, SENDING, Moment, Paused
+from tests.integration.pauses import DEPLOYED, DEPLOYING, REMOVING, SENDING, STEPS, Moment, Paused
 from tests.integration.robot_runs import PROJECT, SUITE, going_on, network_state, results, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
@@ -160,7 +159,6 @@ workloads: {protocols: [UDP], volumes_mbps: [2], sessions: [4], frames: [64B]}
 duration_s: 1
 """
 SWEEP = ("-v", "SWEEP_RATES:2000-4000/2000", "-v", "SWEEP_DURATION:1", "-t", "Path Alone", "-t", "Router Alone")
-STEPS = f"{Deployment.__module__}:Deployment.__enter__"
 STUDIES: Mapping[str, tuple[str, str, tuple[str, ...], tuple[Fault, Fault]]] = {
     "sweep": ("", "", SWEEP, (generator_is_killed, nf_loses_its_port)),
     "chains": ("Chains Should Be Compared", CHAINS, (), (nf_loses_its_port, generator_is_killed)),

@@ -1,16 +1,12 @@
 """What breaks between controller and nodes, on real packets: nothing is left on nodes, and the run goes on."""
 
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.connection.runtime import FOLDER
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -18,10 +14,19 @@ from resources.libraries.python.testbed.maintenance.machines import Connections
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
+from tests.integration.lab_faults import (
+    LabFault,
+    agent_is_killed,
+    agent_is_stopped,
+    cable_is_pulled,
+    node_reboots,
+    run_losing_nodes,
+    sshd_is_killed,
+    sshd_is_stopped,
+)
 from tests.integration.lab_runs import (
     RT_LIMIT,
     TG_CPUS,
-    agents,
     held_in_trial,
     needs_lab,
     options,
@@ -29,7 +34,8 @@ from tests.integration.lab_runs import (
     topology_of,
     wait_for_state,
 )
-from tests.integration.robot_runs import PROJECT, environment, going_on, results, run_robot
+from tests.integration.pauses import CALLING, REMOVING, Moment
+from tests.integration.robot_runs import csit, going_on, results, run_robot
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
@@ -54,33 +60,7 @@ def _nodes_stay_as_they_were(lab: Lab) -> Iterator[None]:
     wait_for_state(lab, before)
 
 
-def sshd_is_killed(lab: Lab) -> None:
-    lab.kill_sshd("DUT1")
-    lab.start_sshd("DUT1")
-
-
-def cable_is_pulled(lab: Lab) -> None:
-    """Nobody is told: both sides have to find out."""
-    lab.cut("TG")
-    wait_until("end of the agent", lambda: str(agents(lab, "TG") or ""), 60, pause_s=0.1)
-    lab.mend("TG")
-
-
-def agent_is_killed(lab: Lab) -> None:
-    (pid,) = agents(lab, "DUT1")
-    os.kill(pid, signal.SIGKILL)
-
-
-def node_reboots(lab: Lab) -> None:
-    lab.reboot("DUT1", down_s=3.0)
-
-
-def agent_is_stopped(lab: Lab) -> None:
-    (pid,) = agents(lab, "DUT1")
-    os.kill(pid, signal.SIGSTOP)
-
-
-FAULTS: dict[str, tuple[Callable[[Lab], None], str]] = {
+FAULTS: dict[str, tuple[LabFault, str]] = {
     "128B": (sshd_is_killed, "DUT1"),
     "129B": (agent_is_killed, "DUT1: the agent ended with 137"),
     "130B": (node_reboots, "DUT1"),
@@ -119,6 +99,54 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
     assert said.count("it is back") == len(FAULTS)
 
 
+MOMENTS: dict[str, tuple[LabFault, str, LabFault]] = {
+    "128B": (sshd_is_killed, "DUT1", agent_is_killed),
+    "129B": (agent_is_killed, "DUT1: the agent ended with 137", sshd_is_killed),
+    "130B": (agent_is_stopped, "DUT1: nothing heard from the agent", agent_is_stopped),
+    "131B": (sshd_is_stopped, "DUT1: nothing heard from the agent", sshd_is_stopped),
+}
+"""By frame size of a test: what is done while its cell is deployed, words that the reason must have, and what is done
+while the cell of the next attempt is removed."""
+
+
+@realtime(LOSS)
+def test_a_node_that_is_lost_while_a_cell_is_deployed_or_removed_is_waited_for(lab: Lab, tmp_path: Path) -> None:
+    path = impatient(lab, tmp_path)
+    faults: list[tuple[Moment, LabFault]] = []
+    for frame, (first, _, second) in MOMENTS.items():
+        test = f"CSC 1R1C NF-1c vSwitch-1c {frame}"
+        # Before the fourth call: cables on both nodes and the vSwitch are made, NFs are not.
+        faults += [(Moment(CALLING, test, call=4, attempt=1), first), (Moment(REMOVING, test, attempt=2), second)]
+    words = ("-v", "SEARCH:quick,sum=1,time=10,mrr=1", "-v", f"FRAMES:{','.join(MOMENTS)}", *MRR)
+    run_losing_nodes(lab, tmp_path, faults, *options(path, *words))
+    rows = {row.asked.frame.name: row for row in results(tmp_path / "out")}
+    assert list(rows) == list(MOMENTS)
+    for frame, (_, words_of_it, _) in MOMENTS.items():
+        (reason,) = rows[frame].broken
+        assert words_of_it in reason
+        mrr = rows[frame].mrr
+        assert rows[frame].passed and mrr and mrr.mean_pps > 1000
+
+
+def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp_path: Path) -> None:
+    """At once, as waiting does not help; a lost node is else waited for during ten minutes."""
+    path, output = topology_of(lab, tmp_path), tmp_path / "out"
+    try:
+        with going_on(output, *options(path, "-v", "CELLS:1-2x1", "--suite", "csc-mrr")) as run:
+            with held_in_trial(lab, run, output, "CSC 1R1C"):
+                lab.swap_host_key("DUT1")
+            said, _ = run.communicate(timeout=60)
+    finally:
+        lab.trust()
+    assert run.returncode != 0
+    assert "DUT1" in said
+    assert "another host key" in said
+    assert "Traceback" not in said
+    assert "CSC 2R1C" not in said
+    assert not [row for row in results(output) if row.passed]
+    give_back(path)
+
+
 def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path) -> None:
     before, topology = state(lab), topology_of(lab, tmp_path)
     with going_on(tmp_path / "out", *options(topology, *MRR)) as run:
@@ -127,9 +155,13 @@ def test_agents_clean_up_when_the_controller_is_killed(lab: Lab, tmp_path: Path)
             run.kill()
         run.communicate(timeout=120)
     wait_for_state(lab, before)
-    # Its reservation runs out by itself, minutes later.
-    words = [sys.executable, "-m", "csit_utils", "release", str(topology), "--force"]
-    subprocess.run(words, cwd=PROJECT, env=environment(), check=True, timeout=120)
+    give_back(topology)
+
+
+def give_back(topology: Path) -> None:
+    """End a reservation whose run could not; it runs out by itself, minutes later."""
+    done = csit("release", str(topology), "--force")
+    assert done.returncode == 0, done.stderr
 
 
 @realtime(LOSS)

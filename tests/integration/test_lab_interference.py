@@ -8,8 +8,10 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, SUITE, run_robot
+from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_losing_nodes
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options
+from tests.integration.pauses import STEPS, Moment
+from tests.integration.robot_runs import PROJECT, SUITE
 from tests.realtime import LOSS, realtime
 
 MISSING = "; ".join(map(str, nft_missing())) or ("" if path_of("tcpdump") else "tcpdump is missing")
@@ -24,20 +26,19 @@ contenders:
   - {name: gateway, type: I, kind: linux_gateway}
   - {name: monitor, type: II, kind: tcpdump}
 """
+FAULTS = (*STEP_FAULTS, (Moment(STEPS, call=7, after=True), nf_loses_its_port))
+"""In four of the six measurements."""
 
 
 @realtime(LOSS)
-def test_a_node_tells_what_its_nfs_have_processed_and_used(tmp_path: Path) -> None:
+def test_a_node_tells_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
     resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
     (tmp_path / "small.robot").write_text(SUITE.format(resource=resource, spec=tmp_path / "small.yaml"))
     with Lab() as lab:
-        before = state(lab)
         kinds = ["linux_router", "linux_gateway", "tcpdump"]
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
-        done = run_robot(tmp_path / "out", *options(topology), sources=[tmp_path / "small.robot"])
-        assert done.returncode == 0, done.stdout + done.stderr
-        wait_for_state(lab, before)
+        run_losing_nodes(lab, tmp_path, FAULTS, *options(topology), sources=[tmp_path / "small.robot"])
     record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
     found = record.interference
     assert record.world.value == "lab"

@@ -6,8 +6,9 @@ import pytest
 
 from csit_utils.dataset.load import load
 from tests.integration.lab import Lab
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options
+from tests.integration.robot_runs import PROJECT
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
@@ -29,17 +30,14 @@ events:
 
 
 @realtime(LOSS)
-def test_events_happen_on_their_node_while_another_one_sends(tmp_path: Path) -> None:
+def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_break(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
     suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
     (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
     with Lab() as lab:
-        before = state(lab)
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-        sources = [tmp_path / "small.robot"]
-        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=sources)
-        assert done.returncode == 0, done.stdout + done.stderr
-        wait_for_state(lab, before)
+        words = (*options(topology), "-i", "ROUTERS")
+        run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[tmp_path / "small.robot"])
     record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
     found = record.outage
     assert record.world.value == "lab"

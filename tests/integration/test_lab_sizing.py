@@ -17,12 +17,14 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.services.orchestrator import missing
 from resources.libraries.python.errors import ConnectionFailed, Unsupported
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.studies.sizing import size_trials
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.size_trials import run_sizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
+from tests.integration.lab_faults import agent_is_killed, sshd_is_killed
 from tests.integration.lab_runs import TG_CPUS, agents, needs_lab, state, wait_for_state
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, environment
@@ -194,6 +196,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {},
         r"^TG: generator script .*/generator.sh ended with 1: no route$",
     ),
+    ({"generator": "kill -KILL $$"}, {}, r"^TG: generator script .*/generator.sh ended with -9: nothing was written$"),
     ({"generator": "true"}, {}, r"^TG: generator script .*/generator.sh reported nothing; "),
     (
         {"needs": ["sh", "no-such-server"]},
@@ -238,6 +241,32 @@ def why_not(world: Testbed, folder: Path) -> str:
     except Unsupported as error:
         return str(error)
     return found.failed or ""
+
+
+def test_a_size_whose_node_is_lost_under_load_is_measured_once_more(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent of the DUT is killed at the first load of a size, and the TG is cut off at the second of the next."""
+    sizes = [{"components": {"back-end": {"flavor": "small", "instances": count}, "front": {"flavor": "small"}}}
+             for count in (1, 2)]  # fmt: skip
+    specifications(tmp_path, install=f"sleep {MARK} &", sizes=sizes)
+    faults = {1: lambda: agent_is_killed(lab), 6: lambda: sshd_is_killed(lab, "TG")}
+    offered: list[float] = []
+    offer = size_trials._DeployedSize.offer
+
+    def offer_and_break(deployed: Any, load: float) -> Any:
+        offered.append(load)
+        faults.get(len(offered), lambda: None)()
+        return offer(deployed, load)
+
+    monkeypatch.setattr(size_trials._DeployedSize, "offer", offer_and_break)
+    said: list[str] = []
+    with opened(lab, tmp_path) as world:
+        asked = load_specifications(tmp_path / "deployment.json", tmp_path / "workload.json")
+        orchestrator = world.host(asked, tmp_path).orchestrator
+        found = run_sizing(asked.deployment, asked.workload, orchestrator, None, said.append)
+    assert offered == [10, 10, 20, 30, 10, 20, 10, 20, 30], said
+    assert [(row.failed, row.capacity) for row in found.sizes] == [(None, 30), (None, 30)], said
 
 
 def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.lab import Lab
+from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
 from tests.integration.lab_runs import (
     RT_LIMIT,
     TG_CPUS,
@@ -21,6 +22,7 @@ from tests.integration.lab_runs import (
     topology_of,
     wait_for_state,
 )
+from tests.integration.pauses import SENDING, Moment
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.realtime import LOSS, RATE, realtime
 
@@ -156,15 +158,16 @@ def test_a_firewall_behind_a_router_is_made_on_the_node(lab: Lab, tmp_path: Path
 
 
 @realtime(RATE)
-def test_a_service_is_swept_over_ssh_as_on_a_laptop(lab: Lab, tmp_path: Path) -> None:
-    before = state(lab)
+def test_a_service_is_swept_over_ssh_as_on_a_laptop_also_when_a_node_is_lost(lab: Lab, tmp_path: Path) -> None:
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
     words = options(topology, "-v", "SWEEP_RATES:2000-4000/2000", "-v", "SWEEP_DURATION:1", "--test", "Router Alone")
-    done = run_robot(tmp_path / "out", *words, sources=[CHARACTERIZATION / "chain.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
-    wait_for_state(lab, before)
+    faults = [(Moment(SENDING, call=3), agent_is_killed)]
+    run_losing_nodes(lab, tmp_path, faults, *words, sources=[CHARACTERIZATION / "chain.robot"])
     (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
+    (reason,) = item.record.broken
+    assert "DUT1: the agent ended with 137" in reason
     assert item.record.sweep is not None
+    assert [point.input_pps for point in item.record.sweep.points] == [2000, 4000]
     for point in item.record.sweep.points:
         assert point.flagged is None
         assert point.sender_pps == pytest.approx(point.input_pps, rel=0.05)
@@ -185,8 +188,7 @@ duration_s: 1
 
 
 @realtime(LOSS)
-def test_chains_are_watched_on_the_node_second_by_second(lab: Lab, tmp_path: Path) -> None:
-    before = state(lab)
+def test_chains_are_watched_on_the_node_second_by_second_also_when_steps_break(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "chains.yaml").write_text(CHAINS)
     dut = {"containers": ["linux_router", "tcpdump"]}
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut})
@@ -196,9 +198,7 @@ def test_chains_are_watched_on_the_node_second_by_second(lab: Lab, tmp_path: Pat
         "Test Teardown    Close Chain Study    ${TEST STATUS}    ${TEST MESSAGE}\n"
         f"*** Test Cases ***\nOver SSH\n    Chains Should Be Compared    {tmp_path / 'chains.yaml'}\n"
     )
-    done = run_robot(tmp_path / "out", *options(topology), sources=[tmp_path / "chains.robot"])
-    assert done.returncode == 0, done.stdout + done.stderr
-    wait_for_state(lab, before)
+    run_losing_nodes(lab, tmp_path, STEP_FAULTS, *options(topology), sources=[tmp_path / "chains.robot"])
     (item,) = load([tmp_path / "out" / "output.xml"]).characterizations
     study = item.record.chain_study
     assert study is not None

@@ -1,0 +1,102 @@
+"""What tests break on a lab: a node's agent, its SSH server, its cable, the node; and runs that lose nodes so."""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from tests.integration.lab import Lab
+from tests.integration.lab_runs import agents, state, wait_for_state
+from tests.integration.pauses import STEPS, Moment, Paused
+from tests.integration.robot_runs import DENSITY, going_on
+
+LabFault = Callable[[Lab], Callable[[], None] | None]
+"""Breaks something; returns what is to be done when the run has gone on, if there is something."""
+
+
+def agent_is_killed(lab: Lab, name: str = "DUT1") -> None:
+    (pid,) = agents(lab, name)
+    os.kill(pid, signal.SIGKILL)
+
+
+def agent_is_stopped(lab: Lab, name: str = "DUT1") -> None:
+    (pid,) = agents(lab, name)
+    os.kill(pid, signal.SIGSTOP)
+
+
+def sshd_is_killed(lab: Lab, name: str = "DUT1") -> None:
+    lab.kill_sshd(name)
+    lab.start_sshd(name)
+
+
+def sshd_is_stopped(lab: Lab, name: str = "DUT1") -> Callable[[], None]:
+    """With its sessions. It goes on when the agent, which hears nothing, has ended."""
+    lab.signal_sshd(name, signal.SIGSTOP)
+
+    def continued() -> None:
+        _wait_for_the_end(lab, name)
+        lab.signal_sshd(name, signal.SIGCONT)
+
+    return continued
+
+
+def cable_is_pulled(lab: Lab, name: str = "TG") -> None:
+    """Nobody is told: both sides have to find out."""
+    lab.cut(name)
+    _wait_for_the_end(lab, name)
+    lab.mend(name)
+
+
+def node_reboots(lab: Lab, name: str = "DUT1") -> None:
+    lab.reboot(name, down_s=3.0)
+
+
+def generator_is_killed(lab: Lab) -> None:
+    """Its workers."""
+    workers = [pid for pid, line in lab.nodes["TG"].processes().items() if "drivers.generator" in line]
+    assert workers
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+
+
+def nf_loses_its_port(lab: Lab) -> None:
+    lab.nodes["DUT1"].run("ip", "-n", "csit-nf-1-1", "link", "del", "csn1x1i1")
+
+
+def _wait_for_the_end(lab: Lab, name: str) -> None:
+    wait_until("end of the agent", lambda: str(agents(lab, name) or ""), 60, pause_s=0.1)
+
+
+STEP_FAULTS: Sequence[tuple[Moment, LabFault]] = (
+    (Moment(STEPS, call=1, after=True), agent_is_killed),
+    (Moment(STEPS, call=3, after=True), generator_is_killed),
+    (Moment(STEPS, call=5, after=True), lambda lab: sshd_is_killed(lab, "TG")),
+)
+"""In each of the first three steps of a study, which are then deployed once more."""
+_LOSE_NO_NODE = (generator_is_killed, nf_loses_its_port)
+
+
+def run_losing_nodes(
+    lab: Lab, folder: Path, faults: Sequence[tuple[Moment, LabFault]], *words: str, sources: Sequence[Path] = (DENSITY,)
+) -> None:
+    """Run Robot while something breaks at chosen moments; it succeeds, lost nodes come back, and nothing is left.
+
+    Args:
+        lab: The lab.
+        folder: Of the test; results are in its folder `out`.
+        faults: What is done at which moment, in this order.
+        words: Options of Robot.
+        sources: Suites.
+    """
+    before, paused = state(lab), Paused(folder, [moment for moment, _ in faults])
+    with going_on(folder / "out", *words, *paused.options, sources=sources) as run:
+        for moment, fault in faults:
+            with paused.at(moment, run):
+                then = fault(lab)
+            if then is not None:
+                then()
+        said, _ = run.communicate(timeout=240)
+    assert run.returncode == 0, said
+    assert said.count("it is back") == sum(fault not in _LOSE_NO_NODE for _, fault in faults), said
+    wait_for_state(lab, before)
