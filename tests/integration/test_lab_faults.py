@@ -99,29 +99,30 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
     assert said.count("it is back") == len(FAULTS)
 
 
-MOMENTS: dict[str, tuple[LabFault, str, LabFault]] = {
-    "128B": (sshd_is_killed, "DUT1", agent_is_killed),
-    "129B": (agent_is_killed, "DUT1: the agent ended with 137", sshd_is_killed),
-    "130B": (agent_is_stopped, "DUT1: nothing heard from the agent", agent_is_stopped),
-    "131B": (sshd_is_stopped, "DUT1: nothing heard from the agent", sshd_is_stopped),
+FIRST, FOURTH = 1, 4
+"""Calls of a deployment: before the fourth, cables on both nodes and the vSwitch are made, and NFs are not."""
+MOMENTS: dict[str, tuple[int, LabFault, str, LabFault]] = {
+    "128B": (FIRST, sshd_is_killed, "DUT1", agent_is_killed),
+    "129B": (FOURTH, agent_is_killed, "DUT1: the agent ended with 137", sshd_is_killed),
+    "130B": (FIRST, agent_is_stopped, "DUT1: nothing heard from the agent", agent_is_stopped),
+    "131B": (FOURTH, sshd_is_stopped, "DUT1", sshd_is_stopped),
 }
-"""By frame size of a test: what is done while its cell is deployed, words that the reason must have, and what is done
-while the cell of the next attempt is removed."""
+"""By frame size of a test: what is done before which call while its cell is deployed, words that the reason must have,
+and what is done while the cell of the next attempt is removed."""
 
 
 @realtime(LOSS)
 def test_a_node_that_is_lost_while_a_cell_is_deployed_or_removed_is_waited_for(lab: Lab, tmp_path: Path) -> None:
     path = impatient(lab, tmp_path)
     faults: list[tuple[Moment, LabFault]] = []
-    for frame, (first, _, second) in MOMENTS.items():
+    for frame, (call, first, _, second) in MOMENTS.items():
         test = f"CSC 1R1C NF-1c vSwitch-1c {frame}"
-        # Before the fourth call: cables on both nodes and the vSwitch are made, NFs are not.
-        faults += [(Moment(CALLING, test, call=4, attempt=1), first), (Moment(REMOVING, test, attempt=2), second)]
+        faults += [(Moment(CALLING, test, call, attempt=1), first), (Moment(REMOVING, test, attempt=2), second)]
     words = ("-v", "SEARCH:quick,sum=1,time=10,mrr=1", "-v", f"FRAMES:{','.join(MOMENTS)}", *MRR)
     run_losing_nodes(lab, tmp_path, faults, *options(path, *words))
     rows = {row.asked.frame.name: row for row in results(tmp_path / "out")}
     assert list(rows) == list(MOMENTS)
-    for frame, (_, words_of_it, _) in MOMENTS.items():
+    for frame, (_, _, words_of_it, _) in MOMENTS.items():
         (reason,) = rows[frame].broken
         assert words_of_it in reason
         mrr = rows[frame].mrr
