@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from resources.libraries.python.testbed.roles.service import SizedService
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import agent_is_killed, sshd_is_killed
-from tests.integration.lab_runs import TG_CPUS, agents, needs_lab, state, wait_for_state
+from tests.integration.lab_runs import TG_CPUS, needs_lab, state, wait_for_state
 from tests.integration.machine_watch import running as processes
 from tests.integration.robot_runs import PROJECT, environment
 from tests.integration.services import groups, missing_for_instances, size, specifications
@@ -275,8 +274,7 @@ def test_what_killed_agents_left_is_listed_and_cleaned_up(lab: Lab, tmp_path: Pa
     with deployed(lab, tmp_path) as service:
         wait_for_processes(2)
         for name in lab.nodes:
-            for pid in agents(lab, name):
-                os.kill(pid, signal.SIGKILL)
+            agent_is_killed(lab, name)
         for ask in (service.use, service.problems):  # of the DUT, of the TG first: both know it afterwards
             with pytest.raises(ConnectionFailed):
                 ask()
