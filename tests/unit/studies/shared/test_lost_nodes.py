@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped
+from resources.libraries.python.errors import CommandFailed, ConnectionFailed, CsitError, RunStopped
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -49,11 +49,15 @@ def environment() -> Environment:
 
 
 class World(SimulatedTestbed):
-    """Loses a node in the first measurement of some deployments, and has it back only when it is waited for."""
+    """Loses a node in the first measurement of some deployments, and has it back only when it is waited for.
 
-    def __init__(self, lost_in: Collection[int] = ()) -> None:
+    With another error than that of a lost connection, its generator dies instead.
+    """
+
+    def __init__(self, lost_in: Collection[int] = (), error: CsitError = ConnectionFailed(WHY)) -> None:  # noqa: B008
         super().__init__(SIM)
         self._lost_in = lost_in
+        self.error = error
         self.deployed = 0
         self.recovered = 0
         self.lost = False
@@ -84,8 +88,8 @@ class Cut:
         return getattr(self._parts.generator, name)
 
     def run(self, _: Trial) -> TrialResult:
-        self._world.lost = True
-        raise ConnectionFailed(WHY)
+        self._world.lost = isinstance(self._world.error, ConnectionFailed)
+        raise self._world.error
 
 
 def chains(world: World, _: Path) -> ChainStudyTest:
@@ -161,11 +165,23 @@ def searched(world: World, folder: Path) -> OutageTest:
     return study
 
 
-def test_a_search_of_the_load_of_outages_that_loses_a_node_is_repeated(tmp_path: Path) -> None:
+KILLED = CommandFailed(("worker",), -9, "")
+
+
+@pytest.mark.parametrize(("error", "recovered"), [(ConnectionFailed(WHY), 1), (KILLED, 0)])
+def test_a_search_of_the_load_of_outages_that_breaks_is_repeated(
+    tmp_path: Path, error: CsitError, recovered: int
+) -> None:
     expected = searched(World(), tmp_path).rate()
-    world = World(lost_in={1})
+    world = World({1}, error)
     assert searched(world, tmp_path).rate() == expected
-    assert (world.deployed, world.recovered) == (2, 1)
+    assert (world.deployed, world.recovered) == (2, recovered)
+
+
+def test_a_network_function_whose_first_trial_loses_the_generator_is_not_left_out(tmp_path: Path) -> None:
+    whole, world = World(), World({1}, KILLED)
+    assert record(interference(world, tmp_path)) == record(interference(whole, tmp_path))
+    assert world.deployed == whole.deployed + 1
 
 
 @pytest.mark.parametrize("study", [chains, outage])

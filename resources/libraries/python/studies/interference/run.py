@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import (
-    ConnectionFailed,
     CsitError,
     NoTraffic,
     RunStopped,
@@ -35,7 +34,7 @@ from resources.libraries.python.studies.interference.planning.cost import cost
 from resources.libraries.python.studies.interference.planning.schedule import Turn, schedule
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
-from resources.libraries.python.testbed.deployment.health import reason_of
+from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _log = logging.getLogger(__name__)
@@ -367,7 +366,10 @@ class InterferenceTest:
         try:
             try:
                 return self._carried_once(name, frame)
-            except (ConnectionFailed, SystemBroken) as error:  # also where a node was lost, which `_remove` waits for
+            except (CsitError, OSError) as error:
+                if not is_breakage(error):
+                    raise
+                # Also where a node was lost, which `_remove` waits for.
                 _log.warning("%s alone: %s; trying again", name, reason_of(error))
             return self._carried_once(name, frame)
         except RunStopped:

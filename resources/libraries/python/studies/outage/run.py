@@ -10,7 +10,6 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import (
     ConfigError,
-    ConnectionFailed,
     CsitError,
     NoTraffic,
     SystemBroken,
@@ -45,7 +44,7 @@ from resources.libraries.python.studies.outage.planning.schedule import (
 )
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.health import reason_of
+from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.disturbance import Disturbable
 
@@ -267,7 +266,9 @@ class OutageTest:
     def _searched(self) -> RateFound:
         try:
             return self._searched_once()
-        except (ConnectionFailed, SystemBroken) as error:  # a lost node was waited for when the cell was removed
+        except (CsitError, OSError) as error:  # a lost node was waited for when the cell was removed
+            if not is_breakage(error):
+                raise
             _log.warning("%s: search of NDR: %s; trying again", self.spec.name, reason_of(error))
         return self._searched_once()
 
