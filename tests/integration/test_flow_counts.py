@@ -68,9 +68,11 @@ def tcpdump(file: Path, expected: int) -> Iterator[None]:
     ) as process:  # fmt: skip
         assert process.stderr is not None
         assert any("listening on" in line for line in process.stderr)
-        yield
-        wait_until("packets in the file", lambda: "" if sum(tuples(file).values()) >= expected else "fewer", 30.0)
-        process.terminate()
+        try:
+            yield
+            wait_until("packets in the file", lambda: "" if sum(tuples(file).values()) >= expected else "fewer", 10.0)
+        finally:
+            process.terminate()
         said = process.stderr.read()
     assert "\n0 packets dropped by kernel" in said, said
 
@@ -97,7 +99,7 @@ def test_tcpdump_counts_the_flows_that_were_asked_for(
     with generator(sending) as built_in:
         with tcpdump(tmp_path / "arrived.pcap", flows * each):
             result = built_in.run(packets(flows, each, size=size))
-        assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
+            assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
     found = tuples(tmp_path / "arrived.pcap")
     assert len(found) == flows
     assert set(found.values()) == {each}

@@ -61,9 +61,11 @@ def tcpdump(interface: str, file: Path, expected: int) -> Iterator[None]:
     ) as process:  # fmt: skip
         assert process.stderr is not None
         assert any("listening on" in line for line in process.stderr)
-        yield
-        wait_until("packets in the file", lambda: "" if len(read(file)) >= expected else "fewer", 20.0)
-        process.terminate()
+        try:
+            yield
+            wait_until("packets in the file", lambda: "" if len(read(file)) >= expected else "fewer", 10.0)
+        finally:
+            process.terminate()
         said = process.stderr.read()
     assert "\n0 packets dropped by kernel" in said, said
 
@@ -85,7 +87,7 @@ def test_ipv6_crosses_a_router_and_a_firewall_and_tcpdump_agrees(tmp_path: Path,
         forward = plan.flows[0]
         with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap", 1000):
             result = generator.run(trial)
-        assert [(flow.sent, flow.received) for flow in result.flows] == [(1000, 1000)] * 2
+            assert [(flow.sent, flow.received) for flow in result.flows] == [(1000, 1000)] * 2
         arrived = read(tmp_path / "arrived.pcap")
         assert len(arrived) == 1000, arrived[:3]
         assert all("[udp sum ok]" in line and "hlim 62" in line for line in arrived)
