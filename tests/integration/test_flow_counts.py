@@ -96,10 +96,9 @@ def tuples(file: Path) -> Counter[bytes]:
 def test_tcpdump_counts_the_flows_that_were_asked_for(
     tmp_path: Path, sending: Sending, flows: int, each: int, size: str
 ) -> None:
-    with generator(sending) as built_in:
-        with tcpdump(tmp_path / "arrived.pcap", flows * each):
-            result = built_in.run(packets(flows, each, size=size))
-            assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
+    with generator(sending) as built_in, tcpdump(tmp_path / "arrived.pcap", flows * each):
+        result = built_in.run(packets(flows, each, size=size))
+        assert [(flow.sent, flow.received) for flow in result.flows] == [(flows * each, flows * each)] * 2
     found = tuples(tmp_path / "arrived.pcap")
     assert len(found) == flows
     assert set(found.values()) == {each}
