@@ -13,6 +13,5 @@ DRIVERS = (
         words=("ITGSend", "ITGRecv", "ITGLog", "ITGDec"),
         protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),
         keeps_log=True,
-        loops_back=2,
     ),
 )
