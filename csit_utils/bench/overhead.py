@@ -17,8 +17,8 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 
-GOAL_S = 0.05
-LAB_GOAL_S = 0.15
+GOAL_S = 0.015
+LAB_GOAL_S = 0.03
 _MOST_S = 15.0
 """Time limit of the search."""
 

@@ -9,8 +9,13 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from resources.libraries.python.dialogue import line_of
-from resources.libraries.python.drivers.generators.builtin import latency, wire
-from resources.libraries.python.drivers.generators.builtin.counters import Lateness, interface_numbers, settle
+from resources.libraries.python.drivers.generators.builtin import counters, latency, wire
+from resources.libraries.python.drivers.generators.builtin.counters import (
+    Lateness,
+    Settled,
+    interface_numbers,
+    settle,
+)
 from resources.libraries.python.drivers.generators.builtin.driver import trial_result
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.plan import Flow
@@ -40,41 +45,64 @@ def test_counters_are_read_from_the_kernels_table() -> None:
     assert {name: (row[1], row[11]) for name, row in rows.items()} == {"lo": ("0", "0"), "tg-1": ("100000", "3")}
 
 
+class Clock:
+    """Time that passes by sleeping only."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.fixture
+def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "time", Clock())
+
+
 def test_settling_ends_at_once_when_all_came() -> None:
-    assert settle(lambda: (5, 7), (5, 7)) == ((5, 7), True)
+    assert settle(lambda: (5, 7), (5, 7)) == Settled((5, 7), True, 0.0)
 
 
+@pytest.mark.usefixtures("_clock")
 def test_settling_waits_for_the_counters_to_stop() -> None:
     counts = iter([1, 2, 3, 4, *[5] * 1000])
-    assert settle(lambda: (next(counts),), (9,)) == ((5,), True)
+    settled = settle(lambda: (next(counts),), (9,))
+    assert settled.counts == (5,) and settled.stopped and settled.longest_pause_s == pytest.approx(0.001)
 
 
+@pytest.mark.usefixtures("_clock")
 def test_settling_waits_longer_for_a_port_that_nothing_has_reached_yet() -> None:
     late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
-    assert settle(lambda: next(late), (9, 9), (0, 0)) == ((9, 4), True)
+    settled = settle(lambda: next(late), (9, 9), (0, 0))
+    assert settled.counts == (9, 4) and settled.longest_pause_s == pytest.approx(0.06)
     late = iter([*[(0, 4)] * 60, (9, 4), *[(9, 4)] * 1000])
-    assert settle(lambda: next(late), (9, 9), (1, 0)) == ((0, 4), True), "that one has moved"
+    assert settle(lambda: next(late), (9, 9), (1, 0)).counts == (0, 4), "that one has moved"
 
 
+@pytest.mark.usefixtures("_clock")
 def test_settling_waits_as_long_as_it_is_told() -> None:
     for quiet_s, seen in ((0.01, (4,)), (0.3, (9,))):
         late = iter([*[(4,)] * 60, *[(9,)] * 1000])
-        assert settle(lambda late=late: next(late), (10,), quiet_s=quiet_s) == (seen, True)  # type: ignore[misc]
+        assert settle(lambda late=late: next(late), (10,), quiet_s=quiet_s).counts == seen  # type: ignore[misc]
 
 
 def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> None:
     lateness = Lateness()
     first = lateness.quiet_s
     assert not lateness.begin((0, 0))
-    lateness.end((90, 100), (100, 100), (90, 100))
+    lateness.end((90, 100), (100, 100), Settled((90, 100), True, 0.001))
     assert not lateness.begin((92, 100)), "a few stray packets are tolerated"
     assert lateness.quiet_s == first
     assert lateness.begin((100, 100))
     assert lateness.quiet_s == 2 * first
-    lateness.end((103, 90), (100, 100), (203, 190))
+    lateness.end((103, 90), (100, 100), Settled((203, 190), True, 0.001))
     assert lateness.quiet_s == 4 * first
     for _ in range(9):
-        lateness.end((200, 0), (100, 100), (203, 190))
+        lateness.end((200, 0), (100, 100), Settled((203, 190), True, 0.001))
     assert lateness.quiet_s == 0.4
 
 
@@ -137,3 +165,18 @@ def test_probes_without_stamps_are_said_not_counted() -> None:
     assert not result.generator_limited
     assert "4 received probes have no usable time stamps" in (result.note or "")
     assert (result.latency[0].sent, result.latency[0].received, result.latency[0].p50_ns) == (10, 9, None)
+
+
+@pytest.mark.parametrize(
+    ("pauses_s", "quiet_s"), [((0.0,) * 4, 0.005), ((0.0, 0.002) * 2, 0.01), ((0.0, 0.2) * 2, 0.025)]
+)
+def test_the_wait_at_the_end_is_learned_from_what_the_system_has_shown(
+    pauses_s: tuple[float, ...], quiet_s: float
+) -> None:
+    lateness = Lateness()
+    for pause_s in pauses_s:
+        assert lateness.quiet_s == 0.025
+        lateness.end((90,), (100,), Settled((90,), True, pause_s))
+    assert lateness.quiet_s == quiet_s
+    assert lateness.begin((100,)), "packets came later than that"
+    assert lateness.quiet_s == 0.05

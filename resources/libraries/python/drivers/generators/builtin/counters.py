@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from resources.libraries.python.errors import CsitError
 
@@ -11,6 +12,11 @@ _QUIET_S = 0.025
 """A system that is late by more would have its packets counted as lost here and as surplus in the next trial. Emulated
 machines and polling switches on a shared core are late by 10 ms and more; only trials with loss wait for this."""
 _MOST_QUIET_S = 0.4
+_LEAST_QUIET_S = 0.005
+_KNOWN_TRIALS = 4
+_PAUSES = 5
+"""A system that has paused for no longer than a fifth of a time in `_KNOWN_TRIALS` trials or more counts as done after
+that time."""
 _STRAY = 2
 """Packets beyond those sent that are not taken as late: a system under test sends some itself, such as ARP."""
 _NONE_YET_S = 1.0
@@ -76,14 +82,26 @@ class Counters:
 
 
 class Lateness:
-    """Adaptive quiet time at the end of a trial: it doubles whenever packets arrive after it.
+    """How long no packet must arrive for a trial to be over: learned from the trials before.
 
-    A late packet is counted as lost in its own trial and received in the next one, where it hides a loss.
+    At first 25 ms; 5 ms from the fifth trial on where packets that were on their way at the end of sending have never
+    paused for more than 1 ms. A system that pauses for 5 ms for the first time at the end of a trial has some of its
+    packets counted as lost; in the middle of that trial such a pause would have overrun its queues. It doubles whenever
+    packets arrive after it, and is not shortened again: a late packet is counted as lost in its own trial and received
+    in the next one, where it hides a loss.
     """
 
     def __init__(self) -> None:
-        self.quiet_s = _QUIET_S
+        self._grown_s = _QUIET_S
+        self._trials = 0
+        self._longest_s = 0.0
         self._last: tuple[int, ...] = ()
+
+    @property
+    def quiet_s(self) -> float:
+        if self._trials < _KNOWN_TRIALS or self._grown_s > _QUIET_S:
+            return self._grown_s
+        return min(max(_LEAST_QUIET_S, _PAUSES * self._longest_s), _QUIET_S)
 
     def begin(self, before: Sequence[int]) -> bool:
         """Take the counters before a trial; return whether packets have arrived since the previous one ended."""
@@ -91,14 +109,27 @@ class Lateness:
         self._grow(late)
         return late
 
-    def end(self, received: Sequence[int], sent: Sequence[int], after: tuple[int, ...]) -> None:
-        """Take the packets received and sent in a trial, and the counters at its end."""
+    def end(self, received: Sequence[int], sent: Sequence[int], settled: "Settled") -> None:
+        """Take the packets received and sent in a trial, and how it ended."""
         self._grow(any(have - most > _STRAY for have, most in zip(received, sent, strict=True)))
-        self._last = after
+        self._last = settled.counts
+        self._trials += 1
+        self._longest_s = max(self._longest_s, settled.longest_pause_s)
 
     def _grow(self, late: bool) -> None:
         if late:
-            self.quiet_s = min(2 * self.quiet_s, _MOST_QUIET_S)
+            self._grown_s = min(2 * self._grown_s, _MOST_QUIET_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Counters at the end of a trial."""
+
+    counts: tuple[int, ...]
+    stopped: bool
+    """Whether they did not move any more."""
+    longest_pause_s: float
+    """The longest time without a packet before the last one arrived; 0 where all were there at once."""
 
 
 def settle(
@@ -106,7 +137,7 @@ def settle(
     complete: tuple[int, ...] | None,
     before: tuple[int, ...] | None = None,
     quiet_s: float = _QUIET_S,
-) -> tuple[tuple[int, ...], bool]:
+) -> Settled:
     """Read counters until they are complete, or have not moved for some time, or 2 s are over.
 
     While a counter has not moved at all, what is on its way may just be late, and 1 s is waited for it.
@@ -116,23 +147,23 @@ def settle(
         complete: what they are when nothing was lost; None when that is not known.
         before: what they were before anything was sent, to know those that have not moved.
         quiet_s: for how long they do not move, in seconds.
-
-    Returns:
-        The counters, and whether they had stopped.
     """
     started = changed = time.monotonic()
+    longest_s = 0.0
     last = read()
     while True:
         if complete is not None and all(have >= want for have, want in zip(last, complete, strict=True)):
-            return last, True
+            return Settled(last, True, longest_s)
         now = time.monotonic()
         wanted = zip(last, before or (), complete or (), strict=False)
         none_yet = any(have == first < want for have, first, want in wanted)
         if now - changed >= (_NONE_YET_S if none_yet else quiet_s):
-            return last, True
+            return Settled(last, True, longest_s)
         if now - started >= _SETTLE_S:
-            return last, False
+            return Settled(last, False, longest_s)
         time.sleep(_POLL_S)
         seen = read()
         if seen != last:
-            changed, last = time.monotonic(), seen
+            now = time.monotonic()
+            longest_s = max(longest_s, now - changed)
+            changed, last = now, seen

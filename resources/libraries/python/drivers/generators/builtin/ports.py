@@ -210,7 +210,7 @@ class FlowPorts:
             begun_ns = time.time_ns()
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
-            after, settled = settle(self._counters.received, complete, before, self._lateness.quiet_s)
+            settled = settle(self._counters.received, complete, before, self._lateness.quiet_s)
             if spec.losses:
                 numbered = _counted(sent, counting, load, begun_ns)
             elif spec.timeline_ns:
@@ -221,14 +221,14 @@ class FlowPorts:
             gaps = [gap_report(ring.stamps_ns()) for ring in rings]
         finally:
             self._aside.close([*receivers, *counting, *rings])
-        received = _difference(after, before)
-        self._lateness.end(received, _difference(complete, before), after)
+        received = _difference(settled.counts, before)
+        self._lateness.end(received, _difference(complete, before), settled)
         return TrialReport(
             planned=load.total,
             offered_s=sent.offered_s,
             expected_s=sent.offered_s if spec.load_pps is None or sent.aborted else load.length_s or spec.duration_s,
             worst_lag_s=sent.worst_lag_s,
-            settled=settled,
+            settled=settled.stopped,
             flows=tuple(numbered)
             if spec.numbered
             else tuple(
@@ -254,7 +254,7 @@ class FlowPorts:
         before = self._counters.received()
         if not self._lateness.begin(before):
             return before
-        return settle(self._counters.received, None, quiet_s=self._lateness.quiet_s)[0]
+        return settle(self._counters.received, None, quiet_s=self._lateness.quiet_s).counts
 
     def _prepared(self, spec: TrialSpec) -> tuple[Sender, str | None]:
         """Return the prepared sender of this trial, and why it is not the usual one."""

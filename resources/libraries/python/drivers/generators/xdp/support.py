@@ -42,7 +42,7 @@ def _try() -> str | None:
         flow = FlowSpec(_NEAR[0], _FAR[0], *_MACS, "10.0.0.1", 2, "20.0.0.1")
         with closing(XdpSender([flow])) as sender, closing(ThreadCounters([_FAR[0]])) as counters:
             sender.rehearse(_PACKETS)
-            (received,), _ = settle(counters.received, (_PACKETS,))
+            (received,) = settle(counters.received, (_PACKETS,)).counts
     return None if received >= _PACKETS else f"of {_PACKETS} XDP frames through a veth pair {received} came"
 
 
