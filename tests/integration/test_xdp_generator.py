@@ -77,6 +77,27 @@ def test_the_ring_is_taken_where_it_does_not_and_the_reason_is_said() -> None:
             BuiltInGenerator(plan(), NAMESPACE, "xdp").start()
 
 
+def test_a_peer_that_receives_by_napi_only_after_the_port_came_up_is_noticed() -> None:
+    """As on the other node of a lab, whose ports become those of its vSwitch meanwhile."""
+
+    def late() -> bool:
+        enter_namespace(NAMESPACE)
+        run("ip", "link", "set", RIGHT, "down")
+        for port in (LEFT, RIGHT):
+            run("ethtool", "-K", port, "gro", "on")
+        run("ip", "link", "set", RIGHT, "up")
+        return takes_redirected(LEFT)
+
+    with veth_pair(NAMESPACE, (LEFT, RIGHT)):
+        assert not aside(late), "the kernel looks when LEFT comes up"
+        built_in = BuiltInGenerator(plan(), NAMESPACE)
+        try:
+            built_in.start()
+            assert built_in.facts() == {"sending": XDP}
+        finally:
+            built_in.stop()
+
+
 @realtime(RATE)
 def test_frames_larger_than_a_page_are_sent_by_the_ring_and_it_is_said(generator: BuiltInGenerator) -> None:
     large = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=frame("9000B"), probe_pps=50))

@@ -32,7 +32,7 @@ TX_SOFTWARE_STAMPS = (1 << 1) | (1 << 4) | (1 << 7) | (1 << 11)
 _PACKET_VERSION, _TPACKET_V2 = 10, 1
 _PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
-_SIOCGIFFLAGS = 0x8913
+_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _SIOCGIFMTU = 0x8921
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
 _SECOND_NS = 1_000_000_000
@@ -130,6 +130,21 @@ def link_is_up(interface: str) -> bool:
     """
     wanted = _IFF_UP | _IFF_RUNNING
     return _interface_fact(interface, _SIOCGIFFLAGS, "H") & wanted == wanted
+
+
+def reopen(interface: str) -> None:
+    """Take an interface down and up again.
+
+    Raises:
+        CsitError: there is no such interface, or it must not be done.
+    """
+    flags = _interface_fact(interface, _SIOCGIFFLAGS, "H")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for wanted in (flags & ~_IFF_UP, flags | _IFF_UP):
+            try:
+                fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), wanted))
+            except OSError as error:
+                raise CsitError(f"generator port {interface}: {error.strerror}") from error
 
 
 def mtu_bytes(interface: str) -> int:

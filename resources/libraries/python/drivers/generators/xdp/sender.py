@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.generators.builtin.sender import SentTra
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.xdp import live_frames, memory
 from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 
 _SHORTEST, _SHORTEST_IPV6 = 60, 78
@@ -32,6 +33,7 @@ _LEAST_GAP = 0.85
 _NEVER = 1 << 62
 _POLL_S = 0.0002
 _LATE_S = 1.0
+_CARRIER_S = 3.0
 _PRIORITY = 2
 """Above the data threads', which take their turns for a whole queue."""
 _GENERIC, _CONTROL, _REQUEST, _ERROR = 16, 16, 1, 2
@@ -232,11 +234,13 @@ class Opened:
     def __init__(self, interface: str) -> None:
         """Make sure.
 
-        A veth does when its peer receives by NAPI. Drivers of physical NICs do where they have XDP transmit, most of
-        them once some XDP program is attached; so one that lets all packets pass is attached there.
+        A veth does when its peer receives by NAPI and did so when the veth came up. Drivers of physical NICs do where
+        they have XDP transmit, most of them once some XDP program is attached; so one that lets all packets pass is
+        attached there.
 
         Raises:
             Unsupported: it does not.
+            NotReady: its carrier does not come back.
         """
         if Path(f"/proc/self/net/vlan/{interface}").exists():
             raise Unsupported(f"{interface} takes no XDP frames: it is a VLAN device")
@@ -246,6 +250,11 @@ class Opened:
         if takes_redirected(interface):
             return
         if not Path(f"/sys/class/net/{interface}/device").exists():
+            # The kernel looks at the peer when a veth comes up only, and on another node the peer may have been late.
+            kernel.reopen(interface)
+            wait_until(f"carrier of {interface}", lambda: "" if kernel.link_is_up(interface) else "down", _CARRIER_S)
+            if takes_redirected(interface):
+                return
             raise Unsupported(f"{interface} takes no XDP frames: its peer does not receive by NAPI (GRO is off)")
         with ExitStack() as stack:
             self._program = XdpProgram("csit_pass")
