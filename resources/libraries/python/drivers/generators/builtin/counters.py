@@ -99,6 +99,7 @@ class Lateness:
 
     @property
     def quiet_s(self) -> float:
+        """Seconds without a packet that end a trial."""
         if self._trials < _KNOWN_TRIALS or self._grown_s > _QUIET_S:
             return self._grown_s
         return min(max(_LEAST_QUIET_S, _PAUSES * self._longest_s), _QUIET_S)
