@@ -77,5 +77,5 @@ def test_a_new_field_needs_one_line_in_the_record_and_one_in_the_columns(tmp_pat
         "parquet": "double",
         "csv": ["0.25"],
         "schema": None,
-        "page": [["Settling", "250 ms"], ["Deployment", "410 ms"], ["Removal", "120 ms"]],
+        "page": [["version of IP", "4"], ["Settling", "250 ms"], ["Deployment", "410 ms"], ["Removal", "120 ms"]],
     }
