@@ -1,4 +1,4 @@
-"""Service instances that share cables by VLAN devices, on the kernel's datapath of Open vSwitch."""
+"""Service instances that share cables by VLAN devices, on the kernel's datapath of Open vSwitch, whose parts break."""
 
 import json
 from itertools import product
@@ -9,7 +9,8 @@ import pytest
 
 from resources.libraries.python.model.trial import Direction
 from tests.integration.emulated import Emulated
-from tests.integration.robot_runs import results, run_robot
+from tests.integration.pauses import REMOVING, SENDING, Moment, Paused
+from tests.integration.robot_runs import going_on, results
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
@@ -17,10 +18,23 @@ CABLES = ("port1", "port2")
 INSTANCES = {1: 101, 2: 102}
 """The VLAN of each instance."""
 _RUN_WITHIN_S = 900.0
+_BREAK_WITHIN_S = 400.0
+LOADED = 2
+"""The call of a measurement after the one that verifies the paths."""
+VSWITCH, GENERATOR = ("DUT1", "[o]vs-vswitchd"), ("TG", "[d]rivers.generator")
+"""Nodes and patterns of command lines; pkill is not one of them."""
+Signalled = tuple[str, str, str]
+"""Signal, node, pattern."""
+FAULTS: dict[str, tuple[Signalled, str, Signalled]] = {
+    "64B": (("STOP", *VSWITCH), "DUT1: ovs-vswitchd is stopped", ("KILL", *GENERATOR)),
+    "128B": (("STOP", *GENERATOR), "TG: ", ("KILL", *VSWITCH)),
+}
+"""By frame size of a test: what gets which signal in a trial, words that the reason must have, and what gets one while
+the cell of the next attempt is removed."""
 
 
 @realtime(LOSS)
-def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> None:
+def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated, tmp_path: Path) -> None:
     before = {name: state(emulated, name) for name in emulated.nodes}
     topology = emulated.write_topology(
         tmp_path,
@@ -31,13 +45,27 @@ def test_instances_share_cables_by_vlan(emulated: Emulated, tmp_path: Path) -> N
         },
     )
     words = (
-        f"TOPOLOGY:{topology}", "CELLS:2x1", "NF_SIZES:1c", "FRAMES:64B", "SEARCH:quick,sum=1,mrr=1,time=10",
+        f"TOPOLOGY:{topology}", "CELLS:2x1", "NF_SIZES:1c", f"FRAMES:{','.join(FAULTS)}",
+        "SEARCH:quick,sum=1,mrr=1,time=10",
     )  # fmt: skip
     options = [word for value in words for word in ("-v", value)]
-    done = run_robot(tmp_path / "out", *options, "--suite", "csc-mrr", seconds=_RUN_WITHIN_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = results(tmp_path / "out")
-    assert row.passed and not row.broken, done.stdout
+    faults: list[tuple[Moment, Signalled]] = []
+    for frame, (first, _, second) in FAULTS.items():
+        test = f"CSC 2R1C NF-1c vSwitch-1c {frame}"
+        faults += [(Moment(SENDING, test, LOADED, attempt=1), first), (Moment(REMOVING, test, attempt=2), second)]
+    paused = Paused(tmp_path, [moment for moment, _ in faults])
+    with going_on(tmp_path / "out", *options, "--suite", "csc-mrr", *paused.options) as run:
+        for moment, (number, node, pattern) in faults:
+            with paused.at(moment, run, _BREAK_WITHIN_S):
+                emulated.run(node, "pkill", f"-{number}", "-f", pattern)
+        said, _ = run.communicate(timeout=_RUN_WITHIN_S)
+    assert run.returncode == 0, said
+    rows = {row.asked.frame.name: row for row in results(tmp_path / "out")}
+    for frame, (_, words_of_it, _) in FAULTS.items():
+        assert rows[frame].passed, said
+        (reason,) = rows[frame].broken
+        assert words_of_it in reason
+    row = rows["64B"]
     assert row.mrr and row.mrr.mean_pps > 0 and row.plan
     assert row.plan.suite_id.startswith("dot1q-")
     assert row.facts["vswitch"]["datapath"] == "kernel, forwarding by the kernel in the threads that receive"
