@@ -3,12 +3,14 @@
 import logging
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, TextIO
+from types import FrameType
+from typing import Any, NoReturn, TextIO
 
 import typer
 
@@ -58,13 +60,19 @@ def main() -> int:
 
     Returns:
         2 for invalid input, 1 for any other failure, 70 (EX_SOFTWARE) for a defect of this program, and otherwise the
-        exit status of the command.
+        exit status of the command. SIGTERM ends it as Ctrl-C does: it removes what it made, and exits with 143.
     """
+    signal.signal(signal.SIGTERM, _terminated)
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Visible())
     keep_named_secrets(os.environ)
     with _redacted_streams():
         return _run()
+
+
+def _terminated(number: int, _: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)  # the second one does not wait for the removal
+    raise SystemExit(128 + number)
 
 
 def _discard_output() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack, closing
@@ -15,6 +16,7 @@ from csit_utils.bench import generator as bench
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, network_state, results, run_robot, wait_for_network_state
@@ -151,3 +153,16 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     ):
         done = csit(*arguments)
         assert done.returncode in {1, 2} and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_one_that_is_terminated_removes_its_loop_back(tmp_path: Path) -> None:
+    before = network_state()
+    argv = [sys.executable, "-m", "csit_utils", "qualify", "topologies/local.yaml", *BRIEF, "--folder", str(tmp_path)]
+    with subprocess.Popen(argv, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        wait_until("a loop-back", lambda: "" if network_state() != before else "nothing made", 20.0, pause_s=0.05)
+        run.terminate()
+        stdout, stderr = run.communicate(timeout=20)
+    assert run.returncode == 128 + signal.SIGTERM, stderr
+    assert not stdout and "Traceback" not in stderr
+    assert network_state() == before
+    assert not list(tmp_path.iterdir()), "nothing half measured is kept"
