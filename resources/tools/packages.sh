@@ -56,7 +56,7 @@ need_flows() { # the generator D-ITG, and who reports the sender's rate beside i
     need d-itg command -v ITGSend
     need_service sysstat command -v sar
 }
-need_functions() { # network functions: monitors, nginx, OpenVPN, and the generator iperf3; conntrack counts beside ours
+need_functions() { # network functions: monitors, nginx, OpenVPN, WireGuard, and the generator iperf3; conntrack counts beside ours
     need conntrack command -v conntrack
     need tcpdump command -v tcpdump
     need netsniff-ng command -v netsniff-ng
@@ -66,6 +66,8 @@ need_functions() { # network functions: monitors, nginx, OpenVPN, and the genera
     need libnginx-mod-stream test -e /usr/lib/nginx/modules/ngx_stream_module.so
     need_service openvpn command -v openvpn
     need openssl command -v openssl
+    need wireguard-go command -v wireguard-go
+    need wireguard-tools command -v wg
     need_service iperf3 command -v iperf3
 }
 optional=

@@ -11,19 +11,18 @@ import pytest
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
+from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.openvpn import driver
 from resources.libraries.python.drivers.functions.openvpn.configuration import (
     CIPHER,
     ENDS,
     LEFT,
     RIGHT,
-    Passed,
-    TunnelEnd,
     TunnelFiles,
     configuration,
-    passed,
 )
-from resources.libraries.python.drivers.functions.openvpn.driver import OpenVpns, into
+from resources.libraries.python.drivers.functions.openvpn.driver import OpenVpns
+from resources.libraries.python.drivers.functions.tunnels import Passed, TunnelEnd, into, passed
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
@@ -39,6 +38,9 @@ DEVICES = """Inter-|   Receive                                                | 
 tun-left:  840    10    0    5    0     0          0         0     1680      20    0    3    0     0       0          0
 tun-right: 1512   18    0    0    0     0          0         0      924      11    0    1    0     0       0          0
 """
+
+
+DEVICES_OF_ENDS = [end.device for end in ENDS]
 
 
 def told(end: TunnelEnd, mtu: int = 1500) -> list[str]:
@@ -59,10 +61,10 @@ def test_the_ends_of_a_tunnel_are_each_others_peers_and_pass_packets_as_they_are
 
 def test_what_came_out_of_a_tunnel_is_processed_and_the_rest_of_what_came_into_it_is_lost() -> None:
     numbers = interface_numbers(DEVICES)
-    assert passed(numbers) == Passed(came=20 + 3 + 11 + 1, left=10 + 18)
+    assert passed(numbers, DEVICES_OF_ENDS) == Passed(came=20 + 3 + 11 + 1, left=10 + 18)
     assert Passed(35, 28) - Passed(2, 2) == Passed(33, 26)
     with pytest.raises(KeyError, match="tun-right"):
-        passed({name: row for name, row in numbers.items() if name != "tun-right"})
+        passed({name: row for name, row in numbers.items() if name != "tun-right"}, DEVICES_OF_ENDS)
 
 
 def attributes(request: Request, kind: Any) -> dict[str, object]:
@@ -122,7 +124,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, folder: Path, *, version: str = "Op
     }
     (folder / "tun").touch()
     monkeypatch.setattr(driver, "path_of", paths.get)
-    monkeypatch.setattr(driver, "_TUN", Path(tun) if tun else folder / "tun")
+    monkeypatch.setattr(tunnels, "TUN", Path(tun) if tun else folder / "tun")
 
 
 def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

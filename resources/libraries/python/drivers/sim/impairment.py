@@ -21,6 +21,7 @@ _MEMORY_MIB = {
     "nginx_proxy": 48.0,
     "nginx_balancer": 48.0,
     "openvpn": 24.0,
+    "wireguard": 24.0,
 }
 _LITTLE_MIB = 20.0
 """Assumed working sets: Suricata's rules and flow table, the buffers of proxies, and little for all others."""

@@ -1,4 +1,4 @@
-"""OpenVPN tunnels as NFs with real packets: encrypted on their way, unchanged behind it, counted, and nothing left."""
+"""Tunnels as NFs with real packets: encrypted on their way, unchanged behind it, counted, and nothing left."""
 
 import os
 import signal
@@ -8,11 +8,13 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.functions.openvpn.driver import missing
+from resources.libraries.python.drivers.functions.openvpn.driver import missing as missing_openvpn
+from resources.libraries.python.drivers.functions.wireguard.driver import missing as missing_wireguard
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.links import namespaces
@@ -40,20 +42,27 @@ from tests.integration.user_space import (
 )
 from tests.realtime import CPU, LOSS, realtime
 
-LACKING = "; ".join(map(str, missing()))
-pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
+NO_OPENVPN, NO_WIREGUARD = ("; ".join(map(str, lacks())) for lacks in (missing_openvpn, missing_wireguard))
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
-ROUTER, OPENVPN = NfKind("linux_router"), NfKind("openvpn")
+ROUTER, OPENVPN, WIREGUARD = map(NfKind, ("linux_router", "openvpn", "wireguard"))
+needs_openvpn = pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
+KINDS = [
+    pytest.param(OPENVPN, marks=needs_openvpn),
+    pytest.param(WIREGUARD, marks=pytest.mark.skipif(bool(NO_WIREGUARD), reason=NO_WIREGUARD)),
+]
+PROGRAMS = {OPENVPN: "openvpn", WIREGUARD: "wireguard-go"}
+CIPHERS = {OPENVPN: "AES-256-GCM", WIREGUARD: "ChaCha20-Poly1305"}
 FRAMES = 20
 TTL = 64
 LOAD_PPS = 1000.0
 """So low that the first queue, of 256 packets each way, holds what comes while the machine does something else."""
-FOLDERS = [DIRECTORY / "run" / name for name in ("openvpn-left", "openvpn-right")]
+FOLDERS = [DIRECTORY / "run" / f"{kind}-{side}" for kind in PROGRAMS for side in ("left", "right")]
 VICTIM = """
 import time
-from tests.integration.test_openvpn import OPENVPN, TOPOLOGY, cell
+from tests.integration.test_tunnels import TOPOLOGY, NfKind, cell
 from tests.integration.user_space import deployed
-with deployed(TOPOLOGY, cell(OPENVPN)):
+with deployed(TOPOLOGY, cell(NfKind("KIND"))):
     print("deployed", flush=True)
     time.sleep(60)
 """
@@ -61,8 +70,9 @@ with deployed(TOPOLOGY, cell(OPENVPN)):
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    with machine_stays_as_it_was("openvpn"):
+    with machine_stays_as_it_was("openvpn"), machine_stays_as_it_was("wireguard-go"):
         yield
+    assert not list(Path("/var/run/wireguard").glob("*.sock"))
     assert not [folder for folder in FOLDERS if folder.exists()]
 
 
@@ -128,11 +138,12 @@ def send(flow: Flow, payload: bytes) -> None:
 
 
 @realtime(LOSS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9000])
-def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int) -> None:
+def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, kind: NfKind) -> None:
     payload = os.urandom(frame_bytes - 18 - 28)
     with (
-        running(OPENVPN, frame_name=f"{frame_bytes}B") as deployment,
+        running(kind, frame_name=f"{frame_bytes}B") as deployment,
         namespaces.run_inside("csit-nf-1-1", partial(listener, "lo")) as loopback,
     ):
         for number, flow in enumerate(deployment.plan.flows, 1):
@@ -155,8 +166,9 @@ def _arrives(behind: socket.socket, arrived: list[bytes], wanted: bytes) -> str:
 
 
 @realtime(LOSS)
-def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted() -> None:
-    with running(ROUTER, OPENVPN, OPENVPN) as deployment:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted(kind: NfKind) -> None:
+    with running(ROUTER, kind, kind) as deployment:
         send_and_count(deployment)
         tunnels = {f"nf-1-{node}": Processed(2 * FRAMES, 0) for node in (2, 3)}
         assert done(deployment) == {"nf-1-1": Processed(2 * FRAMES), **tunnels}
@@ -167,11 +179,12 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted(
         assert done(deployment)["nf-1-3"] == Processed(sent, 0)
         others = deployment.parts.generator.run(trial(protocol=Protocol.IP))
         assert others.received == others.sent
-        fact = deployment.facts()["functions"][OPENVPN]
-        assert fact.startswith("OpenVPN 2.")
-        assert "AES-256-GCM" in fact
+        fact = deployment.facts()["functions"][kind]
+        assert fact.lower().startswith(PROGRAMS[kind])
+        assert CIPHERS[kind] in fact
 
 
+@needs_openvpn
 def test_keys_are_gone_once_the_tunnel_carries_and_no_command_line_has_had_one() -> None:
     with running(OPENVPN):
         kept = {path.name for folder in FOLDERS for path in folder.iterdir()}
@@ -181,6 +194,18 @@ def test_keys_are_gone_once_the_tunnel_carries_and_no_command_line_has_had_one()
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_RR}
 
 
+@pytest.mark.skipif(bool(NO_WIREGUARD), reason=NO_WIREGUARD)
+def test_keys_of_wireguard_are_in_no_file_and_no_command_line() -> None:
+    with running(WIREGUARD):
+        assert {path.name for folder in FOLDERS if folder.exists() for path in folder.iterdir()} == {"nf-1-1.log"}
+        assert {tuple(line.split()[1:]) for line in processes("wireguard-go").values()} == {
+            ("--foreground", "nf-1-1-wgl"),
+            ("--foreground", "nf-1-1-wgr"),
+        }
+        assert {os.sched_getscheduler(pid) for pid in processes("wireguard-go")} == {os.SCHED_RR}
+
+
+@needs_openvpn
 @realtime(CPU)
 def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
     with running(OPENVPN) as deployment:
@@ -199,6 +224,19 @@ def test_what_is_too_much_is_dropped_and_accounted_for() -> None:
         assert (done(deployment)["nf-1-1"].dropped or 0) > received / 2
 
 
+@pytest.mark.skipif(bool(NO_WIREGUARD), reason=NO_WIREGUARD)
+def test_an_end_of_wireguard_that_was_killed_is_named() -> None:
+    with deployed(TOPOLOGY, cell(WIREGUARD)) as deployment:
+        (pid,) = (pid for pid, line in processes("wireguard-go").items() if "wgl" in line)
+        os.kill(pid, signal.SIGKILL)
+        wait_until("its end", lambda: "" if "SIGKILL" in str(found := deployment.problems()) else f"{found}", 30.0)
+        (problem,) = deployment.problems()
+        assert problem.startswith("wireguard-left of nf-1-1 was killed by SIGKILL")
+        result = deployment.parts.generator.run(trial())
+        assert (result.sent > 0, result.received) == (True, 0)
+
+
+@needs_openvpn
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_an_end_that_was_killed_is_named_and_nothing_passes_its_tunnel_by(side: str) -> None:
     with deployed(TOPOLOGY, cell(OPENVPN)) as deployment:
@@ -215,6 +253,7 @@ def test_an_end_that_was_killed_is_named_and_nothing_passes_its_tunnel_by(side: 
         assert (result.sent > 0, result.received) == (True, 0)
 
 
+@needs_openvpn
 def test_packets_that_pass_a_tunnel_by_are_said() -> None:
     with deployed(TOPOLOGY, cell(OPENVPN)) as deployment:
         argv = ["ip", "-n", "csit-nf-1-1", "rule", "del", "iif", "csn1x1i1"]
@@ -225,6 +264,7 @@ def test_packets_that_pass_a_tunnel_by_are_said() -> None:
         assert problem.endswith(" went into its tunnel")
 
 
+@needs_openvpn
 @realtime(CPU)
 def test_a_tunnel_keeps_its_limits() -> None:
     with running(OPENVPN, limits=(Limits(cpu=0.1, memory_mib=64),)) as deployment:
@@ -237,5 +277,7 @@ def test_a_tunnel_keeps_its_limits() -> None:
         assert held.throttled > 0
 
 
-def test_a_killed_run_leaves_no_tunnel() -> None:
-    kill_run(VICTIM, "openvpn", "openvpn.conf")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_run_leaves_no_tunnel(kind: NfKind) -> None:
+    mark = {OPENVPN: "openvpn.conf", WIREGUARD: "-wg"}[kind]
+    kill_run(VICTIM.replace("KIND", kind), PROGRAMS[kind], mark)

@@ -1,0 +1,278 @@
+"""Network functions as a tunnel with both ends in one network namespace, whatever encrypts.
+
+Each port has a routing table of its own, which sends packets into the tunnel.
+"""
+
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from socket import AF_INET
+
+from pyroute2.netlink.rtnl import RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, rt_proto, rt_scope, rt_type
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.plan import NfPlan
+
+READY_S = 30.0
+_FEW = 2000
+"""Packets that may be the system's own, or wait in the queues of both devices, 500 each, where they do not count."""
+_TAKEN_IN = 0.9
+"""Share of the packets received that must have gone into the tunnel."""
+TUN = Path("/dev/net/tun")
+_NOWHERE = ("192.0.2.1", 9)
+"""An address for documentation (RFC 5737), and the port of discard."""
+_RX_PACKETS, _TX_PACKETS, _TX_DROPPED = 1, 9, 11
+"""Columns of /proc/net/dev."""
+
+
+_LOOPBACK = 1
+_LAST_RESORT = 4096
+"""A metric: of two routes the one with the lower is taken."""
+_TO_TABLE = 1
+"""FR_ACT_TO_TBL."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelEnd:
+    """One of the two ends of a tunnel."""
+
+    device: str
+    """What packets of its side are routed into, and packets of the other side come out of."""
+    role: str
+    """In the handshake, where the ends have different ones."""
+    port: int
+    """UDP, of loopback."""
+    table: int
+    """Table of the routes of packets that arrive on its side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Packets of a tunnel, both ways together, since it was made."""
+
+    came: int
+    """Into its devices, those included that found no room there."""
+    left: int
+    """Out of its devices: encrypted and decrypted."""
+
+    def __sub__(self, earlier: "Passed") -> "Passed":
+        """What was counted since `earlier`."""
+        return Passed(self.came - earlier.came, self.left - earlier.left)
+
+
+def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> Passed:
+    """Packets of a tunnel.
+
+    Args:
+        numbers: The columns of /proc/net/dev by interface.
+        devices: Of its ends.
+
+    Raises:
+        KeyError: A device of it is gone.
+    """
+    rows = [list(map(int, numbers[device])) for device in devices]
+    came = sum(row[_TX_PACKETS] + row[_TX_DROPPED] for row in rows)
+    return Passed(came, sum(row[_RX_PACKETS] for row in rows))
+
+
+def loopback_up() -> Request:
+    """What the ends of a tunnel reach each other by."""
+    return set_up("lo", _LOOPBACK)
+
+
+def device_up(end: TunnelEnd, index: int, mtu: int) -> Iterator[Request]:
+    """Let the device of an end take packets.
+
+    Args:
+        end: Of the tunnel.
+        index: Of its device.
+        mtu: Bytes of the largest packet.
+    """
+    body = encoded(ifinfmsg, {"index": index}, [("IFLA_MTU", mtu)])
+    yield Request(RTM_SETLINK, 0, body, f"give {end.device} an MTU of {mtu}")
+    yield set_up(end.device, index)
+
+
+def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
+    """Route all that arrives at a port into an end's device, and nowhere else: not past it when it is gone.
+
+    What comes out of a device did not arrive at a port, and so is routed as usual.
+
+    Args:
+        end: Of the tunnel, on the side of the port.
+        index: Of the end's device.
+        port: The interface where packets arrive.
+    """
+    every = {"family": AF_INET, "dst_len": 0, "table": end.table, "proto": rt_proto["static"]}
+    way = {**every, "type": rt_type["unicast"], "scope": rt_scope["link"]}
+    body = encoded(rtmsg, way, [("RTA_OIF", index)])
+    yield Request(RTM_NEWROUTE, CREATE_NEW, body, f"route into {end.device}")
+    body = encoded(rtmsg, {**every, "type": rt_type["blackhole"]}, [("RTA_PRIORITY", _LAST_RESORT)])
+    yield Request(RTM_NEWROUTE, CREATE_NEW, body, f"route nowhere without {end.device}")
+    rule = {"family": AF_INET, "table": end.table, "action": _TO_TABLE}
+    body = encoded(fibmsg, rule, [("FRA_IIFNAME", port)])
+    yield Request(RTM_NEWRULE, CREATE_NEW, body, f"route what arrives at {port} by table {end.table}")
+
+
+class Tunnels(Disturbed):
+    """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that encrypt packets and decrypt them again.
+
+    What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
+    by the routes that any NF has; the other way round alike. Subclasses start the ends.
+    """
+
+    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, left: Companions, right: Companions) -> None:
+        """Prepare.
+
+        Args:
+            functions: Those that are of this kind.
+            fabric: Has their namespaces, which route; started before `start`.
+            left: Runs the left ends.
+            right: Runs the right ends.
+        """
+        self._functions = tuple(functions)
+        self._owners = tuple(function.name for function in self._functions)
+        self._fabric = fabric
+        self._companions = (left, right)
+        self._before: dict[str, Passed] = {}
+
+    def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:
+        """The left and the right end of the tunnel of an NF."""
+        raise NotImplementedError
+
+    def not_open(self, name: str, end: TunnelEnd) -> str:
+        """What an end still lacks to be reached: its device, or its port."""
+        if end.device not in self._fabric.run_inside(name, devices_here):
+            return "there is no such device"
+        return "" if end.port in self._fabric.run_inside(name, udp_ports) else f"UDP port {end.port} is not open"
+
+    def _route_into(self, function: NfPlan, side: int) -> None:
+        """Bring the device of an end up, and route into it what arrives at the port of its side.
+
+        Args:
+            function: The NF.
+            side: 0 for the left end, 1 for the right one.
+        """
+        end = self.ends(function.name)[side]
+        index = self._fabric.run_inside(function.name, partial(socket.if_nametoindex, end.device))
+        port = (function.left, function.right)[side]
+        requests = (*device_up(end, index, self._fabric.mtu), *into(end, index, port.name))
+        self._fabric.change(function.name, requests)
+
+    def _wait_until_carrying(self) -> None:
+        """Wait until packets come through each tunnel.
+
+        Raises:
+            CsitError: An end has ended; the text has its last words.
+            NotReady: A tunnel does not carry packets in time.
+        """
+        for name in self._owners:
+            self._companions[1].wait_for(name, "a tunnel that carries", partial(self._not_carrying, name), READY_S)
+
+    def _not_carrying(self, name: str) -> str:
+        """A packet goes into each end at every look, until all those of one look have come out before the next."""
+        for companions in self._companions:
+            if problem := next(companions.problems(), ""):
+                raise CsitError(problem)
+        now, before = self._counted(name), self._before.get(name, Passed(0, 0))
+        self._before[name] = now
+        if now - before == Passed(2, 2):
+            return ""
+        self._fabric.run_inside(name, partial(_send_one_each, self._devices_of(name)))
+        return f"of {now.came} packets {now.left} came through"
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        if target not in self._owners:
+            return None
+        return process_steps(event, target, lambda: [each.pids()[target] for each in self._companions])
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        return self._fabric.affinity(self._owners)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        return self._fabric.counters(self._owners)
+
+    def processed(self) -> Mapping[str, Processed]:
+        """Packets that each encrypted and decrypted, and that went into its tunnel and did not come out.
+
+        Raises:
+            CsitError: An end has ended.
+        """
+        return {name: Processed(row.left, max(0, row.came - row.left)) for name, row in self._passed().items()}
+
+    def _passed(self) -> dict[str, Passed]:
+        return {name: self._counted(name) - before for name, before in self._before.items()}
+
+    def _devices_of(self, name: str) -> tuple[str, ...]:
+        return tuple(end.device for end in self.ends(name))
+
+    def _counted(self, name: str) -> Passed:
+        try:
+            return passed(self._fabric.run_inside(name, devices_here), self._devices_of(name))
+        except KeyError as error:
+            raise CsitError(f"{name} has no device {error.args[0]}: that end of its tunnel has ended") from error
+
+    def problems(self) -> tuple[str, ...]:
+        """Ends that have ended or moved, ports without thread or carrier, packets that passed a tunnel by."""
+        ended = (problem for companions in self._companions for problem in companions.problems())
+        found = (*ended, *self._fabric.problems(self._owners))
+        try:
+            return found or tuple(self._passed_by())
+        except CsitError as error:  # one has just lost its device, and is about to end
+            return (str(error),)
+
+    def _passed_by(self) -> Iterator[str]:
+        for name, row in self._passed().items():
+            received = sum(port.rx_packets for port in self._fabric.counters([name]).values())
+            if row.came < _TAKEN_IN * received - _FEW:
+                yield f"{name} received {received} packets, and only {row.came} went into its tunnel"
+
+    def stop(self) -> None:
+        """End all of them; their devices and keys go with them. Safe to call at any time and more than once."""
+        self._before = {}
+        with ExitStack() as stack:
+            for companions in self._companions:
+                stack.callback(companions.stop)
+
+
+def no_tun(needed_for: str) -> Iterator[PreflightProblem]:
+    """What this machine lacks for devices whose packets a program reads.
+
+    Args:
+        needed_for: Ends the sentence: `for NFs of kind openvpn`.
+    """
+    try:
+        os.close(os.open(TUN, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        fix = "load the driver: modprobe tun; in a container: --device /dev/net/tun"
+        yield PreflightProblem(f"{TUN} cannot be opened {needed_for} ({error.strerror})", fix)
+
+
+def devices_here() -> dict[str, list[str]]:
+    """The columns of /proc/net/dev by interface, of the calling thread's namespace."""
+    return interface_numbers(Path("/proc/thread-self/net/dev").read_text(encoding="ascii"))
+
+
+def _send_one_each(devices: Iterable[str]) -> None:
+    """A packet into each of some devices of the calling thread's namespace, whose routes end there so far."""
+    for device in devices:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+            sender.sendto(b"", _NOWHERE)

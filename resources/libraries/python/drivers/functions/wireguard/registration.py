@@ -1,0 +1,20 @@
+"""Declaration of WireGuard tunnels as NFs."""
+
+from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.driver import TUN, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.kinds import Form
+
+DRIVERS = (
+    FunctionDriver(
+        name="wireguard",
+        label="WireGuard",
+        word="wireguard",
+        form=Form.PROGRAM_BESIDE,
+        factory="resources.libraries.python.drivers.functions.wireguard.driver:make",
+        missing="resources.libraries.python.drivers.functions.wireguard.driver:missing_on",
+        programs=(RequiredProgram("wireguard-go", "wireguard-go"), RequiredProgram("wg", "wireguard-tools")),
+        kernel=(TUN,),
+        events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
+        on_request=True,
+    ),
+)

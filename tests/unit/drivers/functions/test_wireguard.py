@@ -1,0 +1,67 @@
+"""WireGuard tunnels as NFs, as far as they need no machine: what the ends are told, keys, what is missing."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from resources.libraries.python.drivers.functions import tunnels
+from resources.libraries.python.drivers.functions.wireguard import driver
+from resources.libraries.python.drivers.functions.wireguard.driver import WireGuards, ask, ends_of, make_keys, settings
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.model.kinds import NfKind
+from tests.unit.planning.polled_ports import together
+
+
+def program(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_ends_of_a_tunnel_are_each_others_peers() -> None:
+    left, right = ends_of("nf-10-10")
+    assert (left.device, right.device) == ("nf-10-10-wgl", "nf-10-10-wgr"), "their sockets have one folder"
+    assert left.table != right.table
+    told = " ".join(settings(left, "PEER="))
+    assert told == (
+        f"set nf-10-10-wgl private-key /dev/stdin listen-port {left.port} peer PEER= allowed-ips 0.0.0.0/0 "
+        f"endpoint 127.0.0.1:{right.port}"
+    )
+    with pytest.raises(Unsupported, match="firewall-10-10: firewall-10-10-wgl has more than 15 characters"):
+        ends_of("firewall-10-10")
+
+
+def test_a_private_key_is_passed_by_standard_input_and_not_shown(tmp_path: Path) -> None:
+    wg = program(tmp_path, "wg", 'case $1 in genkey) echo secret=;; pubkey) read -r key; echo "public of $key";; esac')
+    keys = make_keys(wg)
+    assert (keys.private, keys.public) == ("secret=", "public of secret=")
+    assert "secret" not in repr(keys).replace(keys.public, "")
+
+
+def test_a_wg_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandFailed, match=r"wg set .* ended with 1: no such device") as failed:
+        ask([program(tmp_path, "wg", "echo no such device >&2; exit 1"), "set", "x"], "opensesame")
+    assert "opensesame" not in str(failed.value)
+    monkeypatch.setattr(driver, "_WITHIN_S", 0.05)
+    with pytest.raises(NotReady, match="wg genkey not ready"):
+        ask([program(tmp_path, "wg", "exec sleep 60"), "genkey"])
+    with pytest.raises(CsitError, match=r"^/no/wg cannot be run: No such file or directory$"):
+        ask(["/no/wg", "genkey"])
+
+
+def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "path_of", {"wireguard-go": "/usr/bin/wireguard-go"}.get)
+    monkeypatch.setattr(tunnels, "TUN", tmp_path / "tun")
+    wg, tun = map(str, driver.missing())
+    assert wg == (
+        "wg missing for NFs of kind wireguard; install it: apt-get install --no-install-recommends wireguard-tools"
+    )
+    assert tun.startswith(f"{tmp_path}/tun cannot be opened for NFs of kind wireguard")
+    nothing = cast(Any, SimpleNamespace())  # would fail on any use
+    functions = WireGuards(together([NfKind("wireguard")]).functions, nothing, nothing, nothing)
+    with pytest.raises(Unsupported, match="wg missing for NFs of kind wireguard"):
+        functions.start()
+    assert functions.facts() == {} and functions.processed() == {}
