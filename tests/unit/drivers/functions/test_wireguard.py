@@ -30,6 +30,7 @@ def test_the_ends_of_a_tunnel_are_each_others_peers() -> None:
         f"set nf-10-10-wgl private-key /dev/stdin listen-port {left.port} peer PEER= allowed-ips 0.0.0.0/0 "
         f"endpoint 127.0.0.1:{right.port}"
     )
+    assert "endpoint" not in settings(right, "PEER="), "two handshakes at once would both fail"
     with pytest.raises(Unsupported, match="firewall-10-10: firewall-10-10-wgl has more than 15 characters"):
         ends_of("firewall-10-10")
 
@@ -61,7 +62,17 @@ def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monke
     )
     assert tun.startswith(f"{tmp_path}/tun cannot be opened for NFs of kind wireguard")
     nothing = cast(Any, SimpleNamespace())  # would fail on any use
-    functions = WireGuards(together([NfKind("wireguard")]).functions, nothing, nothing, nothing)
+    functions = WireGuards(together([NfKind("wireguard")]).functions, nothing, nothing, nothing, nothing)
     with pytest.raises(Unsupported, match="wg missing for NFs of kind wireguard"):
         functions.start()
     assert functions.facts() == {} and functions.processed() == {}
+
+
+def test_sockets_of_a_killed_run_are_removed_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_SOCKETS", tmp_path)
+    (tmp_path / "nf-1-1-wgl.sock").touch()
+    (tmp_path / "wg0.sock").touch()
+    assert driver.remove_left(["nf-1-1-wgl", "nf-1-1-wgr"]) == [
+        "removed the control socket of the WireGuard device nf-1-1-wgl"
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["wg0.sock"], "another one's"

@@ -4,7 +4,7 @@ Keys are generated at each start; they are never in a file or an argument.
 """
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,13 @@ from resources.libraries.python.drivers.functions.tunnels import (
     loopback_up,
     no_tun,
 )
+from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
+from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
@@ -33,6 +37,7 @@ _SOCKETS = Path("/var/run/wireguard")
 _LONGEST_NAME = 15
 """Of an interface (IFNAMSIZ)."""
 _WITHIN_S = 15.0
+_INITIATOR = "initiator"
 _EVERYTHING = "0.0.0.0/0"
 
 
@@ -47,7 +52,14 @@ class KeyPair:
 class WireGuards(Tunnels):
     """NFs that encrypt packets and decrypt them again by two processes of wireguard-go."""
 
-    _version = ""
+    def __init__(
+        self, functions: Sequence[NfPlan], fabric: Fabric, left: Companions, right: Companions, machine: Claims
+    ) -> None:
+        """As `Tunnels`; the machine's record has the control sockets, which a killed run would leave."""
+        super().__init__(functions, fabric, left, right)
+        self._machine = machine
+        self._claimed: list[str] = []
+        self._version = ""
 
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:
         """Named after the NF, as the control sockets of all network namespaces are in one folder."""
@@ -69,6 +81,9 @@ class WireGuards(Tunnels):
         self._version = version(program)
         for name in self._owners:
             self._fabric.change(name, [loopback_up()])
+        self._claimed = [end.device for name in self._owners for end in ends_of(name)]
+        for device in self._claimed:
+            self._machine.claim(SOCKETS, device)
         for side, companions in enumerate(self._companions):
             for name in self._owners:
                 companions.start(name, [program, "--foreground", ends_of(name)[side].device])
@@ -89,21 +104,34 @@ class WireGuards(Tunnels):
         self._route_into(function, side)
 
     def _not_made(self, name: str, end: TunnelEnd) -> str:
-        if not (_SOCKETS / f"{end.device}.sock").exists():
+        if not _socket(end.device).exists():
             return "it does not take its configuration"
         return "" if end.device in self._fabric.run_inside(name, devices_here) else "there is no such device"
 
     def stop(self) -> None:
         super().stop()
-        for name in self._owners:
-            for end in ends_of(name):  # one that was killed has left its socket
-                (_SOCKETS / f"{end.device}.sock").unlink(missing_ok=True)
+        remove_left(self._claimed)  # those of ends that were killed
+        if self._claimed:
+            self._machine.release(SOCKETS, self._claimed)
+        self._claimed = []
 
     def facts(self) -> Mapping[str, str]:
         if not self._version:
             return {}
         does = "encrypts each packet by ChaCha20-Poly1305 and decrypts it again, in two processes"
         return {"wireguard": f"{self._version} in user space, {does}"}
+
+
+def remove_left(devices: Iterable[str]) -> list[str]:
+    """Remove control sockets of programs that have ended; return a sentence for each."""
+    left = [device for device in devices if _socket(device).exists()]
+    for device in left:
+        _socket(device).unlink(missing_ok=True)
+    return [f"removed the control socket of the WireGuard device {device}" for device in left]
+
+
+def _socket(device: str) -> Path:
+    return _SOCKETS / f"{device}.sock"
 
 
 def ends_of(name: str) -> tuple[TunnelEnd, TunnelEnd]:
@@ -115,22 +143,25 @@ def ends_of(name: str) -> tuple[TunnelEnd, TunnelEnd]:
     devices = [f"{name}-{side}" for side in ("wgl", "wgr")]
     if max(map(len, devices)) > _LONGEST_NAME:
         raise Unsupported(f"{name}: {devices[0]} has more than {_LONGEST_NAME} characters, too long for an interface")
-    left, right = (
-        TunnelEnd(device, "peer", port, table) for device, port, table in zip(devices, _PORTS, _TABLES, strict=True)
-    )
-    return left, right
+    left = TunnelEnd(devices[0], _INITIATOR, _PORTS[0], _TABLES[0])
+    return left, TunnelEnd(devices[1], "responder", _PORTS[1], _TABLES[1])
 
 
 def settings(end: TunnelEnd, peer_key: str) -> list[str]:
     """Arguments of `wg` that set an end up; the private key comes by standard input.
 
+    Only the initiator is told where its peer is: where both start a handshake at once, each waits for the answer to its
+    own, and tries again after five seconds, both at once again.
+
     Args:
         end: Which one.
         peer_key: Public key of the other one.
     """
-    other = _PORTS[1 - _PORTS.index(end.port)]
     own = ["set", end.device, "private-key", "/dev/stdin", "listen-port", str(end.port)]
-    return [*own, "peer", peer_key, "allowed-ips", _EVERYTHING, "endpoint", f"127.0.0.1:{other}"]
+    peer = ["peer", peer_key, "allowed-ips", _EVERYTHING]
+    if end.role == _INITIATOR:
+        peer += ["endpoint", f"127.0.0.1:{_PORTS[1]}"]
+    return [*own, *peer]
 
 
 def make_keys(wg: str) -> KeyPair:
@@ -166,8 +197,8 @@ def ask(argv: Sequence[str], private_key: str = "") -> str:
 
 def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> WireGuards:
     """Make the driver of NFs on a node."""
-    ends = (context.companions(f"wireguard-{side}") for side in ("left", "right"))
-    return WireGuards(row, context.fabric, *ends)
+    left, right = (context.companions(f"wireguard-{side}") for side in ("left", "right"))
+    return WireGuards(row, context.fabric, left, right, context.lock)
 
 
 def missing() -> Iterator[PreflightProblem]:

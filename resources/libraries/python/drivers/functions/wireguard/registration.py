@@ -1,7 +1,7 @@
 """Declaration of WireGuard tunnels as NFs."""
 
 from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.driver import TUN, FunctionDriver, RequiredProgram
+from resources.libraries.python.model.driver import TUN, FunctionDriver, Leftover, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
@@ -16,5 +16,13 @@ DRIVERS = (
         kernel=(TUN,),
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         on_request=True,
+    ),
+)
+SOCKETS = "wireguard"
+LEFTOVERS = (
+    Leftover(
+        key=SOCKETS,
+        label="control socket of the WireGuard device",
+        remove="resources.libraries.python.drivers.functions.wireguard.driver:remove_left",
     ),
 )
