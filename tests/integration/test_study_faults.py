@@ -65,6 +65,17 @@ events:
   - {event: kill, target: nf-1-1}
   - {event: restart, target: vswitch}
 """
+STATEFUL = """\
+name: four
+kind: linux_nat
+instances: [1, 2]
+nodes: [1, 2]
+frame: 64B
+search: quick,width=0.2,trial=0.1,sum=0.1
+tear_downs: 1
+connections: 500
+capacity: false
+"""
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,13 @@ STUDIES: Mapping[str, Study] = {
         Moment(KEEPING, call=3),
         Moment(SENDING, call=4),
         ("outage/routers.yaml", OUTAGE),
+    ),
+    "stateful": Study(
+        "stateful.robot",
+        ("-i", "NAT"),
+        Moment(KEEPING, call=2),
+        Moment(SENDING, call=9),
+        ("stateful/nat.yaml", STATEFUL),
     ),
 }
 

@@ -21,6 +21,8 @@ from resources.libraries.python.studies.interference.model.record import Contend
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageTest
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
@@ -39,6 +41,19 @@ after_s: 0.3
 events:
   - {event: kill, target: nf-1-1}
   - {event: restart, target: vswitch}
+"""
+
+
+STATEFUL = """
+name: small
+kind: linux_nat
+instances: [1, 2]
+nodes: [1, 2]
+frame: 64B
+search: quick,width=0.2,trial=0.1,sum=0.1
+tear_downs: 1
+connections: 500
+capacity: false
 """
 
 
@@ -131,11 +146,23 @@ def outage(world: World, folder: Path) -> OutageTest:
     return study
 
 
-AnyStudy = Callable[[World, Path], ChainStudyTest | InterferenceTest | OutageTest]
+def stateful(world: World, folder: Path) -> StatefulTest:
+    (folder / "spec.yaml").write_text(STATEFUL, encoding="utf-8")
+    study = StatefulTest(SIM, world, load_stateful(folder / "spec.yaml"), world.environment())
+    study.plan()
+    study.measure()
+    study.enough()
+    return study
 
 
-def record(study: ChainStudyTest | InterferenceTest | OutageTest) -> str:
-    """What becomes of a study, but for when; of interference what was measured, as the simulation's noise goes on."""
+AnyTest = ChainStudyTest | InterferenceTest | OutageTest | StatefulTest
+AnyStudy = Callable[[World, Path], AnyTest]
+
+
+def record(study: AnyTest) -> str:
+    """What becomes of a study, but for when; of some what was measured, as the simulation's noise goes on."""
+    if isinstance(study, StatefulTest):
+        return str([(cell.name, len(cell.tear_downs), cell.rate.complete) for cell in study.result().cells])
     if isinstance(study, InterferenceTest):
         rows = study.result().meetings
         return str([(row.target, row.against, row.repetition, row.guaranteed) for row in rows])
@@ -145,7 +172,7 @@ def record(study: ChainStudyTest | InterferenceTest | OutageTest) -> str:
     return made.model_copy(update={"finished_at": ""}).model_dump_json()
 
 
-@pytest.mark.parametrize("study", [chains, interference, outage])
+@pytest.mark.parametrize("study", [chains, interference, outage, stateful])
 def test_steps_that_lose_a_node_are_measured_once_more(tmp_path: Path, study: AnyStudy) -> None:
     whole = World()
     expected = record(study(whole, tmp_path))
