@@ -5,6 +5,7 @@ Each port has a routing table of its own, which sends packets into the tunnel.
 
 import os
 import socket
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ _TAKEN_IN = 0.9
 TUN = Path("/dev/net/tun")
 _NOWHERE = ("192.0.2.1", 9)
 """An address for documentation (RFC 5737), and the port of discard."""
+_WITHIN_S = 15.0
 _RX_PACKETS, _TX_PACKETS, _TX_DROPPED = 1, 9, 11
 """Columns of /proc/net/dev."""
 
@@ -263,6 +265,21 @@ def no_tun(needed_for: str) -> Iterator[PreflightProblem]:
     except OSError as error:
         fix = "load the driver: modprobe tun; in a container: --device /dev/net/tun"
         yield PreflightProblem(f"{TUN} cannot be opened {needed_for} ({error.strerror})", fix)
+
+
+def version(path: str) -> str:
+    """What a program says of itself, its name and version: `OpenVPN 2.6.14`.
+
+    Raises:
+        CsitError: It cannot be run.
+    """
+    try:
+        done = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CsitError(f"{path} cannot be run: {error}") from error
+    return " ".join(done.stdout.decode(errors="replace").split()[:2])
 
 
 def devices_here() -> dict[str, list[str]]:

@@ -226,6 +226,15 @@ def chosen_profile(lookup: Lookup) -> SearchProfile:
     return profile(_value(lookup, "SEARCH"))
 
 
+def _seconds(text: str, least: float, most: float) -> float | None:
+    """Return a number of seconds within bounds; None for anything else."""
+    try:
+        found = float(text)
+    except ValueError:
+        return None
+    return found if least <= found <= most else None
+
+
 def chosen_loss_trial_s(lookup: Lookup) -> float | None:
     """Length of a trial that counts losses, from `LOSSES`; None where none are asked for.
 
@@ -235,11 +244,7 @@ def chosen_loss_trial_s(lookup: Lookup) -> float | None:
     text = str(lookup("LOSSES") or "")
     if not text:
         return None
-    try:
-        duration_s = float(text)
-    except ValueError:
-        duration_s = 0.0
-    if not 0.1 <= duration_s <= 60:
+    if (duration_s := _seconds(text, 0.1, 60)) is None:
         raise ConfigError(f"LOSSES '{text}': the length of a loss trial is 0.1 to 60 seconds")
     return duration_s
 
@@ -267,11 +272,7 @@ def chosen_energy_s(lookup: Lookup) -> float | None:
     text = str(lookup("ENERGY") or "")
     if not text:
         return None
-    try:
-        duration_s = float(text)
-    except ValueError:
-        duration_s = 0.0
-    if not 1 <= duration_s <= 600:
+    if (duration_s := _seconds(text, 1, 600)) is None:
         raise ConfigError(f"ENERGY '{text}': the length of an energy trial is 1 to 600 seconds, such as 10")
     return duration_s
 
@@ -283,11 +284,7 @@ def chosen_noise_s(lookup: Lookup) -> float:
         ConfigError: It is no number of seconds in [0.1, 10], and not 0.
     """
     text = str(lookup("NOISE_FLOOR") or _NOISE_S)
-    try:
-        duration_s = float(text)
-    except ValueError:
-        duration_s = -1.0
-    if duration_s != 0 and not 0.1 <= duration_s <= 10:
+    if (duration_s := _seconds(text, 0.1, 10)) is None and (duration_s := _seconds(text, 0, 0)) is None:
         raise ConfigError(f"NOISE_FLOOR '{text}': the noise floor is observed for 0.1 to 10 s, or for 0: not at all")
     return duration_s
 

@@ -21,7 +21,14 @@ from resources.libraries.python.drivers.functions.openvpn.configuration import (
     TunnelFiles,
     configuration,
 )
-from resources.libraries.python.drivers.functions.tunnels import READY_S, TunnelEnd, Tunnels, loopback_up, no_tun
+from resources.libraries.python.drivers.functions.tunnels import (
+    READY_S,
+    TunnelEnd,
+    Tunnels,
+    loopback_up,
+    no_tun,
+    version,
+)
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
@@ -166,21 +173,6 @@ def missing() -> Iterator[PreflightProblem]:
                 f"{found} is too old {_FOR}", "install 2.6 or later: Debian 12 and Ubuntu 24.04 have it"
             )
     yield from no_tun(_FOR)
-
-
-def version(path: str) -> str:
-    """What openvpn says of itself: `OpenVPN 2.6.14`.
-
-    Raises:
-        CsitError: It cannot be run.
-    """
-    try:
-        done = subprocess.run(
-            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CsitError(f"{path} cannot be run: {error}") from error
-    return " ".join(done.stdout.decode(errors="replace").split()[:2])
 
 
 def _numbers(text: str) -> tuple[int, ...]:

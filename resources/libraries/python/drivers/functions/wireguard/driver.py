@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.functions.tunnels import (
     devices_here,
     loopback_up,
     no_tun,
+    version,
 )
 from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -208,21 +209,6 @@ def missing() -> Iterator[PreflightProblem]:
             fix = f"install it: apt-get install --no-install-recommends {package}"
             yield PreflightProblem(f"{program} missing {_FOR}", fix)
     yield from no_tun(_FOR)
-
-
-def version(path: str) -> str:
-    """What wireguard-go says of itself: `wireguard-go v0.0.20220316`.
-
-    Raises:
-        CsitError: It cannot be run.
-    """
-    try:
-        done = subprocess.run(
-            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_WITHIN_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CsitError(f"{path} cannot be run: {error}") from error
-    return " ".join(done.stdout.decode(errors="replace").split()[:2])
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
