@@ -99,6 +99,11 @@ def trial(load_pps: float = LOAD_PPS, frame_name: str = "128B", protocol: Protoc
     )
 
 
+def files() -> Iterator[Path]:
+    """What the programs of tunnels have in their folders."""
+    return (path for folder in FOLDERS if folder.exists() for path in folder.iterdir())
+
+
 def done(deployment: Deployment) -> dict[str, Processed]:
     return dict(cast(Processing, deployment.parts.functions).processed())
 
@@ -187,9 +192,9 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted(
 @needs_openvpn
 def test_keys_are_gone_once_the_tunnel_carries_and_no_command_line_has_had_one() -> None:
     with running(OPENVPN):
-        kept = {path.name for folder in FOLDERS for path in folder.iterdir()}
-        assert kept == {"certificate.pem", "nf-1-1.log", "openvpn.conf"}
-        assert not [path for folder in FOLDERS for path in folder.iterdir() if "PRIVATE" in path.read_text()]
+        kept = list(files())
+        assert {path.name for path in kept} == {"certificate.pem", "nf-1-1.log", "openvpn.conf"}
+        assert not [path for path in kept if "PRIVATE" in path.read_text()]
         assert {len(line.split()) for line in processes("openvpn").values()} == {3}
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_RR}
 
@@ -197,7 +202,7 @@ def test_keys_are_gone_once_the_tunnel_carries_and_no_command_line_has_had_one()
 @pytest.mark.skipif(bool(NO_WIREGUARD), reason=NO_WIREGUARD)
 def test_keys_of_wireguard_are_in_no_file_and_no_command_line() -> None:
     with running(WIREGUARD):
-        assert {path.name for folder in FOLDERS if folder.exists() for path in folder.iterdir()} == {"nf-1-1.log"}
+        assert {path.name for path in files()} == {"nf-1-1.log"}
         assert {tuple(line.split()[1:]) for line in processes("wireguard-go").values()} == {
             ("--foreground", "nf-1-1-wgl"),
             ("--foreground", "nf-1-1-wgr"),
