@@ -6,7 +6,7 @@ from math import comb
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 
-AROUND_S = 0.9
+AROUND_S = 1.6
 """Assumed around the traffic of a measurement: deploying, a look at the processes, removing. Measured on local.yaml."""
 ALONE_S = 3.0
 """Assumed for finding what a network function carries alone, deploying it and removing it included."""
