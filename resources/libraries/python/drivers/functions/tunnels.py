@@ -6,6 +6,7 @@ Each port has a routing table of its own, which sends packets into the tunnel.
 import os
 import socket
 import subprocess
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -155,9 +156,9 @@ class Tunnels(Disturbed):
         self._companions = (left, right)
         self._before: dict[str, Passed] = {}
 
+    @abstractmethod
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:
         """The left and the right end of the tunnel of an NF."""
-        raise NotImplementedError
 
     def not_open(self, name: str, end: TunnelEnd) -> str:
         """What an end still lacks to be reached: its device, or its port."""
