@@ -72,7 +72,7 @@ class Lab:
                 stack.callback(node.close)
                 node.make(self.passwords, authorized)
                 self.nodes[name] = node
-                self.mend(name)
+                self.reconnect(name)
             self._plug_cables()
             for node in self.nodes.values():
                 node.start_sshd()
@@ -105,7 +105,7 @@ class Lab:
         """Cut a node off the management network, as when a cable is pulled: nobody is told."""
         _ip(self.directory / "switch", f"link set {name} nomaster")
 
-    def mend(self, name: str) -> None:
+    def reconnect(self, name: str) -> None:
         """Join a node to the management network."""
         switch, node = self.directory / "switch", self.nodes[name]
         known = subprocess.run(

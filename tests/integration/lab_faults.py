@@ -42,10 +42,10 @@ def sshd_is_stopped(lab: Lab, name: str = "DUT1") -> Callable[[], None]:
 
 
 def cable_is_pulled(lab: Lab, name: str = "TG") -> None:
-    """Nobody is told: both sides have to find out."""
+    """Neither side gets an error from the network: both have to notice the silence."""
     lab.cut(name)
     _wait_for_the_end(lab, name)
-    lab.mend(name)
+    lab.reconnect(name)
 
 
 def node_reboots(lab: Lab, name: str = "DUT1") -> None:

@@ -343,7 +343,7 @@ def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> No
         talk.receive(20.0)
     # Nobody could tell the node to end it, and it has done so by itself.
     wait_for_end(word)
-    lab.mend(DUT)
+    lab.reconnect(DUT)
     assert connection.run(["hostname"]).stdout == "dut1\n"
     connection.close()
 

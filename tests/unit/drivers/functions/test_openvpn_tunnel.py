@@ -1,4 +1,4 @@
-"""Tunnels as NFs, as far as they need no machine: what the ends are told, keys, routes, counters, what is missing."""
+"""Tunnels as NFs without a machine: configuration of the ends, keys, routes, counters, missing programs."""
 
 import re
 import stat

@@ -1,4 +1,4 @@
-"""WireGuard tunnels as NFs, as far as they need no machine: what the ends are told, keys, what is missing."""
+"""WireGuard tunnels as NFs without a machine: settings of the ends, keys, missing programs, leftovers."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -17,7 +17,7 @@ BOTH = {Direction.FORWARD, Direction.REVERSE}
 
 
 class Worker:
-    """A worker that sends all that it is told to."""
+    """A worker that sends its whole load."""
 
     made: ClassVar["list[Worker]"] = []
 

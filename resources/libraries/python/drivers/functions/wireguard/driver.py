@@ -151,8 +151,8 @@ def ends_of(name: str) -> tuple[TunnelEnd, TunnelEnd]:
 def settings(end: TunnelEnd, peer_key: str) -> list[str]:
     """Arguments of `wg` that set an end up; the private key comes by standard input.
 
-    Only the initiator is told where its peer is: where both start a handshake at once, each waits for the answer to its
-    own, and tries again after five seconds, both at once again.
+    Only the initiator has the endpoint of its peer. When both ends initiate a handshake at the same time, each one
+    waits for the response to its own, and both retry after five seconds, again at the same time.
 
     Args:
         end: Which one.
