@@ -13,7 +13,7 @@ from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.interference.analysis import study as interference_study
-from resources.libraries.python.studies.interference.planning.cost import ALONE_S
+from resources.libraries.python.studies.interference.planning.cost import ALONE_S, AROUND_S
 from tests.unit.csit_utils.characterized import record
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, spec_of
 from tests.unit.studies.interference.meetings import Company, measured
@@ -217,7 +217,7 @@ def test_measurements_of_interference_are_counted_with_their_time(
     out, _ = printed(capsys, "interference", str(path))
     assert "\ninspection\tIII\tsuricata\tngrep\n" in out
     assert "pairs: 30 measurements of 0.6 s each: baselines and up to 2 co-located NFs (6 sets), 5 rep" in out
-    assert out.endswith(f"to find the load: about {2 * ALONE_S + 30 * 1.5:.0f} s.\n")
+    assert out.endswith(f"to find the load: about {2 * ALONE_S + 30 * (0.6 + AROUND_S):.0f} s.\n")
     out, _ = printed(capsys, "interference", str(path), "--list")
     assert out.splitlines()[1:4] == ["gateway\t-", "gateway\tgateway", "gateway\tinspection"]
     path.write_text(PAIRS.replace("0.6", "0.6\nguarantee: true\ntogether: 3"), encoding="utf-8")
