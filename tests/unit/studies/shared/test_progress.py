@@ -57,6 +57,16 @@ def test_a_step_that_was_carried_over_takes_no_time(clock: Clock) -> None:
     assert progress.left_s() == 5.0 * 8
 
 
+def test_the_search_for_the_load_does_not_count_as_a_step(clock: Clock) -> None:
+    progress = begun(clock)
+    clock.now_s += 300.0
+    progress.prepared(2.0)
+    assert progress.left_s() == 2.0 * 32
+    clock.now_s += 4.0
+    progress.advance(31)
+    assert progress.left_s() == 4.0 * 31
+
+
 def test_a_step_that_knows_its_own_time_is_taken_by_that(clock: Clock) -> None:
     progress = begun(clock)
     assert progress.left_s(running_s=1.0) == 5.0 * 31 + 1.0

@@ -17,7 +17,7 @@ from resources.libraries.python.studies.interference.analysis.tables import inte
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import InterferenceRecord, InterferenceSpec
-from resources.libraries.python.studies.interference.planning.cost import InterferenceCost
+from resources.libraries.python.studies.interference.planning.cost import InterferenceCost, each_s
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import Lookup, rerun_of, specification_file
@@ -93,6 +93,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
 
         def steps() -> None:
             loads_pps = study.loads_pps()
+            self._progress.prepared(each_s(study.spec))
             for line in loads_in_words(loads_pps, study.spec):
                 self._remark(line)
             study.measure(loads_pps)

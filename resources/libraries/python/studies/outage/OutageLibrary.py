@@ -10,6 +10,7 @@ from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.planning.schedule import AROUND_S
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import changed_specification, rerun_of, specification_file
@@ -88,6 +89,7 @@ class OutageLibrary(StudyLibrary[OutageTest]):
 
         def steps() -> None:
             rate = study.rate()
+            self._progress.prepared(study.spec.duration_s + AROUND_S)
             of_ndr = "" if rate.ndr_pps is None else f" (NDR of all: {human_rate(rate.ndr_pps)})"
             self._remark(f"{human_rate(rate.rate_pps)} offered to each instance in each direction{of_ndr}")
             study.measure()
