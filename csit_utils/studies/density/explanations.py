@@ -24,6 +24,18 @@ EXPLANATIONS = (
         "Other projects use other ratios under the same name (0.1 % is common). PDR is meaningless without its ratio.",
     ),
     Explanation(
+        "other-goals",
+        "Other definitions of NDR and PDR",
+        "What the trials of a search say about the definitions of other tools: RFC 2544, ETSI TST 009, NFVbench, TRex.",
+        "Packets per second, all service instances and both directions together.",
+        "Trials of at least the other goal's duration classify their load as in draft-ietf-bmwg-mlrsearch. Shorter "
+        "ones give a bound if, with 95 % confidence, enough trials of full length would fail (each contains one that "
+        "loses too much) or pass (all its parts are within the loss ratio). Otherwise the load, number and duration of "
+        "the missing trials are shown. Nothing is measured for it: `./csit regoal` does the same for any goal.",
+        "Bounds by shorter trials assume independent trials; losses that come in groups make an upper bound too "
+        "low. A pause between trials, or another generator, is not part of the definition here.",
+    ),
+    Explanation(
         "soak",
         "SOAK, soak rate",
         "The highest load at which the loss ratio stays within a very small bound for minutes: one packet in ten "

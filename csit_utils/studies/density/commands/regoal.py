@@ -1,0 +1,81 @@
+"""`regoal`: what the trials of a search say about other definitions of NDR and PDR."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from csit_utils.commands.reading import INPUTS, read, tell_problems
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
+from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.rows import frame_text
+from resources.libraries.python.errors import ConfigError
+
+_HEADS = ("cell", "frame", "goal", "throughput", "evidence")
+_LEFT = ("cell", "frame", "goal", "evidence")
+
+
+def regoal(
+    inputs: INPUTS,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Goal to look at, repeatable: csit-ndr, csit-pdr, rfc2544, tst009, nfvbench-ndr, nfvbench-pdr, "
+            "trex-ndr, or settings such as loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01. Default: all of these.",
+            show_default=False,
+        ),
+    ] = None,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Show what the trials of a search say about other definitions of NDR and PDR.
+
+    Tools define NDR and PDR differently, so that their figures cannot be compared. Nothing is measured: bounds follow
+    from the trials in the records. Where these do not decide, the table has the number, duration and load of the trials
+    that are missing. docs/how-to/compare-tools.md describes the rules.
+
+    Example: ./csit regoal results/output.xml --goal rfc2544
+
+    Trials to run next: ./csit regoal results/output.xml --json | jq -c '[.test, .goal, .needed_trials, .needed_pps]'
+    """
+    from csit_utils.studies.density.analysis.other_goals import GOALS, goal_of  # noqa: PLC0415 - scipy costs time of --help
+
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    goals = tuple(map(goal_of, goal)) if goal else GOALS
+    found = read(inputs)
+    lines = [line for item in found.recorded for line in _lines(item, goals)]
+    if not lines:
+        raise ConfigError(f"{', '.join(map(str, inputs))}: contains no test with trials of a search")
+    print_table(_HEADS, lines, form, _LEFT)
+    tell_problems(found)
+
+
+def _lines(item: Recorded, goals: Any) -> Iterator[TableLine]:  # noqa: ANN401 - its type costs time of --help
+    from csit_utils.studies.density.analysis.other_goals import other_goals  # noqa: PLC0415 - as above
+    from csit_utils.studies.density.other_goals_text import other_goal_view  # noqa: PLC0415 - as above
+
+    asked = item.result.asked
+    for answer in other_goals(item.result.trials, goals):
+        wanted, lower, upper, needed = answer.asked.goal, answer.lower, answer.upper, answer.needed
+        raw = {
+            "test": item.result.test_id,
+            "simulated": item.result.simulated,
+            "goal": wanted.name,
+            "loss_ratio": wanted.loss_ratio,
+            "exceed_ratio": wanted.exceed_ratio,
+            "trial_s": wanted.final_trial_duration_s,
+            "sum_s": wanted.duration_sum_s,
+            "lower_pps": lower and lower.load_pps,
+            "lower_by_shorter": lower and lower.by_shorter,
+            "upper_pps": upper and upper.load_pps,
+            "upper_by_shorter": upper and upper.by_shorter,
+            "complete": answer.complete,
+            "needed_trials": needed and needed.trials,
+            "needed_pps": needed and needed.load_pps,
+            "needed_s": needed and needed.duration_s,
+        }
+        cell = f"{asked.cell.service_type} {asked.cell.dimensions}{' (simulated)' * item.result.simulated}"
+        shown = other_goal_view(answer)
+        texts = (cell, frame_text(asked.frame), shown.name, shown.bounds, shown.evidence)
+        yield TableLine(texts, raw, "" if answer.complete else "dim")

@@ -1,0 +1,159 @@
+"""Re-goal: bounds for other definitions of NDR and PDR, by hand and against simulated seconds of traffic."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from csit_utils.cli import make_app
+from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, Needed, goal_of, other_goals
+from csit_utils.studies.density.other_goals_text import other_goal_view
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.trial import TrialResult
+from tests.unit.csit_utils.builders import result
+from tests.unit.search.search_fakes import trial_result
+
+BY_NAME = {asked.goal.name: asked for asked in GOALS}
+
+
+def said(name: str, *trials: TrialResult) -> GoalAnswer:
+    (answer,) = other_goals(trials, [BY_NAME.get(name) or goal_of(name)])
+    return answer
+
+
+def seconds_of(load_pps: float, losses: list[int]) -> list[TrialResult]:
+    """Trials of one second."""
+    return [trial_result(load_pps, lost, sent=round(load_pps)) for lost in losses]
+
+
+def test_trials_of_the_goals_duration_decide_as_in_rfc_2544() -> None:
+    passed, failed = trial_result(1e6, duration_s=60.0), trial_result(1.004e6, 1, duration_s=60.0)
+    answer = said("rfc2544", passed, failed)
+    assert answer.lower and answer.upper and answer.complete
+    assert (answer.lower.load_pps, answer.upper.load_pps) == (1e6, 1.004e6)
+    assert other_goal_view(answer).evidence == "decided"
+
+
+def test_bounds_too_far_apart_ask_for_a_load_between_them() -> None:
+    answer = said("rfc2544", trial_result(1e6, duration_s=60.0), trial_result(2e6, 1, duration_s=60.0))
+    assert answer.needed == Needed(1.5e6, 1, 60.0)
+    assert other_goal_view(answer).bounds == "1.00 … 2.00 Mpps"
+
+
+def test_a_repeat_without_loss_passes_the_loss_verification_of_tst_009() -> None:
+    lossy, clean = trial_result(1e6, 1, duration_s=60.0), trial_result(1e6, duration_s=60.0)
+    assert said("tst009", lossy).needed == Needed(1e6, 1, 60.0)
+    assert said("tst009", lossy, clean).lower is not None
+    failed = said("tst009", lossy, lossy)
+    assert failed.upper is not None and failed.upper.load_pps == 1e6 and not failed.upper.by_shorter
+
+
+def test_seconds_without_loss_do_not_prove_a_minute_without_loss() -> None:
+    answer = said("rfc2544", *seconds_of(1e6, [0] * 21))
+    assert answer.lower is answer.upper is None
+    assert answer.needed == Needed(1e6, 1, 60.0)
+    assert other_goal_view(answer).evidence == "undecided: 1 trial of 60 s at 1.00 Mpps needed"
+
+
+def test_seconds_with_loss_disprove_it_and_a_rare_one_does_not() -> None:
+    often = said("rfc2544", *seconds_of(1e6, [3] * 5 + [0] * 16))
+    assert often.upper is not None and often.upper.by_shorter
+    assert "upper bound by shorter trials (95 %)" in other_goal_view(often).evidence
+    assert said("rfc2544", *seconds_of(1e6, [3] + [0] * 20)).upper is None
+
+
+def test_a_loss_within_the_ratio_of_the_whole_trial_does_not_count_against_it() -> None:
+    lost = round(0.001 * 1e6 * 60)
+    assert said("nfvbench-pdr", *seconds_of(1e6, [lost] * 8)).upper is None
+    assert said("nfvbench-pdr", *seconds_of(1e6, [lost + 1] * 8)).upper is not None
+
+
+def test_long_trials_without_loss_contain_short_ones_and_lossy_ones_may() -> None:
+    assert said("csit-ndr", trial_result(1e6, duration_s=60.0)).lower is not None
+    lossy = said("csit-ndr", trial_result(1e6, 1, duration_s=60.0))
+    assert lossy.lower is lossy.upper is None
+
+
+def test_trials_that_were_to_end_early_say_nothing_about_a_larger_ratio() -> None:
+    ended = trial_result(2e6, 900, sent=1000)
+    trial = ended.trial.model_copy(update={"abort_loss_ratio": 0.0})
+    answer = said("loss=0.5,trial=1", ended.model_copy(update={"trial": trial, "aborted": True}))
+    assert answer.upper is None and answer.needed is not None
+
+
+def test_the_highest_load_that_passed_is_a_bound_without_another() -> None:
+    answer = said("rfc2544", trial_result(1e6, duration_s=60.0))
+    assert answer.complete and other_goal_view(answer).bounds == "at least 1.00 Mpps"
+    assert other_goals([]) == ()
+
+
+@pytest.mark.parametrize("share", [0.002, 0.02, 0.1, 0.4, 0.6])
+@pytest.mark.parametrize("name", ["rfc2544", "tst009", "csit-ndr", "loss=0,trial=5,sum=60,exceed=0.5"])
+def test_bounds_by_shorter_trials_are_wrong_in_at_most_5_percent(share: float, name: str) -> None:
+    """The truth is made of seconds that lose a packet or not: what most decisions by full-length trials would be."""
+    random = Random(f"{share} {name}")
+    asked = BY_NAME.get(name) or goal_of(name)
+    trial_s, trials = (
+        asked.goal.final_trial_duration_s,
+        round(asked.goal.duration_sum_s / asked.goal.final_trial_duration_s),
+    )
+
+    def fails() -> bool:
+        lossy = sum(any(random.random() < share for _ in range(round(trial_s))) for _ in range(trials))
+        return lossy > trials * asked.goal.exceed_ratio
+
+    decisions, wrong = 200, 0.0
+    chance = sum(fails() for _ in range(300)) / 300
+    for _ in range(decisions):
+        count = random.randint(1, 60)
+        # Half-second trials, so that none has the goal's duration.
+        halves = [int(random.random() < 1 - (1 - share) ** 0.5) for _ in range(count)]
+        answer = said(name, *(trial_result(1e6, lost, duration_s=0.5) for lost in halves))
+        wrong += (1 - chance) if answer.upper else chance if answer.lower else 0.0
+    assert wrong / decisions <= 0.05 + 0.03  # the second is the error of this simulation
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("ndr", "no goal ndr; choose from csit-ndr, "),
+        ("loss=x", "loss is no number"),
+        ("loss=nan", "loss is not between 0 and 1e+06"),
+        ("trial=1e9", "trial is not between"),
+        ("loss=2", "loss: Input should be less than 1"),
+        ("trial=0", "trial: Input should be greater than 0"),
+        ("ratio=1", "unknown setting ratio; choose from loss, exceed, width, trial, sum"),
+        ("trial=30,sum=3", "sum of 3 s is below one trial of 30 s"),
+    ],
+)
+def test_bad_goals_are_refused_in_a_sentence(text: str, part: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        goal_of(text)
+    assert part in str(caught.value)
+
+
+def test_settings_describe_a_goal() -> None:
+    goal = goal_of("loss=1e-4,trial=10").goal
+    assert (goal.loss_ratio, goal.final_trial_duration_s, goal.duration_sum_s, goal.exceed_ratio) == (1e-4, 10, 10, 0)
+
+
+def test_the_command_prints_a_line_for_each_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = result(trials=(trial_result(1e6, duration_s=60.0), trial_result(1.004e6, 1, duration_s=60.0)))
+    path = tmp_path / "record.json"
+    path.write_text(record.model_dump_json(), encoding="utf-8")
+
+    def printed(*words: str) -> str:
+        words = ("regoal", str(path), *words)
+        make_app(words)(words, standalone_mode=False)
+        return capsys.readouterr().out
+
+    assert [line.split("\t")[2] for line in printed().splitlines()[1:]] == [*BY_NAME]
+    (line,) = printed("--goal", "rfc2544", "--json").splitlines()
+    found = json.loads(line)
+    assert (found["lower_pps"], found["upper_pps"], found["complete"], found["needed_trials"]) == (
+        1e6,
+        1.004e6,
+        True,
+        None,
+    )
