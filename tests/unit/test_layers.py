@@ -71,6 +71,7 @@ MAY_NAME_PRODUCTS = {
     "emulation/": "nodes are machines of QEMU, with a disk that has the packages of drivers",
     "model/testbed/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
     "csit_utils/bench/": "what is compared",
+    "csit_utils/studies/density/analysis/other_goals.py": "definitions of NDR and PDR by other tools",
 }
 """Paths below the libraries or of csit_utils, with the reason."""
 MAY_NAME_OTHERS = {

@@ -22,7 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
-from scipy.special import bdtrc, betaincinv
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
@@ -205,6 +204,8 @@ class _LoadSeen:
         proven = self.full_length.proven(goal)
         if proven is not GoalReading.OPEN or not self._shorter:
             return proven, False
+        from scipy.special import bdtrc  # noqa: PLC0415 - scipy costs time of ./csit show
+
         trials = math.ceil(goal.duration_sum_s / goal.final_trial_duration_s - 1e-6)
         allowed = math.floor(trials * goal.exceed_ratio + 1e-6)
         likely = self.full_length.likely(goal) if self.full_length.good_s + self.full_length.bad_s else None
@@ -224,11 +225,13 @@ class _LoadSeen:
 
 
 def _least_share(found: int, of: int) -> float:
+    from scipy.special import betaincinv  # noqa: PLC0415 - as above
+
     return float(betaincinv(found, of - found + 1, 1 - _CONFIDENCE)) if found else 0.0
 
 
 def _largest_share(found: int, of: int) -> float:
-    return float(betaincinv(found + 1, of - found, _CONFIDENCE)) if found < of else 1.0
+    return 1 - _least_share(of - found, of)
 
 
 _SETTINGS = {

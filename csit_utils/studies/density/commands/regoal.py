@@ -1,7 +1,7 @@
 """`regoal`: what the trials of a search say about other definitions of NDR and PDR."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 
@@ -9,6 +9,8 @@ from csit_utils.commands.reading import INPUTS, read, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import frame_text
+from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
+from csit_utils.studies.density.other_goals_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
 
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")
@@ -20,8 +22,8 @@ def regoal(
     goal: Annotated[
         list[str] | None,
         typer.Option(
-            help="Goal to look at, repeatable: csit-ndr, csit-pdr, rfc2544, tst009, nfvbench-ndr, nfvbench-pdr, "
-            "trex-ndr, or settings such as loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01. Default: all of these.",
+            help=f"Goal to look at, repeatable: {', '.join(asked.goal.name for asked in GOALS)}, or settings such as "
+            "loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01. Default: all that have a name.",
             show_default=False,
         ),
     ] = None,
@@ -39,8 +41,6 @@ def regoal(
 
     Trials to run next: ./csit regoal results/output.xml --json | jq -c '[.test, .goal, .needed_trials, .needed_pps]'
     """
-    from csit_utils.studies.density.analysis.other_goals import GOALS, goal_of  # noqa: PLC0415 - scipy costs time of --help
-
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     goals = tuple(map(goal_of, goal)) if goal else GOALS
     found = read(inputs)
@@ -51,9 +51,7 @@ def regoal(
     tell_problems(found)
 
 
-def _lines(item: Recorded, goals: Any) -> Iterator[TableLine]:  # noqa: ANN401 - its type costs time of --help
-    from csit_utils.studies.density.analysis.other_goals import other_goals  # noqa: PLC0415 - as above
-    from csit_utils.studies.density.other_goals_text import other_goal_view  # noqa: PLC0415 - as above
+def _lines(item: Recorded, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:
 
     asked = item.result.asked
     for answer in other_goals(item.result.trials, goals):
