@@ -8,6 +8,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.density.planning.estimate import LEAST, MOST, estimate_s
+from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 _OVERHEAD_S = {World.LOCAL: 0.05, World.SIM: 0.5, World.LAB: 0.15}
@@ -64,6 +65,8 @@ def times(
     profile: SearchProfile,
     test_types: Iterable[TestType],
     frames: int,
+    *,
+    extras: Extras = Extras(),  # noqa: B008 - frozen
 ) -> Times:
     """Estimate the time of every suite.
 
@@ -73,6 +76,7 @@ def times(
         profile: The search.
         test_types: A suite each.
         frames: Number of frame sizes; every one is a test.
+        extras: Further measurements of each test.
 
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.
@@ -86,7 +90,13 @@ def times(
         running = [row for row in own if row.runs]
         for test_type in test_types if own else ():
             each = (
-                estimate_s(profile, test_type, trial_overhead_s=overhead_s, deploy_s=_deploy_s(topology, row.cell))
+                estimate_s(
+                    profile,
+                    test_type,
+                    trial_overhead_s=overhead_s,
+                    deploy_s=_deploy_s(topology, row.cell),
+                    extras=extras,
+                )
                 for row in running
             )
             name = f"{service_type.lower()}-{test_type.lower()}"

@@ -17,6 +17,7 @@ from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
+from resources.libraries.python.studies.density.planning.extras import Extras
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from resources.libraries.python.studies.shared.choices import DEFAULTS
 from tests.unit.csit_utils.datasets import TOPOLOGIES, plan
@@ -80,6 +81,7 @@ KNOWN = ("CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "SEARCH")
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
         (["-v", "CELL:1x1"], "'CELL:1x1': expected NAME:value"),
         (["--tests", "SOAKING"], "no test type 'SOAKING'"),
+        (["-v", "ENERGY:0.1"], "ENERGY '0.1': the length of an energy trial is 1 to 600 seconds"),
         (["--cells", "0x1"], "rows and columns count from 1"),
         (["--cell", "CSC"], "no cell 'CSC'"),
         (["--cell", "CSC 1x2 1c+2c+1c"], "selects 0 cells"),
@@ -129,6 +131,9 @@ def test_times_add_up_by_suite_and_frame() -> None:
     assert once.seconds == pytest.approx(15.7)
     assert times(SIM, rows, LADDER, [TestType.MRR], 3).seconds == pytest.approx(3 * 15.7)
     assert times(SIM, rows, LADDER, list(TestType), 1).seconds > once.seconds
+    more = Extras(energy_trial_s=10.0)
+    search_s = times(SIM, rows, LADDER, [TestType.NDRPDR], 2).seconds
+    assert times(SIM, rows, LADDER, [TestType.NDRPDR], 2, extras=more).seconds == pytest.approx(search_s + 2 * 5 * 10.5)
 
 
 def test_the_page_carries_every_cell_and_core_map_once() -> None:

@@ -12,6 +12,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.result import BackToBack
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.back_to_back import PURPOSE, bursts_in_words, measure_back_to_back
+from resources.libraries.python.studies.density.planning.extras import Extras
 from tests.builders import SIM, plan_of
 from tests.unit.drivers.sim.sim_bed import Bed
 
@@ -63,6 +64,13 @@ def test_a_burst_that_loses_once_is_sent_again() -> None:
         return length > 300 or first
 
     assert found_by(system(once), repetitions=1).frames[0] >= 296
+
+
+@pytest.mark.parametrize("longest", [40, 500, 20_000])
+def test_a_search_takes_about_as_many_bursts_as_a_preview_expects(longest: int) -> None:
+    found = found_by(system(lambda length: length > longest), repetitions=50)
+    expected = Extras(bursts=1).seconds(TestType.NDRPDR, 1.0)
+    assert 0.5 * expected < found.trials / 50 < 1.5 * expected
 
 
 def test_times_follow_from_the_rate_of_the_bursts() -> None:

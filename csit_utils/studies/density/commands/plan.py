@@ -35,11 +35,12 @@ from resources.libraries.python.studies.density.model.selection import (
     parse_frames,
     parse_selection,
 )
+from resources.libraries.python.studies.density.planning.extras import EXTRAS, chosen_extras
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates, core_usage
 from resources.libraries.python.testbed.worlds.factory import layout_of, memory_of
 
 VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "FLOWS", "IP_VERSION", "SEARCH")
-"""Variables of the suites, each of which is an option of this command."""
+"""Variables of the suites, each of which is an option of this command; those of `EXTRAS` are given by `-v` only."""
 
 
 def plan(
@@ -99,7 +100,8 @@ def plan(
     begin = time.perf_counter()
     rows = list(candidates(testbed, layout, selection, memory))
     typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
-    took = times(testbed, rows, profile(words["SEARCH"]), _test_types(tests), len(selection.frames))
+    extras = chosen_extras(words.get)
+    took = times(testbed, rows, profile(words["SEARCH"]), _test_types(tests), len(selection.frames), extras=extras)
     if html is not None:
         from csit_utils.studies.density.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
 
@@ -120,8 +122,9 @@ def _variables(given: list[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, colon, value = text.partition(":")
-        if not colon or name not in VARIABLES:
-            raise ConfigError(f"'{text}': expected NAME:value, with NAME one of {', '.join(VARIABLES)}")
+        if not colon or name not in (*VARIABLES, *EXTRAS):
+            known = ", ".join((*VARIABLES, *EXTRAS))
+            raise ConfigError(f"'{text}': expected NAME:value, with NAME one of {known}")
         found[name] = value
     return found
 

@@ -6,6 +6,7 @@ from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, SOAK
 from resources.libraries.python.studies.density.planning.estimate import estimate_s
+from resources.libraries.python.studies.density.planning.extras import Extras
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,21 @@ def test_long_searches_are_told_as_long(profile: SearchProfile, search_s: float)
 def test_a_search_ends_at_its_time_limit() -> None:
     short = LADDER.model_copy(update={"duration_max_s": 10.0})
     assert estimate_s(short, TestType.NDRPDR, trial_overhead_s=0.0, deploy_s=0.0) == pytest.approx(0.2 + 10 + 20)
+
+
+@pytest.mark.parametrize(
+    ("extras", "seconds"),
+    [
+        (Extras(), 0.0),
+        (Extras(loss_trial_s=1.0), 3 * 1.5),
+        (Extras(energy_trial_s=10.0), 5 * 10.5),
+        (Extras(bursts=50), 50 * 14 * 0.5),
+    ],
+)
+def test_measurements_that_variables_ask_for_cost_time(extras: Extras, seconds: float) -> None:
+    def took_s(test_type: TestType, more: Extras) -> float:
+        return estimate_s(QUICK, test_type, trial_overhead_s=0.5, deploy_s=0.0, extras=more)
+
+    assert took_s(TestType.NDRPDR, extras) - took_s(TestType.NDRPDR, Extras()) == pytest.approx(seconds)
+    for other in (TestType.MRR, TestType.LATENCY):
+        assert took_s(other, extras) == took_s(other, Extras())

@@ -6,12 +6,8 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.recording.qualifications import FOLDER
-from resources.libraries.python.studies.shared.choices import (
-    chosen_bursts,
-    chosen_energy_s,
-    chosen_noise_s,
-    chosen_qualifications,
-)
+from resources.libraries.python.studies.density.planning.extras import chosen_bursts, chosen_energy_s
+from resources.libraries.python.studies.shared.choices import chosen_noise_s, chosen_qualifications
 
 
 @pytest.mark.parametrize(("text", "repetitions"), [("1", 1), ("50", 50), ("1000", 1000), ("", None)])

@@ -19,6 +19,12 @@ from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
+from resources.libraries.python.studies.density.planning.extras import (
+    chosen_bursts,
+    chosen_energy_s,
+    chosen_extras,
+    chosen_loss_trial_s,
+)
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
 from resources.libraries.python.studies.density.search_priors import PriorBook
@@ -31,15 +37,7 @@ from resources.libraries.python.studies.density.suite_rows import (
     rows_for,
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
-from resources.libraries.python.studies.shared.choices import (
-    chosen_bursts,
-    chosen_energy_s,
-    chosen_loss_trial_s,
-    chosen_priors,
-    chosen_profile,
-    rerun,
-    resumed,
-)
+from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_rate, human_time
@@ -103,6 +101,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
             TestType(str(lookup("TEST_TYPE"))),
             trial_overhead_s=_TRIAL_OVERHEAD_S,
             deploy_s=_DEPLOY_S,
+            extras=chosen_extras(lookup),
         )
         carried = [f"{self._carried} of {self._tests} tests are carried over"] if self._carried else []
         self._progress.begin(data.name, carried, simulated=False, each_s=each_s, left=self._tests - self._carried)
@@ -118,9 +117,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
 
     def _chosen(self) -> Topology:
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
-        chosen_loss_trial_s(self._choices)
-        chosen_bursts(self._choices)
-        chosen_energy_s(self._choices)
+        chosen_extras(self._choices)
         self._priors = chosen_priors(self._choices)
         return super()._chosen()
 
@@ -185,8 +182,9 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
     def _searching(self, progress: Progress) -> None:
         """Show the bounds of a search; in a simulated world the time that it has left is not the user's."""
         draft = self._running.draft
-        latency_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
-        running_s = None if draft.simulation is not None else progress.remaining_s + latency_s
+        later_s = LATENCY_LOADS * draft.asked.profile.latency_duration_s
+        later_s += chosen_extras(self._choices).seconds(draft.asked.test_type, _TRIAL_OVERHEAD_S)
+        running_s = None if draft.simulation is not None else progress.remaining_s + later_s
         self._progress.status(f"{self._head}: {bounds_in_words(progress)}", running_s)
 
     @keyword

@@ -23,6 +23,7 @@ from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SE
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import parse_kinds
 from resources.libraries.python.studies.density.planning.estimate import estimate_s
+from resources.libraries.python.studies.density.planning.extras import chosen_extras
 from resources.libraries.python.studies.density.planning.rows import (
     PlannedRows,
     RefusedRow,
@@ -73,7 +74,8 @@ def rows_for(lookup: Lookup) -> PlannedRows | None:
     soak = any(goal.name in (SOAK_GOAL, PLR_GOAL) for goal in search.goals)
     layout, memory = layout_of(topology), memory_of(topology)
     made = make_rows(topology, layout, choice.selection, choice.test_type, memory, soak=soak)
-    least_s = estimate_s(search, choice.test_type, trial_overhead_s=0, deploy_s=0)
+    extras = chosen_extras(lookup)
+    least_s = estimate_s(search, choice.test_type, trial_overhead_s=0, deploy_s=0, extras=extras)
     refuse_endless(f"SEARCH:{search.name}", len(made.rows), f"{choice.test_type} tests", len(made.rows) * least_s)
     return made
 

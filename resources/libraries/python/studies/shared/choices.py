@@ -25,6 +25,7 @@ from resources.libraries.python.recording.qualifications import FOLDER
 from resources.libraries.python.recording.run_journal import Command, header_of
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
+from resources.libraries.python.studies.density.planning.extras import EXTRAS, seconds_within
 from resources.libraries.python.studies.density.search_priors import PriorBook
 
 _Spec = TypeVar("_Spec", bound=Frozen)
@@ -39,10 +40,8 @@ DEFAULTS = {
 }
 """Defaults of variables. TOPOLOGY has none: a testbed is never guessed."""
 GIVEN = (
-    "LOSSES",
-    "BACK_TO_BACK",
+    *EXTRAS,
     "NOISE_FLOOR",
-    "ENERGY",
     "IP_VERSION",
     "SWEEP_RATES",
     "SWEEP_DURATION",
@@ -155,7 +154,7 @@ def choices(lookup: Lookup, topology: Topology) -> Choices:
 
 def rerun(lookup: Lookup, topology: Topology) -> Rerun:
     """Return how to repeat the tests of the present density suite, for their records."""
-    more = {name: str(lookup(name)) for name in ("LOSSES", "BACK_TO_BACK", "ENERGY") if lookup(name)}
+    more = {name: str(lookup(name)) for name in EXTRAS if lookup(name)}
     more |= {name: value for name in ("FLOWS", "IP_VERSION") if (value := _packets(lookup, name))}
     return rerun_of(lookup, topology, _variables(lookup) | more)
 
@@ -226,57 +225,6 @@ def chosen_profile(lookup: Lookup) -> SearchProfile:
     return profile(_value(lookup, "SEARCH"))
 
 
-def _seconds(text: str, least: float, most: float) -> float | None:
-    """Return a number of seconds within bounds; None for anything else."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if least <= found <= most else None
-
-
-def chosen_loss_trial_s(lookup: Lookup) -> float | None:
-    """Length of a trial that counts losses, from `LOSSES`; None where none are asked for.
-
-    Raises:
-        ConfigError: It is no number of seconds in [0.1, 60].
-    """
-    text = str(lookup("LOSSES") or "")
-    if not text:
-        return None
-    if (duration_s := _seconds(text, 0.1, 60)) is None:
-        raise ConfigError(f"LOSSES '{text}': the length of a loss trial is 0.1 to 60 seconds")
-    return duration_s
-
-
-def chosen_bursts(lookup: Lookup) -> int | None:
-    """Repetitions of the search for the longest burst, from `BACK_TO_BACK`; None where it is not asked for.
-
-    Raises:
-        ConfigError: It is no whole number in [1, 1000].
-    """
-    text = str(lookup("BACK_TO_BACK") or "")
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ConfigError(f"BACK_TO_BACK '{text}': the longest burst is searched 1 to 1000 times, such as 50")
-    return int(text)
-
-
-def chosen_energy_s(lookup: Lookup) -> float | None:
-    """Length of a trial in which energy is measured, from `ENERGY`; None where it is not asked for.
-
-    Raises:
-        ConfigError: It is no number of seconds in [1, 600].
-    """
-    text = str(lookup("ENERGY") or "")
-    if not text:
-        return None
-    if (duration_s := _seconds(text, 1, 600)) is None:
-        raise ConfigError(f"ENERGY '{text}': the length of an energy trial is 1 to 600 seconds, such as 10")
-    return duration_s
-
-
 def chosen_noise_s(lookup: Lookup) -> float:
     """How long the noise floor is observed before a run, from `NOISE_FLOOR`; 0 for not at all.
 
@@ -284,7 +232,7 @@ def chosen_noise_s(lookup: Lookup) -> float:
         ConfigError: It is no number of seconds in [0.1, 10], and not 0.
     """
     text = str(lookup("NOISE_FLOOR") or _NOISE_S)
-    if (duration_s := _seconds(text, 0.1, 10)) is None and (duration_s := _seconds(text, 0, 0)) is None:
+    if (duration_s := seconds_within(text, 0.1, 10)) is None and (duration_s := seconds_within(text, 0, 0)) is None:
         raise ConfigError(f"NOISE_FLOOR '{text}': the noise floor is observed for 0.1 to 10 s, or for 0: not at all")
     return duration_s
 

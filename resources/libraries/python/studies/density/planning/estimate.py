@@ -11,6 +11,7 @@ to 622 s by system) and 653 s (323 to 1173 s).
 
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import Algorithm, SearchProfile
+from resources.libraries.python.studies.density.planning.extras import Extras
 
 LATENCY_LOADS = 4
 """Latency is measured at 0, 10, 50 and 90 % of PDR."""
@@ -38,9 +39,16 @@ LEAST, MOST = 0.7, 2.0
 """A single test over its estimate, for 19 of 20 tests."""
 
 
-def estimate_s(profile: SearchProfile, test_type: TestType, *, trial_overhead_s: float, deploy_s: float) -> float:
+def estimate_s(
+    profile: SearchProfile,
+    test_type: TestType,
+    *,
+    trial_overhead_s: float,
+    deploy_s: float,
+    extras: Extras = Extras(),  # noqa: B008 - frozen
+) -> float:
     """Seconds that a test takes on average; see above for how far a single one is from it."""
-    before = deploy_s + _VERIFY_S + trial_overhead_s
+    before = deploy_s + _VERIFY_S + trial_overhead_s + extras.seconds(test_type, trial_overhead_s)
     if test_type is TestType.MRR:
         return before + profile.mrr_trials * (profile.mrr_duration_s + trial_overhead_s)
     latency = LATENCY_LOADS * (profile.latency_duration_s + trial_overhead_s)
