@@ -20,6 +20,8 @@ SHORT = (
     "NF_SIZES:1c",
     "-v",
     "SEARCH:quick,width=0.5,sum=1,time=60,latency=0.5",
+    "-v",
+    "LOSSES:0.5",
     "--suite",
     "csc-ndrpdr",
 )
@@ -92,6 +94,11 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
     assert row.ndr.lower_pps
     assert row.pdr.lower_pps
     assert 100 < row.ndr.lower_pps <= row.pdr.lower_pps
+    # Counted by the XDP program on the TG's PCI ports.
+    assert [losses.label for losses in row.losses[:2]] == ["NDR", "PDR"], row.loss_patterns
+    for losses in row.losses:
+        assert [(flow.instance, flow.direction.value) for flow in losses.flows] == [(1, "forward"), (1, "reverse")]
+        assert all(flow.sent > 0 and 0 <= flow.lost <= flow.sent for flow in losses.flows)
     assert row.facts["vswitch"]["physical ports"] == ", ".join(
         f"0000:4{number}:00.0 by DPDK (vfio-pci)" for number in (1, 2)
     )

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
+from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
 from resources.libraries.python.studies.outage.planning.schedule import starved
-from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
+from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import cpus, plan_of
 
@@ -314,6 +316,25 @@ def test_tables_have_a_line_for_each_event_and_instance(tmp_path: Path) -> None:
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
     again = type(record).model_validate_json(record.model_dump_json())
     assert again == record
+
+
+@pytest.mark.parametrize(
+    ("sent", "offered_s", "limited", "offered"),
+    [(1596, 4.0064, True, True), (1570, 4.0, True, False), (1600, 4.05, True, False), (1570, 4.0, False, True)],
+)
+def test_a_load_that_is_off_by_less_than_a_hundredth_was_offered(
+    sent: int, offered_s: float, limited: bool, offered: bool
+) -> None:
+    trial = Trial(load_pps=400, duration_s=4.0, frame=frame("64B"), purpose="outage")
+    result = TrialResult(
+        trial=trial,
+        started_at="2026-01-01T00:00:00+00:00",
+        offered_duration_s=offered_s,
+        total_duration_s=5.0,
+        flows=(FlowCount(instance=1, direction=Direction.FORWARD, sent=sent, received=sent),),
+        generator_limited=limited,
+    )
+    assert was_offered(result) is offered
 
 
 def test_specifications_of_the_project_can_be_read() -> None:

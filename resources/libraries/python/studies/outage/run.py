@@ -22,7 +22,7 @@ from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft
@@ -58,6 +58,8 @@ _MOST_FAILED = 3
 """Consecutive failed trials that end the study."""
 _MOST_NUMBERED = 1_000_000
 """Packets of a flow that the receiver keeps."""
+_OFFERED = 0.01
+"""Load and duration may be off by this share: every packet that was sent has a number and a time stamp."""
 
 
 class RateFound(Frozen):
@@ -324,7 +326,7 @@ class OutageTest:
                 raise
         result = cell.measure(trial)
         happened = self._happened(part, strike)
-        if result.generator_limited:
+        if not was_offered(result):
             raise CsitError(f"the load was not offered: {result.note}")
         lines = result.timelines
         begin_ns = max(line.begin_ns for line in lines)
@@ -391,6 +393,15 @@ class OutageTest:
             repetition=repetition,
         )
         return CellUnderTest(self._topology, self._world, asked)
+
+
+def was_offered(result: TrialResult) -> bool:
+    """Return whether packets and sending time of a trial are within 1 % of those intended."""
+    trial = result.trial
+    if not result.generator_limited or not trial.load_pps:
+        return not result.generator_limited
+    shares = result.sent / (trial.load_pps * trial.duration_s), result.offered_duration_s / trial.duration_s
+    return all(abs(share - 1) <= _OFFERED for share in shares)
 
 
 def _ndr_profile(spec: OutageSpec) -> SearchProfile:

@@ -1,0 +1,55 @@
+"""A study of outages on machines with PCI NICs: events on the DUT by its clock, while the TG sends over the cables."""
+
+from pathlib import Path
+
+import pytest
+
+from csit_utils.dataset.load import load
+from tests.integration.emulated import Emulated
+from tests.integration.robot_runs import PROJECT, run_robot
+from tests.realtime import LOSS, realtime
+
+pytestmark = [pytest.mark.root, pytest.mark.emulated]
+SPEC = """
+name: emulated
+instances: 2
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 100
+repetitions: 1
+control: false
+before_s: 1
+after_s: 3
+quarantine_loss: 1
+events:
+  - {event: kill, target: nf-1-1}
+  - {event: pause, target: nf-2-1, hold_s: 1}
+"""
+RATE_PPS = 100
+
+
+@realtime(LOSS)
+def test_events_on_one_machine_are_timed_by_packets_of_another_one(emulated: Emulated, tmp_path: Path) -> None:
+    tg = {"generator": {"driver": "ring", "cores": 1}}
+    topology = emulated.write_topology(tmp_path, discriminator="vlan", nodes={"TG": tg})
+    (tmp_path / "small.yaml").write_text(SPEC)
+    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    words = ("-v", f"TOPOLOGY:{topology}", "-i", "ROUTERS")
+    done = run_robot(tmp_path / "out", *words, sources=[tmp_path / "small.robot"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
+    found = record.outage
+    assert found is not None and found.coverage == (2, 2)
+    assert record.plan is not None
+    assert {port.nic.port for link in record.plan.links for port in (link.a, link.b) if port.nic} == {"port1", "port2"}
+    effects = {(each.event, each.instance): each for each in found.effects}
+    kill, pause = effects["kill nf-1-1", 1], effects["pause nf-2-1", 2]
+    for effect in (kill, pause):
+        print(f"{effect.event}: {effect.lost.mean:.0f} lost in {effect.outage_s.mean:.3f} s")
+    assert kill.recovered == 0 and 2 < kill.outage_s.mean < 3.5
+    assert kill.lost.mean == pytest.approx(2 * RATE_PPS * kill.outage_s.mean, rel=0.2)
+    assert pause.recovered == 1 and 0.9 < pause.outage_s.mean < 2
+    assert pause.first_packet_s is not None and 0.9 < pause.first_packet_s.mean < 2.5
+    for other in (effects["kill nf-1-1", 2], effects["pause nf-2-1", 1]):
+        assert other.outage_s.mean < 0.5 * pause.outage_s.mean
