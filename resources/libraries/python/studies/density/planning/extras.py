@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.search.energy import LOADS_PERCENT
 
 Lookup = Callable[[str], object]
 EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY")
 """Variables that ask for them."""
 _LOSS_TRIALS = 3
 """At NDR, at PDR and in overload."""
+_ENERGY_TRIALS = 5
+"""Before the deployment, without traffic, and at 10, 50 and 90 % of PDR."""
 _BURST_TRIALS = 14
 """Of one search for the longest burst, which begins at the result of the one before: one trial passes, a doubled burst
 fails twice, and 1 % is seven halvings away, half of them failing twice."""
@@ -33,8 +34,7 @@ class Extras:
         if test_type is not TestType.NDRPDR:
             return 0.0
         losses = _LOSS_TRIALS * (self.loss_trial_s + trial_overhead_s) if self.loss_trial_s else 0.0
-        # Before the deployment and without traffic, too.
-        energy = (len(LOADS_PERCENT) + 1) * (self.energy_trial_s + trial_overhead_s) if self.energy_trial_s else 0.0
+        energy = _ENERGY_TRIALS * (self.energy_trial_s + trial_overhead_s) if self.energy_trial_s else 0.0
         return losses + energy + self.bursts * _BURST_TRIALS * trial_overhead_s
 
 
