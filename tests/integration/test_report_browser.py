@@ -296,6 +296,19 @@ def test_printing_turns_to_ink_on_paper(browser: Browser, site: Path) -> None:
     browser.ask("Emulation.setEmulatedMedia", media="")
 
 
+def test_what_is_folded_on_the_page_of_a_test_is_printed(browser: Browser, site: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(next((site / "tests").glob("*ndrpdr*.html")))
+    folded = "document.querySelectorAll('.body details:not([open])').length"
+    before = browser.value(folded)
+    assert before > 0
+    browser.value("dispatchEvent(new Event('beforeprint'))")
+    assert browser.value(folded) == 0
+    assert "FD.io CSIT, NDR" in browser.value("document.querySelector('.body').innerText")
+    browser.value("dispatchEvent(new Event('afterprint'))")
+    assert browser.value(folded) == before
+
+
 def test_a_cell_leads_to_the_core_map_of_its_test(browser: Browser, site: Path) -> None:
     browser.look(1280, 900)
     browser.events.clear()

@@ -18,11 +18,12 @@ from csit_utils.report.details.qualification import QualificationView, qualifica
 from csit_utils.report.details.search_steps import SearchPath, search_path
 from csit_utils.report.figures import ALL_INSTANCES, Figure, latency_figure
 from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, seconds
+from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_maps import instance_maps
 from csit_utils.studies.density.other_goals_text import OtherGoalView, other_goal_view
-from resources.libraries.python.model.goal import Deviation, GoalResult, Prior, SearchRecord
+from resources.libraries.python.model.goal import GoalResult, Prior, SearchRecord
 from resources.libraries.python.model.result import Verdict, l1_bps
 
 _NAMES = {
@@ -102,8 +103,8 @@ class TestView:
     path: SearchPath | None
     searched: str
     """The search in a sentence; empty without a search, or if not recorded."""
-    deviations: tuple[Deviation, ...]
-    """Deviations from the MLRsearch specification; empty if not recorded."""
+    checklist: tuple[CheckedRequirement, ...]
+    """Requirements of RFC 9971; empty if not recorded."""
     other_goals: tuple[OtherGoalView, ...]
     """What the trials of the search say about other definitions of NDR and PDR; empty without a search."""
     shares: tuple[Shares, ...]
@@ -169,7 +170,7 @@ def view_of(
         trials=tuple(trials),
         path=search_path(result),
         searched=searched(result.search),
-        deviations=(result.search.deviations or ()) if result.search else (),
+        checklist=checklist(result),
         other_goals=tuple(map(other_goal_view, other_goals(result.trials))),
         shares=shares_of(result),
         loss=loss_view(result.located),

@@ -19,6 +19,13 @@
   }
   addEventListener("load", () => csit.idle(later));
   addEventListener("beforeprint", csit.complete);
+  // Paper cannot be opened: what is folded on the page of a test is printed.
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll(".body details:not([open])")];
+    folded.forEach((part) => { part.open = true; });
+  });
+  addEventListener("afterprint", () => folded.forEach((part) => { part.open = false; }));
   addEventListener("keydown", (event) => { if ((event.ctrlKey || event.metaKey) && event.key === "f") csit.complete(); });
 
   // They are behind this script, which does not wait for them.

@@ -10,14 +10,19 @@ from resources.libraries.python.model.goal import Algorithm, Deviation, GoalResu
 from resources.libraries.python.model.trial import TrialResult
 
 REQUIREMENTS = {
+    "units": "the report states all units",
     "trial": "a trial is as RFC 2544 describes it, or the report says how it differs",
     "trial-duration": "a trial lasts as long as intended",
+    "trial-load": "the report says which interfaces a load is for, with the factor to one interface",
+    "traffic-profile": "the report describes the traffic: frames, directions, flows",
     "trial-effective-duration": "the report explains the effective duration of trials",
     "trial-forwarding-ratio": "the ratio is over the frames that were intended to be sent",
+    "goal-values": "durations of a goal are positive, its loss ratio and exceed ratio are in [0, 1)",
     "load-classification": "all trials at a load classify it, by the goal's exceed ratio",
     "goal-width": "relevant bounds of a regular result are not farther apart than the goal's width",
     "relevant-lower-bound": "the report shows the relevant lower bound",
     "irregular-result": "values of an irregular result are marked",
+    "search-result": "every goal has a result",
     "max-load": "no load above the highest one is chosen",
     "attributes": "the report shows all attributes of the goals",
 }
