@@ -81,7 +81,12 @@ class At:
 
 
 def frame_text(frame: Frame) -> str:
-    """Return the name of a frame size, with its parts if the name does not state them."""
+    """Return the name of a frame size, with its parts if the name does not state them.
+
+    Of a capture the number of packets and their mean size: its name has digits of the digest of the file.
+    """
+    if frame.capture is not None:
+        return f"{frame.name} ({frame.capture.packets:,} packets, mean {frame.mean_bytes:.0f}B)"
     if len(frame.parts) == 1 and frame.size_name.upper() == f"{frame.parts[0].frame_bytes}B":
         return frame.name
     return f"{frame.name} ({', '.join(f'{part.weight}x{part.frame_bytes}' for part in frame.parts)})"

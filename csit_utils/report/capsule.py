@@ -49,7 +49,7 @@ def command(result: DensityRecord) -> list[str]:
         "CELLS": str(cell.dimensions),
         "NF_SIZES": "+".join(cell.nf_sizes),
         "VSWITCH": str(cell.vs_dtc),
-        "FRAMES": result.asked.frame.name,
+        "FRAMES": result.asked.frame.asked,
         "SEARCH": rerun.variables.get("SEARCH", "") if rerun else result.asked.profile.name,
         "NF_KINDS": "+".join(cell.nf_kinds),
     }

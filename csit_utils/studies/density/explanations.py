@@ -166,6 +166,16 @@ EXPLANATIONS = (
         "Compare both versions with the same FLOWS: packets without ports are less work for some NFs.",
     ),
     Explanation(
+        "capture",
+        "Packets of a capture",
+        "A load made of the packets of a capture file, with the addresses of each service instance.",
+        "Frames `pcap-<file>-<8 digits of its SHA-256>`; mean size in bytes, L2 with FCS.",
+        "`-v FRAMES:pcap:FILE` sends the packets in their order, again and again, at the offered rate. Sizes, "
+        "protocols, ports and payloads stay; MAC and IP addresses, TTL and checksums are rewritten.",
+        "The rate is even: bursts of the capture are not reproduced. TCP packets have no connection, so NFs that check "
+        "connections drop them. Latency is that of probes of the same sizes.",
+    ),
+    Explanation(
         "latency-map",
         "Latency heat map",
         "A percentile of latency in every cell of the matrix, of the worst instance in the worse direction.",

@@ -122,8 +122,8 @@ class NotingMachine:
         self.note("open")
         return ("removed network namespace csit-x",)
 
-    def share(self, plan: object, asked: object) -> CellShare:
-        assert (plan, asked) == (WORK.plan, WORK.asked)
+    def share(self, plan: object, asked: object, capture: bytes | None = None) -> CellShare:
+        assert (plan, asked, capture) == (WORK.plan, WORK.asked, None)
         cables = (NotingPart("cable1", self), NotingPart("cable2", self))
         return CellShare(cables, cast(Any, NotingPart("switch", self)), None, None, None)
 

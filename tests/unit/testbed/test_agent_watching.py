@@ -54,8 +54,8 @@ class Watching:
 class WatchedMachine(NotingMachine):
     """A machine whose NFs can be watched."""
 
-    def share(self, plan: object, asked: object) -> CellShare:
-        share = super().share(plan, asked)
+    def share(self, plan: object, asked: object, capture: bytes | None = None) -> CellShare:
+        share = super().share(plan, asked, capture)
         features = Watching((SERIES,), lambda text: self.note(f"{text} features"))
         tracer = Watching((GRAPH,), lambda text: self.note(f"{text} tracer"))
         costs = Watching(COSTS_SEEN, lambda text: self.note(f"{text} costs"))
@@ -99,8 +99,8 @@ def test_nobody_watches_what_is_being_removed() -> None:
 
 def test_what_is_deployed_is_removed_although_its_watcher_cannot_be_stopped() -> None:
     class Stuck(WatchedMachine):
-        def share(self, plan: object, asked: object) -> CellShare:
-            return replace(super().share(plan, asked), features=Watching((), self.note, "stop"))
+        def share(self, plan: object, asked: object, capture: bytes | None = None) -> CellShare:
+            return replace(super().share(plan, asked, capture), features=Watching((), self.note, "stop"))
 
     machine = Stuck()
     service = service_on(machine)

@@ -48,8 +48,8 @@ class WholeMachine(NotingMachine):
         assert plan is None
         return ("network namespace csit-x",)
 
-    def share(self, plan: object, asked: object) -> NodeParts:
-        del plan, asked
+    def share(self, plan: object, asked: object, capture: bytes | None = None) -> NodeParts:
+        del plan, asked, capture
         made: Any = self.parts
         return NodeParts(
             (made["fabric"],),

@@ -28,6 +28,8 @@ class DriverContext:
     """Which of the plan's vSwitches is on this machine."""
     container: Container = NO_CONTAINERS
     """What NFs run in."""
+    capture: bytes | None = None
+    """Contents of the capture whose packets are the load, where the generator is on this machine."""
 
     @cached_property
     def groups(self) -> NfGroups:

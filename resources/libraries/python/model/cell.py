@@ -307,6 +307,18 @@ class FramePart(Frozen):
     weight: Annotated[int, Field(ge=1)] = 1
 
 
+class CaptureFile(Frozen):
+    """The packet capture that a load is made of."""
+
+    file: str
+    """Its path, as given."""
+    sha256: str
+    """Of its contents."""
+    packets: int
+    """They are sent in their order, again and again."""
+
+
+CAPTURE_PREFIX = "pcap:"
 MOST_FLOWS = 1_000_000
 """5-tuples of each instance and direction."""
 
@@ -326,6 +338,13 @@ class Frame(Frozen):
 
     ip_version: Literal[4, 6] = Field(default=4, exclude_if=lambda version: version == 4)
     """IPv6 packets are UDP datagrams whatever the number of flows."""
+    capture: CaptureFile | None = Field(default=None, exclude_if=lambda capture: capture is None)
+    """Packets of a capture instead of generated ones; the parts have their sizes."""
+
+    @property
+    def asked(self) -> str:
+        """The words that this is asked for by: its name, or `pcap:` and the path of a capture."""
+        return self.name if self.capture is None else f"{CAPTURE_PREFIX}{self.capture.file}"
 
     @property
     def size_name(self) -> str:

@@ -249,6 +249,8 @@ class GeneratorDriver(Driver):
     """Sends each packet of a trial with another 5-tuple, and in one direction, where a trial asks for that."""
     ipv6: bool = False
     """Sends IPv6, too."""
+    captures: bool = False
+    """Sends the packets of a capture."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

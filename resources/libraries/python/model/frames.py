@@ -3,8 +3,11 @@
 Each can go with a number of flows. Contents of the packets of a flow are in `resources/traffic_profiles/density.yaml`.
 """
 
+import hashlib
 import re
+from collections import Counter
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -12,8 +15,9 @@ from pydantic import BeforeValidator, Field
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.cell import MOST_FLOWS, Frame, FramePart
-from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.model.capture import IP6, MOST_CAPTURE_BYTES, read_capture
+from resources.libraries.python.model.cell import CAPTURE_PREFIX, MOST_FLOWS, CaptureFile, Frame, FramePart
+from resources.libraries.python.model.load import content_of, load_yaml
 from resources.libraries.python.paths import RESOURCES
 
 FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"
@@ -21,7 +25,10 @@ SMALLEST, LARGEST = 64, 9018
 """Bytes of an Ethernet frame with FCS, jumbo frames included."""
 _BYTES = re.compile(r"0*([1-9]\d{1,4})B")
 _FLOWS = re.compile(r"(.*)-0*([1-9]\d{0,6})f", re.IGNORECASE)
+_PATH, _NO_WORD = re.compile(r"[\w./+@=-]+", re.ASCII), re.compile(r"[^a-z0-9]+")
+_LONGEST_STEM, _DIGITS = 24, 8
 _IPV6 = re.compile(r"(.*)-ip6", re.IGNORECASE)
+_FCS_BYTES = 4
 SMALLEST_IPV6 = 82
 """Bytes of an IPv6 frame with FCS: headers of Ethernet, IPv6 and UDP, and what tells probes apart."""
 PROFILE_FILE = RESOURCES / "traffic_profiles" / "density.yaml"
@@ -42,11 +49,13 @@ def _known() -> dict[str, Frame]:
 def frame(name: str) -> Frame:
     """The frame size of that name; `1300B` is one of 1300 bytes, with FCS.
 
-    `64B-1000f` is 64 bytes in 1000 flows, `128B-ip6` is IPv6.
+    `64B-1000f` is 64 bytes in 1000 flows, `128B-ip6` is IPv6. `pcap:FILE` has the packets of a capture.
 
     Raises:
-        ConfigError: There is none, or there are too many flows.
+        ConfigError: There is none, there are too many flows, or a capture cannot be used.
     """
+    if name.lower().startswith(CAPTURE_PREFIX):
+        return _of_capture(name[len(CAPTURE_PREFIX) :])
     if match := _FLOWS.fullmatch(name):
         return with_flows(frame(match[1]), int(match[2]))
     if match := _IPV6.fullmatch(name):
@@ -62,12 +71,45 @@ def frame(name: str) -> Frame:
     )
 
 
+@cache
+def _of_capture(file: str) -> Frame:
+    """The packets of a capture, read once: what is sent is checked against the digest."""
+    if not _PATH.fullmatch(file):
+        raise ConfigError(f"capture '{quoted(file)}': a path has letters, digits and any of ./+@=_- only")
+    path = Path(file)
+    content = content_of(path, MOST_CAPTURE_BYTES)
+    frames = read_capture(content, file)
+    digest = hashlib.sha256(content).hexdigest()
+    stem = _NO_WORD.sub("_", path.stem.lower()).strip("_")[:_LONGEST_STEM]
+    sizes = Counter(len(each) + _FCS_BYTES for each in frames.frames)
+    return Frame(
+        name="-".join(filter(None, ("pcap", stem, digest[:_DIGITS]))),
+        parts=tuple(FramePart(frame_bytes=size, weight=weight) for size, weight in sorted(sizes.items())),
+        ip_version=6 if frames.ip_version == IP6 else 4,
+        capture=CaptureFile(file=file, sha256=digest, packets=len(frames.frames)),
+    )
+
+
+def capture_content(capture: CaptureFile) -> bytes:
+    """Read a capture again, to send its packets.
+
+    Raises:
+        ConfigError: It cannot be read, or is another one by now.
+    """
+    content = content_of(Path(capture.file), MOST_CAPTURE_BYTES)
+    if hashlib.sha256(content).hexdigest() != capture.sha256:
+        raise ConfigError(f"{capture.file} has changed since the test was planned")
+    return content
+
+
 def with_flows(sizes: Frame, flows: int) -> Frame:
     """Return the same sizes in so many flows.
 
     Raises:
-        ConfigError: Not in [1, 1,000,000].
+        ConfigError: Not in [1, 1,000,000], or of a capture.
     """
+    if sizes.capture is not None:
+        raise ConfigError(f"{sizes.capture.file}: a capture has its own flows, no {flows:,}; leave FLOWS out")
     if not 1 <= flows <= MOST_FLOWS:
         raise ConfigError(f"{flows:,} flows; a service instance has 1 to {MOST_FLOWS:,} in each direction")
     return sizes.model_copy(update={"name": f"{sizes.name.removesuffix(f'-{sizes.flows}f')}-{flows}f", "flows": flows})
@@ -77,8 +119,12 @@ def with_ipv6(sizes: Frame) -> Frame:
     """Return the same sizes as IPv6 packets, in as many flows.
 
     Raises:
-        ConfigError: A frame is too small.
+        ConfigError: A frame is too small, or of a capture of IPv4.
     """
+    if sizes.capture is not None:
+        if sizes.ip_version == IP6:
+            return sizes
+        raise ConfigError(f"{sizes.capture.file} is a capture of IPv4; leave IP_VERSION out")
     if (least := min(part.frame_bytes for part in sizes.parts)) < SMALLEST_IPV6:
         raise ConfigError(
             f"frames of {least} bytes in {sizes.size_name}: IPv6 frames have {SMALLEST_IPV6} bytes or more, with UDP "

@@ -6,7 +6,7 @@ from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.cpu import CpuLayout
@@ -106,6 +106,19 @@ def no_ipv6(topology: Topology, cell: Cell, ip_version: IpVersion) -> str | None
             return f"IPv6 does not apply to an NF of kind {kind}: it translates addresses of IPv4"
         if kind.is_vm or not kind.driver.ipv6:
             return f"an NF of kind {kind} is set up for IPv4 only here"
+    return None
+
+
+def no_capture(topology: Topology, cell: Cell, frame: Frame) -> str | None:
+    """Return why the packets of a capture cannot be sent through a cell; None where they can, or it is no capture."""
+    if frame.capture is None:
+        return None
+    generator = driver_registry.generators()[topology.tg.generator.driver]
+    if not generator.captures:
+        return f"the {generator.label} sends no packets of a capture"
+    for kind in dict.fromkeys(kinds(topology, cell)):
+        if kind.driver.udp_only:
+            return f"an NF of kind {kind} takes UDP datagrams of one port only, not the packets of a capture"
     return None
 
 

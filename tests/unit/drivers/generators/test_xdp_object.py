@@ -19,7 +19,7 @@ from resources.libraries.python.testbed.connection.project import sources
 
 SOURCE = bpf.OBJECT.with_suffix(".c")
 BUILD = PROJECT / "resources" / "tools" / "bpf.sh"
-BYTES = {"__u64": 8, "__u32": 4, "__u16": 2}
+BYTES = {"__u64": 8, "__u32": 4, "__u16": 2, "__u8": 1}
 EM_BPF = 247
 
 
@@ -80,7 +80,7 @@ def test_the_same_compiler_builds_the_same_objects(tmp_path: Path) -> None:
 def test_the_object_is_small_and_without_debug_information(built: Path) -> None:
     content = built.read_bytes()
     assert content[:6] == b"\x7fELF\x02\x01" and int.from_bytes(content[18:20], "little") == EM_BPF
-    assert b".debug" not in content and b".BTF.ext" not in content and len(content) < 8192
+    assert b".debug" not in content and b".BTF.ext" not in content and len(content) < 16384
 
 
 @OBJECTS
@@ -103,12 +103,20 @@ def test_both_sides_have_the_same_layout_of_the_shared_memory() -> None:
     theirs = list(_layout("shared"))
     ours = list(_fields(memory.SHARED))
     assert theirs == [(name, size) for name, _, size in ours]
-    assert len(theirs) == 22 + memory.MOST_FLOWS * 36 + memory.MOST_SIZES * 3
+    assert len(theirs) == 23 + memory.MOST_FLOWS * 36 + memory.MOST_SIZES * 3
     for name, offset, size in ours:
         assert offset % size == 0, name  # so that C adds no padding
     for record in (memory.KIND, memory.FLOW, memory.SIZE):
         assert record.itemsize % max(size for _, _, size in _fields(record)) == 0
     assert sum(size for _, size in theirs) == memory.SHARED.itemsize
+
+
+def test_both_sides_have_the_same_layout_of_a_frame_of_a_capture() -> None:
+    fields = list(_fields(memory.CAPTURED))
+    assert list(_layout("captured")) == [(field, size) for field, _, size in fields]
+    assert all(offset % size == 0 for _, offset, size in fields)
+    assert memory.CAPTURED.itemsize % 8 == 0
+    assert _defined()["MOST_CAPTURED"] == memory.MOST_CAPTURED_BYTES
 
 
 def test_both_sides_have_the_same_constants() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import Base64Bytes, TypeAdapter
 
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked, Environment
@@ -98,6 +98,8 @@ class CellRequest:
 
     plan: Plan
     asked: Asked
+    capture: Base64Bytes | None = None
+    """Contents of the capture whose packets are the load."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,7 @@ class AgentService:
     def _prepare(self, work: CellRequest) -> frozenset[Role]:
         if self._started:
             raise CsitError(f"there is a cell already, with its {', '.join(self._started)}")
-        self.deployed.share = self.machine.share(work.plan, work.asked)
+        self.deployed.share = self.machine.share(work.plan, work.asked, work.capture)
         return self.deployed.roles()
 
     def _of_role(self, call: RoleCall, arguments: Sequence[object]) -> object:

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.errors import CsitError, RunStopped, SystemBroken
+from resources.libraries.python.errors import CsitError, PlanError, RunStopped, SystemBroken
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
-from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.planning.plan import make_plan, no_capture
 from resources.libraries.python.planning.wiring import MOST_SOURCES
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
@@ -115,6 +115,8 @@ class CellUnderTest:
         """
         if sources is None and self._asked.frame.flows is not None:
             sources = min(self._asked.frame.flows, MOST_SOURCES)
+        if reason := no_capture(self._topology, self._asked.cell, self._asked.frame):
+            raise PlanError(reason)
         more = {} if sources is None else {"sources": sources}
         version = self._asked.frame.ip_version
         return make_plan(self._topology, self._asked.cell, self._world.layout, ip_version=version, **more)

@@ -127,8 +127,13 @@ class TestbedMachine:
         self._held.enter_context(kept_awake())
         return removed
 
-    def share(self, plan: Plan, asked: Asked) -> NodeParts:
+    def share(self, plan: Plan, asked: Asked, capture: bytes | None = None) -> NodeParts:
         """Drivers for what this machine has of a cell.
+
+        Args:
+            plan: Of the cell.
+            asked: What the test asks for.
+            capture: Contents of the capture whose packets are the load, where the generator is here.
 
         Raises:
             Unsupported: There is no driver for a part of it.
@@ -146,7 +151,7 @@ class TestbedMachine:
         owners = set(fabric.owners)
         vswitch = next(filter(is_vswitch, fabric.owners), VSWITCH)
         container = self._dut.container if self._dut is not None else NO_CONTAINERS
-        site = DriverContext(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container)
+        site = DriverContext(plan, fabric, self._lock, asked.frame.largest_bytes, vswitch, container, capture)
         functions = [function for function in plan.functions if function.name in owners]
         taps = [tap for tap in plan.taps if tap.name in owners]
         aside = cpu_without_data(self._threads(plan))

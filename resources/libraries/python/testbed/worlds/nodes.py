@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
 from resources.libraries.python.model.counters import Sample
+from resources.libraries.python.model.frames import capture_content
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
@@ -252,10 +253,16 @@ class NodesTestbed:
         """Return drivers for a cell, each on its node.
 
         Raises:
+            ConfigError: The capture whose packets are the load has changed.
             CsitError: A node was lost and does not come back.
         """
         self.recover()
-        pending = {name: node.begin(calls.PREPARE, CellRequest(plan, asked)) for name, node in self._nodes.items()}
+        content = None if asked.frame.capture is None else capture_content(asked.frame.capture)
+        sender = self._topology.tg_name if self._topology.tg_name in self._nodes else self._duts[0]
+        pending = {
+            name: node.begin(calls.PREPARE, CellRequest(plan, asked, content if name == sender else None))
+            for name, node in self._nodes.items()
+        }
         prepared = {name: each.result() for name, each in pending.items()}
         return parts_on_nodes(plan, self._nodes, prepared, self._duts)
 

@@ -1,7 +1,9 @@
 """The driver of the built-in generator: from a plan and trials to the workers, from their reports to results."""
 
+import hashlib
 import logging
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -9,6 +11,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.builtin.captured import probe_sizes
 from resources.libraries.python.drivers.generators.builtin.flow_latency import flow_latency
 from resources.libraries.python.drivers.generators.builtin.flow_timelines import flow_timeline
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
@@ -28,6 +31,7 @@ from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
@@ -175,6 +179,7 @@ class BuiltInGenerator:
         sending: Sending = "auto",
         *,
         claims: Claims | None = None,
+        capture: bytes | None = None,
         wait: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the flows and CPUs of a plan; nothing starts yet.
@@ -184,9 +189,11 @@ class BuiltInGenerator:
             namespace: Network namespace with the generator's ports; empty for the present one.
             sending: `xdp` for XDP live frames, `ring` for a TX ring, `auto` for the better one that works here.
             claims: Record of the machine: the next run ends workers that a killed run left. None for no record.
+            capture: Contents of the capture whose packets are the load of trials that ask for them.
             wait: Returns when the generator's ports pass packets.
 
         Raises:
+            ConfigError: The capture cannot be used.
             Unsupported: Two flows come back at one port, whose counter cannot separate them.
         """
         if len({flow.rx_interface for flow in plan.flows}) < len(plan.flows):
@@ -199,6 +206,8 @@ class BuiltInGenerator:
         self._shares = _shares(plan)
         self._alone = _alone(plan)
         self._udp_needed = any(function.kind.driver.udp_only for function in plan.functions)
+        self._capture = capture or b""
+        self._probe_sizes = probe_sizes(read_capture(capture, "capture")) if capture else ()
         self._claims = claims
         self._wait = wait
         self._workers: list[WorkerProcess] = []
@@ -233,7 +242,8 @@ class BuiltInGenerator:
                 self._stack.callback(worker.close)
                 self._workers.append(worker)
                 specs = tuple(_spec(flow) for flow in flows)
-                worker.tell(asdict(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending)))
+                capture = b64encode(self._capture).decode()
+                worker.tell(asdict(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending, capture)))
             said = [worker.answer("generator worker", _START_S) for worker in self._workers]
         except CsitError:
             self.stop()
@@ -309,7 +319,7 @@ class BuiltInGenerator:
             raise Unsupported("losses are counted of a load without latency probes")
         if trial.measure_gaps and (not load_pps or probe_pps or trial.count_losses or trial.timeline_s):
             raise Unsupported("gaps are measured of a load without latency probes, numbers or time stamps")
-        pattern = size_pattern([(part.frame_bytes, part.weight) for part in trial.frame.parts])
+        pattern = self._pattern(trial)
         most_lost = None
         if trial.abort_loss_ratio is not None and load_pps:
             most_lost = int(trial.abort_loss_ratio * Schedule.of(load_pps, self._flow_count, duration_s).total)
@@ -328,6 +338,7 @@ class BuiltInGenerator:
                 gaps=trial.measure_gaps,
                 udp=self._by_udp(trial),
                 flows=trial.frame.flows or 0,
+                captured=trial.frame.capture is not None,
             )
             worker.tell({"prepare": asdict(spec)})
         for worker in self._workers:
@@ -337,10 +348,27 @@ class BuiltInGenerator:
         counted = load_pps * duration_s if trial.count_losses and load_pps else 0.0
         return self._reports(duration_s + _REPORT_S + _COUNTED_S * counted)
 
+    def _pattern(self, trial: Trial) -> tuple[int, ...]:
+        """Return the cycle of frame sizes; of the probes only, where the load is a capture."""
+        capture = trial.frame.capture
+        if capture is None:
+            return size_pattern([(part.frame_bytes, part.weight) for part in trial.frame.parts])
+        if trial.count_losses or trial.timeline_s:
+            raise Unsupported(
+                "losses and timelines number the packets of a load; those of a capture have no room for it"
+            )
+        if trial.protocol is not None:
+            raise Unsupported(f"packets of a capture have their own protocols, not {trial.protocol}")
+        if hashlib.sha256(self._capture).hexdigest() != capture.sha256:
+            raise Unsupported(f"the generator was not given the packets of {capture.file}")
+        return self._probe_sizes
+
     def _by_udp(self, trial: Trial) -> bool:
         """Whether the load is datagrams: as asked, in a chosen number of flows, or because an NF takes nothing else."""
         if trial.protocol in (Protocol.TCP, Protocol.ICMP):
             raise Unsupported(f"the built-in generator sends no {trial.protocol}")
+        if trial.frame.capture is not None:
+            return False
         chosen = trial.frame.flows or trial.frame.ip_version == 6
         if trial.protocol is Protocol.IP and chosen:
             raise Unsupported("IPv6 and a chosen number of flows are of UDP datagrams, not of packets without ports")
@@ -425,6 +453,7 @@ def make(node: TgNode, context: DriverContext) -> BuiltInGenerator:
         context.plan,
         sending=cast(Sending, node.generator.driver),
         claims=context.lock,
+        capture=context.capture,
         wait=lambda: context.fabric.wait_for_cables(GENERATOR),
     )
 

@@ -4,6 +4,7 @@ import mmap
 import socket
 import struct
 import time
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from ctypes import addressof, create_string_buffer
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.builtin import frames, kernel, latency
 from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
+from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
@@ -32,6 +34,7 @@ from resources.libraries.python.drivers.generators.ring.sender import RingSender
 from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.capture import read_capture
 
 _LINK_S = 3.0
 _LINK_POLL_S = 0.01
@@ -170,17 +173,18 @@ class FlowPorts:
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
         )
         self._lateness = Lateness()
+        self._captured = CapturedLoad(read_capture(b64decode(spec.capture), "capture")) if spec.capture else None
         self._xdp: XdpSender | None = None
         self.fallback: str | None = None
         """Why not by XDP, where that was wanted."""
         if spec.sending != "ring":
             try:
-                self._xdp = XdpSender(spec.flows)
+                self._xdp = XdpSender(spec.flows, self._captured)
             except Unsupported as error:
                 if spec.sending == "xdp":
                     raise CsitError(f"the generator cannot send by {XdpSender.name}: {error}") from error
                 self.fallback = str(error)
-        self._ring = RingSender(spec.flows)
+        self._ring = RingSender(spec.flows, self._captured)
 
     @property
     def sending(self) -> str:

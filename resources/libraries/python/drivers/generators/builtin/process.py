@@ -90,7 +90,9 @@ class WorkerProcess:
         """
         assert self._process.stdin is not None  # noqa: S101 - asked for above
         try:
-            self._process.stdin.write(line_of(record))
+            left = memoryview(line_of(record))
+            while left:
+                left = left[self._process.stdin.write(left) :]
         except BrokenPipeError as error:
             raise self._ended() from error
 

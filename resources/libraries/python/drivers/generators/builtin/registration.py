@@ -14,6 +14,7 @@ _ours = partial(
     loops_back=1,
     opens_connections=True,
     ipv6=True,
+    captures=True,
     counts_by_port=True,
     suite_word="builtin",
     kernel=(PACKET,),

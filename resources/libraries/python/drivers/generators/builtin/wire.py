@@ -40,6 +40,8 @@ class WorkerSpec:
     """Whether nothing else that is under test has its place on these CPUs."""
     flows: tuple[FlowSpec, ...]
     sending: Sending = "auto"
+    capture: str = ""
+    """The file whose packets can be a load, Base64; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,9 @@ class TrialSpec:
     flows: int = 0
     """5-tuples of each flow; each frame has the next one, and after the last comes the first. 0: one for each source
     address."""
+
+    captured: bool = False
+    """Load frames are those of the capture; `frame_bytes` are the sizes of probes."""
 
     @property
     def numbered(self) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.abort import EVERY_S, LossWatch
+from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
 from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
@@ -269,9 +270,10 @@ class RingSender:
 
     name = "AF_PACKET TX ring"
 
-    def __init__(self, flows: Sequence[FlowSpec]) -> None:
+    def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         self._flows = tuple(flows)
-        self._made: tuple[tuple[int, ...], bool, int] | None = None
+        self._captured = captured
+        self._made: tuple[tuple[int, ...], bool, int, bool] | None = None
         self._rings: list[TxRing] = []
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
@@ -286,11 +288,11 @@ class RingSender:
         """
         self._duration_s, self._unpaced = spec.duration_s, spec.load_pps is None
         self._load, self._probe = schedules(spec, len(self._flows))
-        if (wanted := (spec.frame_bytes, spec.udp, spec.flows)) != self._made:
+        if (wanted := (spec.frame_bytes, spec.udp, spec.flows, spec.captured)) != self._made:
             self._empty()
-            self._rings = together(
-                [partial(TxRing, flow, spec.frame_bytes, udp=spec.udp, flows=spec.flows) for flow in self._flows]
-            )
+            captured = self._captured if spec.captured else None
+            make = partial(TxRing, udp=spec.udp, flows=spec.flows, captured=captured)
+            self._rings = together([partial(make, flow, spec.frame_bytes) for flow in self._flows])
             self._made = wanted
         for ring in self._rings:
             ring.rewind()

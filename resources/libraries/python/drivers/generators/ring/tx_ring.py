@@ -11,6 +11,7 @@ from ctypes import get_errno
 import numpy as np
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
+from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
 
@@ -67,7 +68,15 @@ def slot_count(slot: int, *cycles: int) -> int:
 class TxRing:
     """Load frames of one flow, ready to be sent from its interface."""
 
-    def __init__(self, flow: FlowSpec, pattern: Sequence[int], *, udp: bool = False, flows: int = 0) -> None:
+    def __init__(
+        self,
+        flow: FlowSpec,
+        pattern: Sequence[int],
+        *,
+        udp: bool = False,
+        flows: int = 0,
+        captured: CapturedLoad | None = None,
+    ) -> None:
         """Open the ring and build its frames.
 
         Args:
@@ -75,11 +84,14 @@ class TxRing:
             pattern: frame sizes with FCS in sending order.
             udp: whether frames are UDP datagrams.
             flows: 5-tuples; 0: one for each source address.
+            captured: frames of a capture instead of all that.
 
         Raises:
             CsitError: the interface is not there or does not take such frames.
         """
         self.interface = flow.tx_interface
+        if captured:
+            pattern, flows = (captured.lengths + frames.FCS_BYTES).tolist(), 1
         frames.check_room(flow.tx_interface, kernel.mtu_bytes(flow.tx_interface), max(pattern))
         slot = slot_bytes(max(pattern))
         prebuilt = flows <= _MOST_PREBUILT
@@ -92,7 +104,11 @@ class TxRing:
             self._map(slot)
             area = np.frombuffer(self._memory, dtype=np.uint8).reshape(self._slots, slot)
             words = area.view(np.uint32)
-            lengths = frames.load_frames(flow, pattern, area[:, _FRAME_OFFSET:], udp=udp, count=flows)
+            room = area[:, _FRAME_OFFSET:]
+            if captured:
+                lengths = captured.write(flow, room)
+            else:
+                lengths = frames.load_frames(flow, pattern, room, udp=udp, count=flows)
             self._next = 0
             self._tuples = None if prebuilt else frames.TupleWriter(flow, flows, area[:, _FRAME_OFFSET:], udp=udp)
             words[:, 1] = lengths + _VNET_BYTES

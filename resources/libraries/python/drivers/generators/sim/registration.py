@@ -11,5 +11,6 @@ DRIVERS = (
         numbers_packets=True,
         opens_connections=True,
         ipv6=True,
+        captures=True,
     ),
 )

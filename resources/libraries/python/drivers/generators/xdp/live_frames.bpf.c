@@ -21,6 +21,7 @@
 #define FRACTION_BITS 20
 #define MOST_FLOWS 512
 #define MOST_SIZES 512
+#define MOST_CAPTURED 3496 /* bytes of a frame of a capture: no more fit into a live frame */
 #define CLOCK_READS 48 /* before a frame is returned, about 1 us */
 
 #define ETHERNET_BYTES 14
@@ -31,6 +32,9 @@
 #define FIRST_PORT 0x8000
 #define PORTS 0x8000
 #define PORT_FACTOR 40503
+#define IPV4_CHECKSUM_OFFSET 24
+#define IPV4_SOURCE_OFFSET 26
+#define IPV6_SOURCE_OFFSET 22
 
 struct state {
 	__u64 start_ns; /* on CLOCK_MONOTONIC; 0 before the first run */
@@ -55,6 +59,7 @@ struct state {
 	__u64 worst_lag_ns;
 	__u64 failed; /* frames that could not be made */
 	__u64 tai_ns; /* TAI minus CLOCK_MONOTONIC */
+	__u64 captured; /* frames of the capture that are the load; 0: there is none */
 };
 
 enum { NO_UDP, UDP_LOAD, UDP_PROBE, UDP_NUMBERED };
@@ -101,6 +106,26 @@ struct shared {
 	struct flow flows[MOST_FLOWS];
 	struct size sizes[MOST_SIZES];
 };
+
+/* A frame of a capture. Addresses and checksums are written into `bytes` for each flow. */
+struct captured {
+	__u32 length; /* without FCS */
+	__u32 source; /* index of its source address */
+	__u32 header_sum; /* of the words of the IPv4 header without addresses, not folded */
+	__u32 sum; /* likewise, of what the checksum of TCP, UDP or ICMPv6 covers */
+	__u32 checksum_offset; /* of that checksum; 0: it has none that covers addresses */
+	__u32 pad;
+	__u8 bytes[MOST_CAPTURED];
+};
+
+/* The number of entries is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct captured);
+} captured_frames SEC(".maps");
 
 /* What follows the UDP header of a probe. */
 struct probe {
@@ -274,6 +299,54 @@ static __always_inline void write_ipv6(void *frame, const struct flow *flow, con
 	probe->sent_tai_ns = bpf_cpu_to_be64(stamp);
 }
 
+/* Write the next frame of the capture, with the addresses of a flow. */
+static __always_inline int write_captured(struct xdp_md *ctx, const struct state *state, const struct flow *flow,
+					  struct kind *kind)
+{
+	__u32 index = kind->size, source, offset, length;
+	struct captured *captured = bpf_map_lookup_elem(&captured_frames, &index);
+	__u32 *address;
+	__u64 sum;
+
+	kind->size = next(index, state->captured);
+	if (!captured)
+		return -1;
+	length = captured->length;
+	if (length < SHORTEST || length > MOST_CAPTURED)
+		return -1;
+	if (length != state->largest && bpf_xdp_adjust_tail(ctx, (int)(length - state->largest)))
+		return -1;
+	*(__u64 *)captured->bytes = flow->ethernet_1;
+	*(__u32 *)(captured->bytes + 8) = flow->ethernet_2;
+	source = flow->first_source + captured->source % flow->sources;
+	sum = words_of(source);
+	if (flow->ipv6) {
+		address = (void *)(captured->bytes + IPV6_SOURCE_OFFSET);
+		address[0] = flow->source_6[0];
+		address[1] = flow->source_6[1];
+		address[2] = flow->source_6[2];
+		address[3] = bpf_htonl(source);
+		address[4] = flow->destination_6[0];
+		address[5] = flow->destination_6[1];
+		address[6] = flow->destination_6[2];
+		address[7] = flow->destination_6[3];
+		sum += kind->sum; /* of the fixed words of the addresses */
+	} else {
+		address = (void *)(captured->bytes + IPV4_SOURCE_OFFSET);
+		address[0] = bpf_htonl(source);
+		address[1] = flow->destination;
+		sum += words_of(bpf_ntohl(flow->destination));
+		*(__u16 *)(captured->bytes + IPV4_CHECKSUM_OFFSET) = ipv4_checksum(captured->header_sum + sum);
+	}
+	offset = captured->checksum_offset;
+	if (offset) {
+		if (offset > MOST_CAPTURED - 2)
+			return -1;
+		*(__u16 *)(captured->bytes + offset) = ipv4_checksum(captured->sum + sum) ?: 0xffff;
+	}
+	return bpf_xdp_store_bytes(ctx, 0, captured->bytes, length);
+}
+
 /* Write and send a frame: LOAD or PROBE of a flow. */
 static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 index, __u64 which, __u64 now)
 {
@@ -288,6 +361,11 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 	barrier_var(flow);
 	kind = &flow->kinds[which];
 	barrier_var(kind);
+	if (which == LOAD && state->captured) {
+		if (write_captured(ctx, state, flow, kind))
+			goto failed;
+		goto sent;
+	}
 	if (kind->size >= MOST_SIZES)
 		goto failed;
 	size = &shared.sizes[kind->size];
@@ -308,6 +386,7 @@ static __always_inline int send(struct xdp_md *ctx, struct state *state, __u64 i
 			write_udp(frame, flow, kind, size, now + state->start_ns + state->tai_ns);
 	}
 	next_tuple(flow, kind);
+sent:
 	kind->sent++;
 	return bpf_redirect(flow->interface, 0);
 failed:

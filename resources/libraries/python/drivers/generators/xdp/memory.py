@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames
+from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 
 FRACTION_BITS = 20
@@ -44,6 +45,7 @@ STATE = np.dtype(
         ("worst_lag_ns", "=u8"),
         ("failed", "=u8"),  # frames that could not be made
         ("tai_ns", "=u8"),  # TAI minus CLOCK_MONOTONIC
+        ("captured", "=u8"),  # frames of the capture that are the load; 0: there is none
     ]
 )
 KIND = np.dtype(
@@ -81,6 +83,19 @@ FLOW = np.dtype(
 )
 SIZE = np.dtype([("length", "=u4"), ("total_length", "=u2"), ("udp_length", "=u2")])
 """Bytes of a frame without FCS; the two lengths as in the frame."""
+MOST_CAPTURED_BYTES = 3496
+"""Of a frame of a capture without FCS: no more fit into a live frame."""
+CAPTURED = np.dtype(
+    [
+        ("length", "=u4"),  # without FCS
+        ("source", "=u4"),  # index of its source address
+        ("header_sum", "=u4"),  # of the words of the IPv4 header without addresses, not folded
+        ("sum", "=u4"),  # likewise, of what the checksum of TCP, UDP or ICMPv6 covers
+        ("checksum_offset", "=u4"),  # of that checksum; 0: it has none that covers addresses
+        ("pad", "=u4"),
+        ("bytes", "u1", (MOST_CAPTURED_BYTES,)),
+    ]
+)
 SHARED = np.dtype([("state", STATE), ("flows", FLOW, (MOST_FLOWS,)), ("sizes", SIZE, (MOST_SIZES,))])
 """All of it."""
 
@@ -159,6 +174,25 @@ def fill_sizes(rows: NDArray[np.void], pattern: Sequence[int], *, ipv6: bool = F
         total = length - frames.ETHERNET_BYTES
         row["length"], row["total_length"] = length, socket.htons(total)
         row["udp_length"] = socket.htons(total - header)
+
+
+def fill_captured(rows: NDArray[np.void], load: CapturedLoad) -> None:
+    """Write the frames of a capture, shape (their number,)."""
+    for name, values in (
+        ("length", load.lengths),
+        ("source", load.sources),
+        ("header_sum", load.header_sums),
+        ("sum", load.sums),
+        ("checksum_offset", load.offsets),
+    ):
+        rows[name] = values
+    rows["bytes"][:, : load.data.shape[1]] = load.data
+
+
+def choose_captured(rows: NDArray[np.void], flows: Sequence[FlowSpec]) -> None:
+    """Have frames of the capture as load: what is the same in the checksums of a flow, shape (at least the flows,)."""
+    for row, flow in zip(rows, flows, strict=False):
+        row["load"]["sum"] = frames.fixed_sum_ipv6(flow) - frames.UDP if flow.ipv6 else 0
 
 
 def begin(rows: NDArray[np.void]) -> None:

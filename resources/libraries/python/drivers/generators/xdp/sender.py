@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.abort import EVERY_S, LossWatch
+from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
 from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
@@ -48,8 +49,12 @@ class XdpSender:
 
     name = "XDP live frames"
 
-    def __init__(self, flows: Sequence[FlowSpec]) -> None:
+    def __init__(self, flows: Sequence[FlowSpec], captured: CapturedLoad | None = None) -> None:
         """Load the program and try it without sending anything.
+
+        Args:
+            flows: All that the worker sends.
+            captured: Frames of the capture that trials may ask for.
 
         Raises:
             Unsupported: the kernel or an interface cannot do it.
@@ -67,8 +72,14 @@ class XdpSender:
             for interface in dict.fromkeys(flow.tx_interface for flow in flows):
                 self.opened[interface] = Opened(interface)
                 stack.callback(self.opened[interface].close)
-            self._program = XdpProgram("csit_generator")
+            self._captured = captured
+            fitting = captured is not None and int(captured.lengths.max()) <= memory.MOST_CAPTURED_BYTES
+            entries = {"captured_frames": len(captured.lengths)} if captured and fitting else {}
+            self._program = XdpProgram("csit_generator", entries=entries)
             stack.callback(self._program.close)
+            if captured and fitting:
+                shared = self._program.arrays["captured_frames"]
+                memory.fill_captured(np.frombuffer(shared, memory.CAPTURED, count=len(captured.lengths)), captured)
             self._shared: NDArray[np.void] | None = np.frombuffer(self._program.memory, memory.SHARED, count=1)
             stack.callback(self._forget)
             memory.fill_flows(self._shared["flows"][0], flows)
@@ -93,8 +104,8 @@ class XdpSender:
             CsitError: a port is gone or down, or takes no such frames.
         """
         self._wait()
-        self._largest = max(spec.frame_bytes) - frames.FCS_BYTES
-        self._check_ports(max(spec.frame_bytes))
+        self._largest = self._largest_of(spec)
+        self._check_ports(self._largest + frames.FCS_BYTES)
         if len(spec.frame_bytes) > memory.MOST_SIZES:
             raise Unsupported(f"a cycle of {len(spec.frame_bytes)} frame sizes is too long for {self.name}")
         self._try(self._largest)
@@ -111,6 +122,8 @@ class XdpSender:
         rows = self._memory["flows"][0]
         memory.choose_tuples(rows, self._flows, spec.flows)
         memory.choose_load(rows, self._flows, udp=spec.udp, numbered=spec.numbered, mark=spec.mark)
+        if spec.captured:
+            memory.choose_captured(rows, self._flows)
         self._memory["state"] = np.zeros(1, memory.STATE)
         self._set(
             end_ns=round(self._end_s * 1e9),
@@ -124,8 +137,24 @@ class XdpSender:
             flows=len(self._flows),
             sizes=len(spec.frame_bytes),
             largest=self._largest,
+            captured=len(self._captured.lengths) if spec.captured and self._captured else 0,
             tai_ns=time.clock_gettime_ns(time.CLOCK_TAI) - time.monotonic_ns(),
         )
+
+    def _largest_of(self, spec: TrialSpec) -> int:
+        """Bytes of the largest frame of a trial without FCS.
+
+        Raises:
+            Unsupported: It is one of a capture, and too large.
+        """
+        largest = max(spec.frame_bytes) - frames.FCS_BYTES
+        if spec.captured and self._captured:
+            largest = max(largest, int(self._captured.lengths.max()))
+            if largest > memory.MOST_CAPTURED_BYTES:
+                raise Unsupported(
+                    f"frames of {largest + frames.FCS_BYTES} bytes of a capture are too large for {self.name}"
+                )
+        return largest
 
     def rehearse(self, packets: int) -> None:
         """Send packets of all flows in turns at once.

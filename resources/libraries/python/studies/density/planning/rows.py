@@ -9,7 +9,7 @@ from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
-from resources.libraries.python.planning.plan import no_ipv6, threads_per_nf
+from resources.libraries.python.planning.plan import no_capture, no_ipv6, threads_per_nf
 from resources.libraries.python.planning.reasons import Limit, Reason
 from resources.libraries.python.studies.density.model.refused import RefusedCell
 from resources.libraries.python.studies.density.model.selection import Selection
@@ -32,7 +32,7 @@ class Row:
         cell = self.cell
         kinds = ["+".join(cell.nf_kinds)] if cell.nf_kinds else []
         size = (cell.service_type.value, *cell.dimensions)
-        return (*size, self.frame.name, cell.size_name, cell.vs_dtc, *kinds)
+        return (*size, self.frame.asked, cell.size_name, cell.vs_dtc, *kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,9 @@ def make_rows(
 def _looked_at(topology: Topology, cells: tuple[Candidate, ...], frame: Frame) -> Iterator[Candidate]:
     """The same cells; those that do not forward the packets of a test do not run."""
     for each in cells:
-        lacks = no_ipv6(topology, each.cell, frame.ip_version) if each.runs else None
+        lacks = None
+        if each.runs:
+            lacks = no_capture(topology, each.cell, frame) or no_ipv6(topology, each.cell, frame.ip_version)
         yield Candidate(each.cell, (Reason(limit=Limit.KIND, text=lacks),), None, None) if lacks else each
 
 

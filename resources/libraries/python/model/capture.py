@@ -1,0 +1,149 @@
+"""Frames of a packet capture, pcap or pcapng, as the load of a test. Pure.
+
+Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import ConfigError
+
+MOST_CAPTURE_BYTES = 16 << 20
+MOST_PACKETS = 8192
+"""A ring of a sender holds all of them, for each service instance and direction."""
+SMALLEST, LARGEST = 60, 9014
+"""Bytes of an Ethernet frame without FCS. Smaller ones were captured before the NIC padded them."""
+ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 20, 40
+IP4, IP6 = 4, 6
+_IPV4, _IPV6 = 0x0800, 0x86DD
+_PCAP = {0xA1B2C3D4, 0xA1B23C4D}
+_SECTION, _INTERFACE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 3, 6
+_BYTE_ORDER = 0x1A2B3C4D
+_ETHERNET = 1
+_LINK_TYPES = {0: "BSD loopback", 12: "raw IP", 101: "raw IP", 113: "Linux cooked", 276: "Linux cooked v2"}
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFrames:
+    """Whole IP frames in the order of the file, each of at least 60 bytes, without FCS."""
+
+    frames: tuple[bytes, ...]
+    ip_version: int
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Number of each frame's source address, counted in order of appearance, from 0."""
+        first, length = (ETHERNET_BYTES + 12, 4) if self.ip_version == IP4 else (ETHERNET_BYTES + 8, 16)
+        numbers: dict[bytes, int] = {}
+        return tuple(numbers.setdefault(frame[first : first + length], len(numbers)) for frame in self.frames)
+
+
+def read_capture(data: bytes, name: str) -> CapturedFrames:
+    """Read a capture.
+
+    Args:
+        data: Contents of the file.
+        name: Of the file, for errors.
+
+    Raises:
+        ConfigError: It is no capture of whole Ethernet frames of one version of IP, or is truncated or too large.
+    """
+    frames, versions = [], set()
+    for number, (frame, length) in enumerate(_records(data, name), 1):
+        if number > MOST_PACKETS:
+            raise ConfigError(f"{name}: more than {MOST_PACKETS:,} packets; keep the first ones")
+        where = f"{name}: packet {number}"
+        if len(frame) < length:
+            raise ConfigError(
+                f"{where} has {len(frame)} of its {length} bytes; capture whole packets, without a snap length"
+            )
+        if length > LARGEST:
+            fix = "capture without segmentation offloads: ethtool -K INTERFACE tso off gro off"
+            raise ConfigError(f"{where} has {length:,} bytes, more than a jumbo frame ({LARGEST:,}); {fix}")
+        versions.add(_version(frame, where))
+        if len(versions) > 1:
+            is_ipv = f"is IPv{_version(frame, where)}, those before are not"
+            raise ConfigError(f"{where} {is_ipv}; keep packets of one version of IP only")
+        frames.append(frame.ljust(SMALLEST, b"\0"))
+    if not frames:
+        raise ConfigError(f"{name} has no packets")
+    return CapturedFrames(tuple(frames), versions.pop())
+
+
+def _version(frame: bytes, where: str) -> int:
+    """The version of IP of a frame that is as long as its header says."""
+    if len(frame) < ETHERNET_BYTES + IPV4_BYTES:
+        raise ConfigError(f"{where} has {len(frame)} bytes, too few for an IP packet")
+    kind = int.from_bytes(frame[12:14])
+    inside = len(frame) - ETHERNET_BYTES
+    if kind == _IPV4 and frame[ETHERNET_BYTES] >> 4 == IP4:
+        header, total = 4 * (frame[ETHERNET_BYTES] & 15), int.from_bytes(frame[16:18])
+        if IPV4_BYTES <= header <= total <= inside:
+            return IP4
+    elif kind == _IPV6 and frame[ETHERNET_BYTES] >> 4 == IP6 and inside >= IPV6_BYTES:
+        total = IPV6_BYTES + int.from_bytes(frame[18:20])
+        if total <= inside:
+            return IP6
+    else:
+        raise ConfigError(f"{where} is no IP packet (EtherType 0x{kind:04x}); keep packets of one version of IP only")
+    raise ConfigError(f"{where} has {inside} bytes behind the Ethernet header, its IP header says {total}")
+
+
+def _records(data: bytes, name: str) -> Iterator[tuple[bytes, int]]:
+    """Bytes and original length of each packet."""
+    magic = data[:4]
+    for order in "<>":
+        if len(magic) == struct.calcsize("I"):
+            (number,) = struct.unpack(f"{order}I", magic)
+            if number in _PCAP:
+                return _pcap(data, order, name)
+            if number == _SECTION:
+                return _pcapng(data, name)
+    raise ConfigError(f"{name} is no packet capture: neither pcap nor pcapng")
+
+
+def _check_link(kind: int, name: str) -> None:
+    if kind != _ETHERNET:
+        found = _LINK_TYPES.get(kind, "unknown")
+        raise ConfigError(f"{name}: link type {kind} ({found}), not Ethernet (1); capture on an Ethernet interface")
+
+
+def _part(data: bytes, start: int, length: int, name: str) -> bytes:
+    if start + length > len(data):
+        raise ConfigError(f"{name} is truncated: {len(data):,} bytes, and what begins at {start:,} has {length:,}")
+    return data[start : start + length]
+
+
+def _pcap(data: bytes, order: str, name: str) -> Iterator[tuple[bytes, int]]:
+    header = struct.Struct(f"{order}IHHiIII")
+    _check_link(header.unpack(_part(data, 0, header.size, name))[6] & 0xFFFF, name)
+    place, record = header.size, struct.Struct(f"{order}IIII")
+    while place < len(data):
+        _, _, captured, original = record.unpack(_part(data, place, record.size, name))
+        yield _part(data, place + record.size, captured, name), original
+        place += record.size + captured
+
+
+def _pcapng(data: bytes, name: str) -> Iterator[tuple[bytes, int]]:
+    order, place, interfaces = "<", 0, 0
+    while place < len(data):
+        head = _part(data, place, 12, name)
+        if int.from_bytes(head[:4]) == _SECTION:
+            order, interfaces = ("<" if int.from_bytes(head[8:], "little") == _BYTE_ORDER else ">"), 0
+        kind, length = struct.unpack(f"{order}II", head[:8])
+        if length < len(head) or length % 4:
+            raise ConfigError(f"{name}: the block at {place:,} has an invalid length, {length:,}")
+        block = _part(data, place, length, name)
+        if kind == _INTERFACE:
+            interfaces += 1
+            _check_link(struct.unpack_from(f"{order}H", _part(block, 8, 2, name))[0], name)
+        elif kind == _ENHANCED:
+            captured, original = struct.unpack(f"{order}II", _part(block, 20, 8, name))
+            yield _part(block, 28, captured, name), original
+        elif kind == _SIMPLE:
+            (original,) = struct.unpack(f"{order}I", _part(block, 8, 4, name))
+            yield block[12 : min(12 + original, length - 4)], original
+        if kind in (_ENHANCED, _SIMPLE) and not interfaces:
+            raise ConfigError(f"{name}: a packet at {place:,} before any interface is described")
+        place += length

@@ -1,0 +1,111 @@
+"""Packets of a capture as the load, compared with what tcpdump sees behind the path."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from csit_utils.bench.generator import veth_pair
+from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
+from resources.libraries.python.drivers.generators.builtin.wire import Sending
+from resources.libraries.python.drivers.generators.xdp.support import why_not
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.trial import Trial
+from tests.captures import MIX, MIX6, packets_of, pcap
+from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
+from tests.realtime import LOSS, realtime
+
+pytestmark = [
+    pytest.mark.usefixtures("awake"),
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+ROUNDS = 300
+
+
+@contextmanager
+def generator(sending: Sending, content: bytes, planned: Plan) -> Iterator[BuiltInGenerator]:
+    if sending == "xdp" and (reason := why_not()):
+        pytest.skip(reason)
+    with veth_pair(NAMESPACE, (LEFT, RIGHT), napi=True):
+        built_in = BuiltInGenerator(planned, NAMESPACE, sending, capture=content)
+        built_in.start()
+        try:
+            yield built_in
+        finally:
+            built_in.stop()
+
+
+@contextmanager
+def tcpdump(file: Path, expected: int) -> Iterator[None]:
+    """Write what arrives at the right port into a file, until it has so many packets."""
+    with subprocess.Popen(
+        ["ip", "netns", "exec", NAMESPACE, "tcpdump", "-i", RIGHT, "-Q", "in", "-B", "65536", "-w", str(file),
+         "--immediate-mode", "-U", "-Z", "root", "ether src 02:00:00:00:00:01"],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        assert any("listening on" in line for line in process.stderr)
+        try:
+            yield
+            wait_until("packets in the file", lambda: "" if len(packets_of(file)) >= expected else "fewer", 10.0)
+        finally:
+            process.terminate()
+        said = process.stderr.read()
+    assert "\n0 packets dropped by kernel" in said, said
+
+
+def load(sizes: Frame, packets: int, *, probe_pps: float = 0.0) -> Trial:
+    """A trial in which each direction has so many packets."""
+    return Trial(load_pps=20_000.0, duration_s=2 * packets / 20_000.0, frame=sizes, probe_pps=probe_pps)
+
+
+def in_words(file: Path) -> list[str]:
+    """What tcpdump says of each packet, checksums included."""
+    argv = ["tcpdump", "-r", str(file), "-nn", "-vv", "-e", "-t"]
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    return re.sub(r"\n\s+", " ", text).splitlines()
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("sending", ["xdp", "ring"])
+@pytest.mark.parametrize("mix", [MIX, MIX6], ids=["IPv4", "IPv6"])
+def test_packets_arrive_in_the_order_of_the_file_with_the_addresses_of_the_plan(
+    tmp_path: Path, sending: Sending, mix: tuple[bytes, ...]
+) -> None:
+    file = tmp_path / "mix.pcap"
+    file.write_bytes(pcap(mix))
+    sizes, planned = frame(f"pcap:{file}"), plan()
+    if mix is MIX6:
+        update = [{"source_ip": f"fd00:{a}:1::1", "destination_ip": f"fd00:{b}:1::1"} for a, b in ((10, 20), (20, 10))]
+        flows = (flow.model_copy(update=each) for flow, each in zip(planned.flows, update, strict=True))
+        planned = planned.model_copy(update={"flows": tuple(flows)})
+    packets = ROUNDS * len(mix)
+    with generator(sending, file.read_bytes(), planned) as built_in:
+        with tcpdump(tmp_path / "arrived.pcap", packets):
+            result = built_in.run(load(sizes, packets))
+        assert [(flow.sent, flow.received) for flow in result.flows] == [(packets, packets)] * 2, result.note
+        probed = built_in.run(load(sizes, packets, probe_pps=200.0))
+        assert all(flow.p50_ns and flow.received == flow.sent for flow in probed.latency)
+        assert probed.received == probed.sent
+    arrived = packets_of(tmp_path / "arrived.pcap")
+    assert [len(each) for each in arrived] == ROUNDS * [max(60, len(each)) for each in mix]
+    # Behind the checksums: ports of TCP and UDP are before, payloads behind, all as in the file.
+    behind = 14 + (20 if mix is MIX else 40)
+    for at, each in enumerate(arrived):
+        wanted = mix[at % len(mix)]
+        assert each[behind : behind + 2] == wanted[behind : behind + 2]
+        assert each[behind + 20 : len(wanted)] == wanted[behind + 20 :]
+    words = in_words(tmp_path / "arrived.pcap")
+    wrong = [line for line in words if re.search(r"incorrect|bad udp|bad cksum|wrong", line)]
+    assert not wrong, wrong[:3]
+    hosts = {re.search(r"(10\.0\.1\.\d+|fd00:10:1::\d+)", line)[0] for line in words}  # type: ignore[index]
+    assert hosts == ({"10.0.1.1", "10.0.1.2", "10.0.1.3"} if mix is MIX else {"fd00:10:1::1", "fd00:10:1::2"})
