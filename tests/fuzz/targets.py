@@ -18,6 +18,9 @@ from csit_utils.dataset.inputs import sources
 from csit_utils.dataset.items import Problem
 from csit_utils.dataset.load import items, read_json, read_source
 from resources.libraries.python.dialogue import JsonLines, error_of
+from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
+from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig
+from resources.libraries.python.drivers.generators.otg.server.schema import parse as parse_request
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import convert_topology, load_topology
 from resources.libraries.python.model.ranges import expand
@@ -51,6 +54,7 @@ from resources.libraries.python.studies.sweep.model.load_notation import parse_b
 from resources.libraries.python.testbed.node.sent import leases
 from tests.fuzz.oracle import refused
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
+from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 
@@ -103,6 +107,10 @@ def _reservation(content: bytes, folder: Path) -> None:
     (folder / "reservation.json").write_bytes(content)
     if "failed" in (said := leases.answer({"do": "status", "directory": str(folder)})):
         raise CsitError(said["failed"])
+
+
+def _otg(content: bytes, _: Path) -> None:
+    planned_flows(parse_request(content, OtgConfig), {"eth1": 1e10, "eth2": None}, 0)
 
 
 def _notation(content: bytes, _: Path) -> None:
@@ -295,6 +303,14 @@ TARGETS = {
     ),
     "records": Target(
         lambda content, _: deque(read_json(content, "a.json"), 0), (_RECORD, _SWEEP), _JSON, 0.03
+    ),
+    "OTG requests": Target(
+        _otg,
+        _json(
+            configuration(),
+            configuration(packet=[ETHERNET, VLAN, IPV6, UDP], rate={"choice": "percentage", "percentage": 10}),
+        ),
+        _JSON, 0.03,
     ),
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),

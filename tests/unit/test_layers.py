@@ -44,6 +44,7 @@ COMPOSITION = (
     "csit_utils/commands/local",
     "csit_utils/commands/doctor",
     "csit_utils/commands/qualify",
+    "csit_utils/commands/otg",
     "csit_utils/commands/bench",
     "csit_utils/bench",
 )

@@ -227,10 +227,11 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     where = f"{'.'.join(map(str, location))}: " if location else ""
-    return f"{path}:{line}: {quoted(where)}{_reason(first, model)}{others}"
+    return f"{path}:{line}: {quoted(where)}{reason_of(first, model)}{others}"
 
 
-def _reason(error: ErrorDetails, model: type[BaseModel]) -> str:
+def reason_of(error: ErrorDetails, model: type[BaseModel]) -> str:
+    """Return what is wrong with a value, without its place."""
     match error["type"]:
         case "extra_forbidden":
             return f"unknown key{_hint(error['loc'][-1], sorted(_field_names(model, set())))}"

@@ -20,6 +20,7 @@ class LossWatch:
         before: Sequence[int],
         most_lost: int | None,
         told_to_stop: Callable[[], bool] = lambda: False,
+        tell: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         """Start watching.
 
@@ -28,17 +29,19 @@ class LossWatch:
             before: what they were before the trial.
             most_lost: how many may be lost; None: any number.
             told_to_stop: Whether another worker has ended the trial.
+            tell: Is told at each look what has been sent; the trial then also ends where nothing may be lost.
         """
         self._received = received
         self._most_lost = most_lost
         self._told_to_stop = told_to_stop
+        self._tell = tell
         self._before = before
         self._sent: Sequence[int] = [0] * len(before)
 
     @property
     def needed(self) -> bool:
         """Whether any check is needed."""
-        return self._most_lost is not None
+        return self._most_lost is not None or self._tell is not None
 
     def ends_it(self, sent: Sequence[int]) -> bool:
         """Look; to be called every 0.1 s and not more often.
@@ -46,8 +49,10 @@ class LossWatch:
         Args:
             sent: packets sent so far per flow, probes included.
         """
+        if self._tell is not None:
+            self._tell(sent)
         if self._most_lost is None:
-            return False
+            return self._tell is not None and self._told_to_stop()
         received = self._received()
         lost = sum(
             max(0, earlier - (now - before))

@@ -64,13 +64,17 @@ class Counters:
         """
         return self._column(self._sending, _TX_DROPPED)
 
-    def _column(self, interfaces: Sequence[str], column: int) -> tuple[int, ...]:
+    def rows(self) -> dict[str, list[str]]:
+        """All columns of /proc/net/dev by interface."""
         parts = []
         offset = 0
         while part := os.pread(self._file, 1 << 16, offset):
             parts.append(part)
             offset += len(part)
-        rows = interface_numbers(b"".join(parts).decode())
+        return interface_numbers(b"".join(parts).decode())
+
+    def _column(self, interfaces: Sequence[str], column: int) -> tuple[int, ...]:
+        rows = self.rows()
         try:
             return tuple(int(rows[interface][column]) for interface in interfaces)
         except KeyError as error:

@@ -19,6 +19,7 @@ PACKET_TX_RING = 13
 PACKET_VNET_HDR = 15
 PACKET_TX_TIMESTAMP = 16
 PACKET_QDISC_BYPASS = 20
+ETH_P_ALL = 0x0003
 ETH_P_IPV6 = 0x86DD
 ETH_P_IP = 0x0800
 
@@ -88,6 +89,17 @@ def sharpen_timers() -> None:
         CsitError: the kernel refused.
     """
     _check(_libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0), "the timer slack cannot be set")
+
+
+def attach_filter(sock: socket.socket, program: bytes) -> None:
+    """Let only packets that a program of classic BPF accepts pass to a socket.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    code = ctypes.create_string_buffer(program, len(program))
+    attach = struct.pack("HL", len(program) // 8, ctypes.addressof(code))
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attach)
 
 
 def make_ring(sock: socket.socket, option: int, block_bytes: int, slot_bytes: int, slots: int) -> None:

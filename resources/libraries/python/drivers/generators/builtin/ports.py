@@ -6,14 +6,13 @@ import struct
 import time
 from base64 import b64decode
 from collections.abc import Callable, Sequence
-from ctypes import addressof, create_string_buffer
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.builtin import frames, kernel, latency
+from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel, latency
 from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
@@ -24,6 +23,7 @@ from resources.libraries.python.drivers.generators.builtin.sender import Sender,
 from resources.libraries.python.drivers.generators.builtin.timeline import timeline
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
+    FlowSpec,
     LatencyReport,
     TrialReport,
     TrialSpec,
@@ -87,13 +87,12 @@ class ProbeReceiver:
     kernel read the clock for every packet of the machine, the load in the system under test included.
     """
 
-    def __init__(self, interface: str, probes: int, *, ipv6: bool = False) -> None:
+    def __init__(self, flow: FlowSpec, probes: int) -> None:
         """Open the ring.
 
         Args:
-            interface: where probes arrive.
+            flow: whose probes arrive.
             probes: how many can come.
-            ipv6: whether they are IPv6.
 
         Raises:
             CsitError: the kernel refused.
@@ -102,19 +101,23 @@ class ProbeReceiver:
         pages = -(-min(probes + per_page, _MOST_SLOTS) // per_page)
         self._slots = pages * per_page
         self._probes = probes
-        self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * ipv6
+        if flow.headers:
+            self._number_offset = given_frames.payload_offset(flow) + given_frames.MARK_BYTES
+            program = given_frames.mark_filter(flow, probes=True)
+            protocol = kernel.ETH_P_ALL
+        else:
+            self._number_offset = frames.NUMBER_OFFSET + frames.IPV6_MORE * flow.ipv6
+            program = _filter(ipv6=flow.ipv6)
+            protocol = kernel.ETH_P_IPV6 if flow.ipv6 else kernel.ETH_P_IP
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
-            program = _filter(ipv6=ipv6)
-            code = create_string_buffer(program, len(program))
-            attach = struct.pack("HL", len(program) // 8, addressof(code))
-            self._socket.setsockopt(socket.SOL_SOCKET, kernel.SO_ATTACH_FILTER, attach)
+            kernel.attach_filter(self._socket, program)
             kernel.make_ring(self._socket, kernel.PACKET_RX_RING, _PAGE, _SLOT, self._slots)
             self._memory = mmap.mmap(self._socket.fileno(), pages * _PAGE)
-            self._socket.bind((interface, kernel.ETH_P_IPV6 if ipv6 else kernel.ETH_P_IP))
+            self._socket.bind((flow.rx_interface, protocol))
         except OSError as error:
             self._socket.close()
-            raise CsitError(f"generator port {interface} receives no probes: {error.strerror}") from error
+            raise CsitError(f"generator port {flow.rx_interface} receives no probes: {error.strerror}") from error
 
     def collect(self) -> Arrivals:
         """What came so far."""
@@ -154,19 +157,25 @@ class _Probed:
 class FlowPorts:
     """Ports of the worker's flows, and the senders on them."""
 
-    def __init__(self, spec: WorkerSpec, stop_asked: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        stop_asked: Callable[[], bool] = lambda: False,
+        tell: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
         """Wait until every port has a carrier, and find out how to send.
 
         Args:
             spec: flows, and the way of sending that is wanted.
             stop_asked: whether the driver wants a running trial to end.
+            tell: is told what has been sent of each flow, in a trial with `TrialSpec.progress`.
 
         Raises:
             CsitError: there is no such port, or XDP is a must and does not work.
             NotReady: a port has no carrier.
         """
         self._flows = spec.flows
-        self._stop_asked = stop_asked
+        self._stop_asked, self._tell = stop_asked, tell
         _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
         self._aside = Aside()
         self._counters = Counters(
@@ -209,7 +218,8 @@ class FlowPorts:
         rings = self._rings(load.per_flow) if spec.gaps else []
         try:
             refused, before = self._counters.refused(), self._received()
-            watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked)
+            tell = self._tell if spec.progress else None
+            watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked, tell)
             ready()
             begun_ns = time.time_ns()
             sent = sender.send(watch)
@@ -278,7 +288,7 @@ class FlowPorts:
     def _receivers(self, probes: int) -> list[ProbeReceiver]:
         if not probes:
             return []
-        return together([partial(ProbeReceiver, flow.rx_interface, probes, ipv6=flow.ipv6) for flow in self._flows])
+        return together([partial(ProbeReceiver, flow, probes) for flow in self._flows])
 
     def _rings(self, frames: int) -> list[ArrivalRing]:
         return together([partial(ArrivalRing, flow.rx_interface, frames) for flow in self._flows])

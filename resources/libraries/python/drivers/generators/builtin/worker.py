@@ -2,12 +2,13 @@
 
 `python -m resources.libraries.python.drivers.generators.builtin.worker`. In comes its specification as a line of JSON,
 out goes how it will send; then per trial in comes `prepare`, out goes `ready` (frames made, counters read), in comes
-`go`, and out goes the report; `stop` in between ends the trial early. Instead of any answer there may be an error. The
-end of the input ends the worker.
+`go`, and out goes the report, and before it what has been sent so far where that is asked for; `stop` in between ends
+the trial early. Instead of any answer there may be an error. The end of the input ends the worker.
 """
 
 import gc
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -31,6 +32,10 @@ class Exchange(JsonPipe):
         self.hear()
         return True
 
+    def tell_sent(self, sent: Sequence[int]) -> None:
+        """Report what has been sent of each flow while a trial runs."""
+        self.say({"sent": list(sent)})
+
     def ready(self) -> None:
         """Report ready and wait for `go`; without it the driver has exited, and so does this process."""
         self.say({"ready": True})
@@ -51,7 +56,7 @@ def _open(exchange: Exchange) -> FlowPorts | None:
             _go_first()
         if spec.namespace:
             kernel.enter_namespace(spec.namespace)
-        ports = FlowPorts(spec, exchange.stop_asked)
+        ports = FlowPorts(spec, exchange.stop_asked, exchange.tell_sent)
     except CsitError as error:
         exchange.fail(error)
         return None

@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 from resources.libraries.python.errors import CommandFailed
 
 _SIOCETHTOOL = 0x8946
-_GDRVINFO, _GPERMADDR = 0x03, 0x20
+_GSET, _GDRVINFO, _GPERMADDR = 0x01, 0x03, 0x20
 _GCHANNELS, _SCHANNELS = 0x3C, 0x3D
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gro": (0x2B, 0x2C)}
 _GFLAGS, _SFLAGS, _FLAG_LRO = 0x25, 0x26, 1 << 15
 _VALUE = struct.Struct("=II")
 _CHANNELS = struct.Struct("=9I")
+_SETTINGS = struct.Struct("=IIIHBBBBBBIIHBBIII")
+_UNKNOWN_MBPS = frozenset({0, 0xFFFF, 0xFFFFFFFF})
 _DRIVER_INFO = struct.Struct("=I32s32s32s32s32s12s5I")
 _PERMANENT = struct.Struct("=II32s")
 _NOT_OFFERED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL})
@@ -73,6 +75,17 @@ def driver_info(where: socket.socket, interface: str) -> DriverInfo:
         field.split(b"\0")[0].decode(errors="replace") for field in _DRIVER_INFO.unpack(answer)[1:5]
     )
     return DriverInfo(driver, version, firmware, bus)
+
+
+def speed_bps(where: socket.socket, interface: str) -> float | None:
+    """Return the speed of a port's link; None where its driver does not report it."""
+    try:
+        answer = _ask(where, interface, _SETTINGS.pack(_GSET, *[0] * 17), ("ethtool", interface))
+    except CommandFailed:
+        return None
+    fields = _SETTINGS.unpack(answer)
+    mbps = fields[3] | fields[12] << 16
+    return None if mbps in _UNKNOWN_MBPS else mbps * 1e6
 
 
 def permanent_mac(where: socket.socket, interface: str) -> str | None:

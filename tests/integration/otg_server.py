@@ -1,0 +1,62 @@
+"""The OTG server as a process of its own, and a veth pair whose ends are its ports."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from csit_utils.bench.generator import veth_pair
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from tests.integration.robot_runs import PROJECT
+
+NAMESPACE = f"csit-otg-{os.getpid()}"
+LEFT, RIGHT = "otga", "otgb"
+_START_S, _END_S = 60.0, 30.0
+
+
+class OtgServer:
+    """A running server."""
+
+    def __init__(self, log: Path, *arguments: str) -> None:
+        self._log = log
+        argv = [sys.executable, "-m", "csit_utils", "otg", *arguments, "--port", "0"]
+        with log.open("wb") as written:
+            self.process = subprocess.Popen(argv, cwd=PROJECT, stdout=written, stderr=subprocess.STDOUT)
+        wait_until("the OTG server", lambda: "" if self.said.startswith("http") else self._state, _START_S)
+        self.url = self.said.split()[0]
+
+    @property
+    def said(self) -> str:
+        """What it has written."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def _state(self) -> str:
+        assert self.process.poll() is None, self.said
+        return "says nothing"
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """End it by a signal; return its status."""
+        self.process.send_signal(number)
+        return self.process.wait(_END_S)
+
+
+@contextmanager
+def serving(log: Path, *arguments: str) -> Iterator[OtgServer]:
+    """Run a server, and end it."""
+    server = OtgServer(log, *arguments)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.end()
+
+
+@contextmanager
+def serving_a_cable(log: Path) -> Iterator[OtgServer]:
+    """Run a server whose two ports are joined by a cable."""
+    with veth_pair(NAMESPACE, (LEFT, RIGHT)), serving(log, LEFT, RIGHT, "--namespace", NAMESPACE) as server:
+        yield server
