@@ -25,7 +25,9 @@ def otg(
     namespace: Annotated[
         str, typer.Option(help="Network namespace of the interfaces; it may be made later.", show_default="present one")
     ] = "",
-    cpus: Annotated[str, typer.Option(help="CPUs that send, such as 2,3.", show_default="any")] = "",
+    cpus: Annotated[
+        str, typer.Option(help="CPUs that send, before all other programs there, such as 2,3.", show_default="any")
+    ] = "",
     certificate: Annotated[
         Path | None, typer.Option(help="PEM file with certificate and key, for HTTPS.", show_default="HTTP")
     ] = None,

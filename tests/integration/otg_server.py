@@ -58,5 +58,8 @@ def serving(log: Path, *arguments: str) -> Iterator[OtgServer]:
 @contextmanager
 def serving_a_cable(log: Path) -> Iterator[OtgServer]:
     """Run a server whose two ports are joined by a cable."""
-    with veth_pair(NAMESPACE, (LEFT, RIGHT)), serving(log, LEFT, RIGHT, "--namespace", NAMESPACE) as server:
+    with (
+        veth_pair(NAMESPACE, (LEFT, RIGHT)),
+        serving(log, LEFT, RIGHT, "--namespace", NAMESPACE, "--cpus", "0") as server,
+    ):
         yield server

@@ -14,7 +14,7 @@ _LINE_BYTES = 20
 _BITS = {"bps": 1, "kbps": 10**3, "mbps": 10**6, "gbps": 10**9}
 _DEFAULT_PPS = 1000
 _PROBE_PPS = 1000.0
-_LATE_S = 5.0
+_LATE_S, _LITTLE_LATE_S = 5.0, 0.1
 _FEWEST_PROBES, _MOST_PROBES = 100, 60_000
 """Packets of a flow whose latency is measured."""
 
@@ -46,7 +46,7 @@ class PlannedFlow:
             else 0.0
         )
         load = packets - round(probe_pps * self.duration_s)
-        late_s = self.duration_s + _LATE_S if self.exact else 0.0
+        late_s = self.duration_s + _LATE_S if self.exact else _LITTLE_LATE_S
         load_pps = load / self.duration_s
         return TrialSpec(load_pps, self.duration_s, (self.frame_bytes,), probe_pps, progress=True, late_s=late_s)
 

@@ -73,7 +73,7 @@ class _Flow:
             self._stack.callback(self._counter.close)
             self._worker = WorkerProcess()
             self._stack.callback(self._worker.close)
-            spec = WorkerSpec(namespace, cpus, alone=False, flows=(plan.spec,), sending="ring")
+            spec = WorkerSpec(namespace, cpus, alone=bool(cpus), flows=(plan.spec,), sending="ring")
             self._worker.tell(asdict(spec))
         except CsitError:
             self.close()
@@ -156,7 +156,7 @@ class Traffic:
         Args:
             locations: Interfaces that a configuration may use; none: all of the namespace.
             namespace: Network namespace that has them; empty for the present one.
-            cpus: Where the workers run; none: anywhere.
+            cpus: Where the workers run, before all other programs there; none: anywhere.
         """
         self._locations, self._namespace, self._cpus = tuple(locations), namespace, cpus
         self._config = OtgConfig()
