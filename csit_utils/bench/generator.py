@@ -52,7 +52,7 @@ _MOST_FRAMES = 100_000_000
 """Frames after which trafgen ends by itself, should the benchmark be killed: half a minute at its highest rate."""
 _AHEAD = ("nice", "-n", "-20")
 """The priority of our worker on a CPU of its own."""
-_TRAFGEN_SAYS = re.compile(r"(\d+) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
+_TRAFGEN_SAYS = re.compile(r"(\d{1,12}) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
 _UNPACED = TrialSpec(None, _ROUND_S, (_FRAME_BYTES,), 0.0)
 _FLOW = FlowSpec(*PORTS, "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 254, "20.0.0.1")
 _SIOCETHTOOL = 0x8946

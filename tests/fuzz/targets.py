@@ -11,19 +11,24 @@ import zipfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from csit_utils.dataset.inputs import sources
 from csit_utils.dataset.items import Problem
 from csit_utils.dataset.load import items, read_json, read_source
-from resources.libraries.python.dialogue import JsonLines, error_of
+from resources.libraries.python.dialogue import JsonLines, error_of, record_of
+from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig
 from resources.libraries.python.drivers.generators.otg.server.schema import parse as parse_request
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import convert_topology, load_topology
+from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.testbed.energy import Powercap
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
     RunCutShort,
@@ -34,8 +39,10 @@ from resources.libraries.python.recording.journal import (
     TestStarted,
 )
 from resources.libraries.python.recording.packed import NotUnpacked, unpack
+from resources.libraries.python.recording.qualifications import file_of, stored
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
+from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
@@ -48,18 +55,28 @@ from resources.libraries.python.studies.outage.run import OutageJournal
 from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.run import StatefulJournal
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
+from resources.libraries.python.testbed.node.energy import read_meter
+from resources.libraries.python.testbed.node.node_query import MARK
+from resources.libraries.python.testbed.node.redfish import power_of
 from resources.libraries.python.testbed.node.sent import leases
-from tests.fuzz.oracle import refused
+from resources.libraries.python.testbed.node.sent.energy import watts_of
+from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
+from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
+from tests.unit.csit_utils.stateful_cells import cell
+from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
+from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPECS = PROJECT / "tests" / "characterization" / "specs"
+SERVER = written("udp_server")
 RECORDED = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
 
 
@@ -78,7 +95,7 @@ class Target:
 
 def tried(name: str, content: bytes, folder: Path) -> None:
     """Call a target within the bounds of the oracle."""
-    refused(name, lambda: TARGETS[name].call(content, folder), str(folder))
+    refused(name, lambda: TARGETS[name].call(content, folder), str(folder), attempts=ATTEMPTS)
 
 
 def _file(read: Callable[[Path], object], name: str) -> Callable[[bytes, Path], object]:
@@ -99,8 +116,51 @@ def _lines(content: bytes, _: Path) -> None:
 
 
 def _selection(content: bytes, _: Path) -> None:
-    cells, sizes, vswitch, frames = (content.decode(errors="replace").split("\n") + [""] * 4)[:4]
-    parse_selection(cells=cells, nf_sizes=sizes, vswitch=vswitch, frames=frames)
+    cells, sizes, vswitch, frames, flows, ip = (content.decode(errors="replace").split("\n") + [""] * 6)[:6]
+    parse_selection(cells=cells, nf_sizes=sizes, vswitch=vswitch, frames=frames, flows=flows, ip_versions=ip)
+
+
+def _iperf3(content: bytes, _: Path) -> None:
+    try:
+        client = run.report(content.decode(errors="replace"))
+    except ValueError as error:
+        raise CsitError(str(error)) from error
+    result(trial(), client, SERVER)
+
+
+class _Node:
+    """A connection to a node whose program has said something."""
+
+    name = "DUT1"
+
+    def __init__(self, said: str) -> None:
+        self._said = said
+
+    def run(self, argv: list[str], **_: object) -> CompletedProgram:
+        return CompletedProgram(tuple(argv), 0, self._said, "", 0.1)
+
+
+def _meter(content: bytes, _: Path) -> None:
+    said = content.decode(errors="replace")
+    node_powers(read_meter("DUT1", Powercap(meter="powercap"), 1.0, cast("Connection", _Node(said))).series)
+
+
+def _dcmi(content: bytes, _: Path) -> None:
+    try:
+        watts_of(content.decode(errors="replace"))
+    except RuntimeError as error:
+        raise CsitError(str(error)) from error
+
+
+def _redfish(content: bytes, _: Path) -> None:
+    document = record_of(content)
+    for link in ("EnvironmentMetrics", "Power"):
+        assert isfinite(power_of(link, document) or 0.0)
+
+
+def _qualification(content: bytes, folder: Path) -> None:
+    file_of(QUALIFIED.key, folder).write_bytes(content)
+    stored(QUALIFIED.key, folder)
 
 
 def _reservation(content: bytes, folder: Path) -> None:
@@ -230,6 +290,31 @@ _RUN = b"".join(
         RunEnded(line=8, at=AT),
     )
 )
+QUALIFIED = Qualification(
+    key=QualificationKey(generator="builtin", version="1", nic="veth", machine="m", kernel="6.1", cpus=1),
+    measured_at=AT,
+    trial_s=1.0,
+    points=(
+        QualifiedPoint(
+            **{"frame": frame("64B"), "flows": 1, "loss_free_pps": 1e6, "highest_pps": 2e6, "offered_pps": 2e6},
+            **{"received_pps": 1.9e6, "rate_error": 0.01, "floor_ns": 1000.0},
+        ),
+    ),
+)
+_READ = {
+    **{"began_s": 1e9, "ended_s": 1e9},
+    "answers": {
+        "energy": {
+            "domains": [
+                {
+                    **{"domain": "package-0", "counts": True, "quantity": "energy", "resolution": 6e-5},
+                    **{"interval_s": 0.001, "wraps_at_j": 262143.3, "samples": [[1e9, 10.5], [1e9 + 1, 20.25]]},
+                }
+            ]
+        }
+    },
+}
+_DCMI = b"    Instantaneous power reading:      96 Watts\n    Power reading state is:           activated\n"
 _IMPACT = {
     **{"instance": 1, "sent": 1000, "lost": 10, "lost_before": 0, "outage_s": 0.1, "gap_s": 0.1, "recovery_s": 0.1},
     **{
@@ -262,6 +347,7 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
             for each in _recorded("interference")["interference"]["meetings"][:3]
         ),
     ),
+    StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
     OutageJournal: (
         {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
         {"line": "trial", "plan": "0", "trial": _TRIAL},
@@ -282,7 +368,9 @@ _SPECS = ("tests", "characterization", "specs")
 TARGETS = {
     "agent lines": Target(_lines, (_ANSWERS,), (*_JSON, b"\n"), 0.12),
     "notation": Target(_notation, (b"0-3,8", b"10kpps-100kpps:10", b"1..10", b"64@1ms"), _NOTATION, 0.13),
-    "selection words": Target(_selection, (b"1x1,{1,2}x4\n1c,0.5c\n1,2\n64B,IMIX",), _NOTATION, 0.13),
+    "selection words": Target(
+        _selection, (b"1x1,{1,2}x4\n1c,0.5c\n1,2\n128B,512B\nauto,1000\n4,6",), _NOTATION, 0.13
+    ),
     "reservation record": Target(_reservation, (_HELD,), _JSON, 0.09),
     "packed record": Target(_packed, tuple(_PACKED), (b"=", b"A" * 40, b"eJ"), 0.1),
     "journals of runs": Target(_file(_run_journal, "journal.jsonl"), (_RUN,), (*_JSON, b"\n"), 0.05),
@@ -295,6 +383,15 @@ TARGETS = {
         _json(csit(csit_ndrpdr()), csit(csit_soak()), nfvbench({"64": searched()}), nfvbench({"IMIX": fixed(20.0)})),
         _JSON, 0.05,
     ),
+    "reports of iperf3": Target(
+        _iperf3, tuple((IPERF3 / f"udp_{end}.json").read_bytes() for end in ("client", "server")), _JSON, 0.02
+    ),
+    "readings of meters": Target(_meter, (MARK.encode() + json.dumps(_READ).encode(),), _JSON, 0.02),
+    "answers over Redfish": Target(
+        _redfish, _json({"PowerWatts": {"Reading": 187.5}}, {"PowerControl": [{"PowerConsumedWatts": 9}]}), _JSON, 0.02
+    ),
+    "answers of ipmitool": Target(_dcmi, (_DCMI,), (b"Watts", b":", b"9" * 400, b" " * 400, b"\xff"), 0.02),
+    "qualifications": Target(_qualification, (QUALIFIED.model_dump_json().encode(),), _JSON, 0.03),
     "statistics tables": Target(
         lambda content, _: read_statistics(content.decode(errors="replace"), "a.csv"), (STATISTICS,), _CSV, 0.05
     ),

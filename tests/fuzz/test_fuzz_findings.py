@@ -19,7 +19,9 @@ import yaml
 
 from resources.libraries.python.dialogue import JsonLines, error_of
 from resources.libraries.python.recording.run_journal import has_ended, past_of
+from resources.libraries.python.studies.density.model.selection import parse_frames
 from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.fuzz.conftest import PROJECT
@@ -153,6 +155,28 @@ def refuse(done: Outcome) -> None:
     assert done.status in (1, 2) and done.err, done
 
 
+def frames(_: Path) -> None:
+    """Choose frames that are too many."""
+    sizes, flows = ",".join(["64B"] * 10_000), ",".join(map(str, range(1, 10_001)))
+    assert "at most 10,000" in refused(_FILE, lambda: parse_frames(sizes, flows))
+
+
+def word_in_a_tag(folder: Path) -> None:
+    """Show an output with a test whose start tag has a long word."""
+    output = TARGETS["scanner"].examples[0]
+    (folder / "output.xml").write_bytes(output.replace(b"<test ", b"<test " + LONG_WORD.encode() + b" ", 1))
+    assert run(_FILE, "show", str(folder / "output.xml")).status == 0
+
+
+def said_to(target: str, content: bytes) -> Callable[[Path], None]:
+    """A function refuses what a program has said, in a sentence."""
+
+    def call(folder: Path) -> None:
+        assert refused(_FILE, lambda: TARGETS[target].call(content, folder))
+
+    return call
+
+
 def two_headers(folder: Path) -> None:
     """The journal of a run that begins twice."""
     (folder / "journal.jsonl").write_bytes(TARGETS["journals of runs"].examples[0].splitlines(keepends=True)[0] * 2)
@@ -178,6 +202,9 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a word of 100 kB in a topology": topology(SIM.replace("world: sim", f"world: {LONG_WORD}")),
     "a key of 100 kB": topology(f"? {LONG_WORD}\n: 1"),
     "an option of 100 kB": lambda _: refuse(run(_FILE, "explain", LONG_WORD)),
+    "10,000 frames with 10,000 numbers of flows": frames,
+    "256 kB of spaces before the first element": command("show", "output.xml", b" " * (1 << 18)),
+    "a word of 100 kB in a start tag": word_in_a_tag,
     "NaN for a number": command("interference", "spec.yaml", changed(PAIRS, load_pps=float("nan"))),
     "a date for a number": topology(SIM.replace("10000000000", "2001-01-01")),
     "infinity for a number": command("outage", "spec.yaml", changed(ROUTERS, after_s=float("inf"))),
@@ -189,6 +216,15 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a line without an end in small pieces": endless_line,
     "a flood on the error stream before the start": flood,
     "a reservation without a key": lease,
+    # Answers of programs and meters
+    "a report of iperf3 that is a list": said_to("reports of iperf3", b'["error"]'),
+    "a report of iperf3 of 100,000 brackets": said_to("reports of iperf3", b"[" * 100_000),
+    "a report of iperf3 without figures": said_to("reports of iperf3", b'{"end": {}, "intervals": 3}'),
+    "an answer of a node of 100,000 brackets": said_to("readings of meters", MARK.encode() + b"[" * 100_000),
+    "an answer of a node without answers": said_to("readings of meters", MARK.encode() + b'{"began_s": "now"}'),
+    "an energy counter that is not a number": said_to(
+        "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"NaN")
+    ),
     # Damaged files of this project
     "a journal of numbers": journal(1, 2),
     "a journal whose header is a list": journal([{"line": 1, "event": "run"}]),

@@ -53,7 +53,7 @@ class JsonLines:
         for line in whole:
             self._append(line)
             complete, self._rest = self._rest, bytearray()
-            yield _record(complete)
+            yield record_of(complete)
         self._append(rest)
 
     def _append(self, part: bytes) -> None:
@@ -96,7 +96,12 @@ class JsonPipe:
         return bool(self._heard or select.select([self.source], [], [], 0)[0])
 
 
-def _record(line: bytes | bytearray) -> dict[str, Any]:
+def record_of(line: str | bytes | bytearray) -> dict[str, Any]:
+    """Parse a JSON object that another program has written.
+
+    Raises:
+        CsitError: It is something else; the text quotes its beginning.
+    """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:  # brackets can be nested too deep
@@ -111,7 +116,9 @@ def shown(line: object) -> str:
     # Workers of the generator import this module, and would take a third longer to start.
     from resources.libraries.python.model.bounds import LONGEST_QUOTE, quoted  # noqa: PLC0415
 
-    if isinstance(line, bytes | bytearray):
+    if isinstance(line, str):
+        text = line[: LONGEST_QUOTE + 2].strip()
+    elif isinstance(line, bytes | bytearray):
         text = bytes(line[: 4 * LONGEST_QUOTE + 4]).decode(errors="replace").strip()  # a character has 4 bytes at most
     else:
         text = repr(line)

@@ -27,6 +27,8 @@ MOST_RUNS = 1_000_000
 """Tests of a selection, measurements of a study, runs of a sizing's generator."""
 MOST_NFS = 1024
 """Network functions of one cell. The matrix of the draft ends at 10 x 10."""
+MOST_FRAMES = 10_000
+"""Frames of a selection: sizes, by version of IP and number of flows."""
 MOST_PARTS = 0xFFFF
 """Service instances of a cell, and NFs of each, also in records: no address plan holds more."""
 MOST_NFS_OF_A_SELECTION = 100_000
@@ -49,6 +51,10 @@ MOST_SWEEP_LOADS = 1000
 MOST_SIZING_LOADS = 10_000
 MOST_SIZES = 10_000
 """Maximum number of sizes of a service that is sized."""
+MOST_SAMPLES = 10_000
+"""Maximum number of readings of an energy meter in one trial."""
+LARGEST_ANSWER_BYTES = 1 << 20
+"""Maximum size of the answer of a BMC to one request."""
 MOST_SETS = 2**14
 """Maximum number of sets of VNFs, that are looked at one by one to count chains; 14 VNFs of any length."""
 HIGHEST_PPS = 1e12

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import MOST_SAMPLES
 
-_Positive = Annotated[float, Field(gt=0)]
+_Positive = Annotated[FiniteFloat, Field(gt=0)]
 IDLE = "IDLE"
 """Label of the measurement before anything is deployed."""
 
@@ -22,9 +23,9 @@ class MeterSeries(Frozen):
     counts: bool
     """Whether it is part of the node's total; others are parts of a domain that is, or have it as a part."""
     quantity: Literal["energy", "power"]
-    samples: tuple[tuple[float, float], ...]
+    samples: Annotated[tuple[tuple[FiniteFloat, FiniteFloat], ...], Field(max_length=MOST_SAMPLES)]
     """Time in seconds since the epoch, by the controller's clock, and the reading in joules or watts."""
-    resolution: Annotated[float, Field(ge=0)]
+    resolution: Annotated[FiniteFloat, Field(ge=0)]
     """Smallest step of a reading, in joules or watts."""
     interval_s: _Positive
     """Time from one reading of the meter to its next; that of a power is the mean over it."""

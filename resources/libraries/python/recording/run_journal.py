@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, Self, assert_never
+from typing import Any, Literal, NamedTuple, Self, assert_never
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -74,11 +74,22 @@ class Command:
     folder: str = ""
 
 
+class Ended(NamedTuple):
+    """What is known of an ended test until the run ends: an event of the journal would take 1.5 kB for each test."""
+
+    status: Status
+    record: str
+    """File name in the folder of results."""
+    is_quarantined: bool
+    result: dict[str, Any] | None
+    """The record itself, in earlier journals."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """History of a test before it begins."""
 
-    ended: TestFinished | CellQuarantined | None
+    ended: Ended | None
     """Its end, when it was measured already."""
     quarantine: str | None
     """Why its cell is quarantined."""
@@ -92,7 +103,7 @@ class Past:
 
     path: Path
     header: RunBegun
-    done: dict[tuple[str, str], TestFinished | CellQuarantined] = field(default_factory=dict)
+    done: dict[tuple[str, str], Ended] = field(default_factory=dict)
     """Ended tests by name and digest."""
     broken: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Tests that broke the system under test and have not ended, to a reason for each attempt."""
@@ -116,7 +127,8 @@ class Past:
                 self.broken[event.test] = (*self.broken.get(event.test, ()), event.reason)
             case TestFinished() | CellQuarantined():
                 self._running = None
-                self.done[event.test, _digest(event)] = event
+                quarantined = isinstance(event, CellQuarantined)
+                self.done[event.test, _digest(event)] = Ended(event.status, event.record, quarantined, event.result)
                 self.broken.pop(event.test, None)
                 if isinstance(event, CellQuarantined):
                     self.quarantined[event.cell] = event.reason

@@ -25,6 +25,8 @@ _WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
 _WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s*$")
 _ERROR = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warn|info)\s*$")
 _MOST_LOSSES = 4
+_LONGEST_LINE = 500
+"""Characters; VPP's own lines have up to about 150."""
 _INPUT = ("polling", "interrupt wa")
 """How the state of a node begins that takes packets in; the column cuts it off."""
 
@@ -33,6 +35,11 @@ def version(text: str) -> str:
     """The version in what `show version` says: `26.10-rc0~374-gb575ec2c56d`."""
     match = _VERSION.search(text)
     return match[1] if match else "of unknown version"
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines, cut: patterns with optional spaces take the square of a line's length."""
+    return (line[:_LONGEST_LINE] for line in text.splitlines())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,7 @@ def interfaces(text: str) -> dict[str, InterfaceRow]:
     states: dict[str, bool] = {}
     counters: dict[str, dict[str, int]] = {}
     name = ""
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := _INTERFACE.match(line):
             name = match[1]
             states[name] = match[3] == "up"
@@ -67,7 +74,7 @@ def full_rings(text: str) -> dict[str, int]:
     """Read `show hardware-interfaces`: packets that each memif could not send because its ring was full."""
     found: dict[str, int] = {}
     name = ""
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := _HARDWARE.match(line):
             name = match[1]
         elif name and (match := _NO_SLOT.match(line)):
@@ -92,7 +99,7 @@ def memifs(text: str) -> dict[str, Shared]:
     name = ""
     to_slave = False
     fed: dict[str, list[bool]] = {}
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := _MEMIF.match(line):
             name = match[1]
             found[name] = Shared(connected=False)
@@ -111,7 +118,7 @@ def vhosts(text: str) -> dict[str, Shared]:
     """Read `show vhost-user`: one is connected when the guest has shared its memory."""
     found: dict[str, Shared] = {}
     name = ""
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := _VHOST.match(line):
             name = match[1]
             found[name] = Shared(connected=False)
@@ -137,7 +144,7 @@ def rx_placement(text: str) -> dict[str, tuple[Queue, ...]]:
     """Read `show interface rx-placement`: the queues of each interface that has any."""
     found: dict[str, dict[int, Queue]] = {}
     thread = 0
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := _PLACED_THREAD.match(line):
             thread = int(match[1])
         elif match := _PLACED_QUEUE.match(line):
@@ -147,7 +154,7 @@ def rx_placement(text: str) -> dict[str, tuple[Queue, ...]]:
 
 def threads(text: str) -> dict[int, int]:
     """Read `show threads`: thread ids of the kernel by VPP's number, 0 for the main thread."""
-    found = (_THREAD.match(line) for line in text.splitlines())
+    found = (_THREAD.match(line) for line in _lines(text))
     return {int(match[1]): int(match[3]) for match in found if match}
 
 
@@ -170,7 +177,7 @@ def runtime(text: str) -> tuple[ThreadWork, ...]:
     """Read `show runtime`: threads that have had packets."""
     rows: dict[str, list[tuple[bool, int, int, float]]] = {}
     thread = ""
-    for line in text.splitlines():
+    for line in _lines(text):
         if match := _WORK_THREAD.match(line):
             thread = match[2]
         elif thread and (match := _WORK_NODE.match(line)):
@@ -217,7 +224,7 @@ def losses(text: str) -> str:
 
 def errors(text: str) -> tuple[ErrorRow, ...]:
     """Read `show errors`, most first."""
-    matches = (_ERROR.match(line) for line in text.splitlines())
+    matches = (_ERROR.match(line) for line in _lines(text))
     found = [ErrorRow(int(match[1]), match[2], match[3], match[4]) for match in matches if match]
     return tuple(sorted(found, key=lambda row: -row.count))
 

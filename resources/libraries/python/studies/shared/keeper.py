@@ -19,12 +19,12 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
-from resources.libraries.python.recording.journal import JOURNAL_FILE, CellQuarantined, Status, TestFinished
+from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.records import NotARecord, read_record, record_of
-from resources.libraries.python.recording.run_journal import RunJournal, TestKey, past_of
+from resources.libraries.python.recording.run_journal import Ended, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
@@ -166,7 +166,7 @@ class StudyKeeper:
         self._key = key
         standing = self._run.standing(key)
         ended = standing.ended
-        if ended is not None and (ended.status == "PASS" or not failed_again or isinstance(ended, CellQuarantined)):
+        if ended is not None and (ended.status == "PASS" or not failed_again or ended.is_quarantined):
             record = self._record_of(ended)
             if record is not None:
                 on_carried(record)
@@ -343,7 +343,7 @@ class StudyKeeper:
             logger.info(f"tables: {write_tables(self._name, found, self._opened)}")
         return path.name
 
-    def _record_of(self, ended: TestFinished | CellQuarantined) -> Record | None:
+    def _record_of(self, ended: Ended) -> Record | None:
         """Record of a test that has ended; None where it cannot be read any more."""
         path = self._opened / RESULTS_FOLDER / ended.record
         try:
@@ -351,7 +351,7 @@ class StudyKeeper:
                 return record_of(ended.result)
             return read_record(content_of(path, LARGEST_RECORD_BYTES))[0]
         except (ConfigError, ValidationError, NotARecord) as error:
-            logger.warn(f"{ended.test} is measured again: its record {path} is unreadable: {error}")
+            logger.warn(f"{self._present.test} is measured again: its record {path} is unreadable: {error}")
             return None
 
     @property
@@ -383,7 +383,7 @@ class StudyKeeper:
         return self._folder
 
 
-def _carry_over(ended: TestFinished | CellQuarantined, record: Record) -> None:
+def _carry_over(ended: Ended, record: Record) -> None:
     """End the present test as it ended when it was measured."""
     logger.info(f"{RESULT_MARKER}{pack(record)}")
     logger.info(f"carried over; measured from {record.started_at} to {record.finished_at}")

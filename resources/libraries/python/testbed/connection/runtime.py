@@ -4,13 +4,13 @@ It lies in a folder of root's, as the agent has root's rights and no other user 
 controller's file system has to be there.
 """
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any
 
+from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.testbed.connection.packing import (
     MODULES,
@@ -155,8 +155,8 @@ def _run(
 def _answer(connection: Connection, text: str) -> dict[str, Any]:
     """The last line: a shell's start-up files may have said something before."""
     try:
-        answer: dict[str, Any] = json.loads(text.strip().splitlines()[-1])
-    except (ValueError, IndexError) as error:
+        answer = record_of(text.strip().splitlines()[-1])
+    except (CsitError, IndexError) as error:
         raise CsitError(f"{connection.name}: its Python answered with {text[-200:]!r}") from error
     return answer
 

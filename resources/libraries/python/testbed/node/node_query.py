@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.redaction import outgoing, with_texts
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
@@ -80,8 +81,12 @@ def ask_all(
     round_trip_s = time.perf_counter() - begin
     answered = read_answer(connection, python, done)
     # It began after we asked, and ended before we heard of it.
-    latest_s, earliest_s = answered["began_s"] - sent_s, answered["ended_s"] - (sent_s + round_trip_s)
-    return Answers(answered["answers"], (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
+    match answered:
+        case {"began_s": int() | float() as began_s, "ended_s": int() | float() as ended_s, "answers": dict(said)}:
+            if all(isinstance(said.get(_name(module)), dict) for module in questions):
+                latest_s, earliest_s = began_s - sent_s, ended_s - (sent_s + round_trip_s)
+                return Answers(said, (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
+    raise CsitError(f"{connection.name}: {python} gave an answer of another form: {shown(answered)}")
 
 
 def _defect_there(name: str, failed: CommandFailed) -> CsitError | None:
@@ -102,10 +107,10 @@ def read_answer(connection: Connection, python: str, done: CompletedProgram) -> 
     """
     _, mark, said = done.stdout.rpartition(MARK)
     try:
-        answered = json.loads(said) if mark else None
-    except ValueError as error:
-        raise CsitError(f"{connection.name}: {python} gave half an answer: {said[-200:]!r}") from error
-    if not isinstance(answered, dict):
+        answered = record_of(said) if mark else None
+    except CsitError as error:
+        raise CsitError(f"{connection.name}: {python} gave half an answer: {error}") from error
+    if answered is None:
         text = outgoing((done.stdout + done.stderr).strip())[-200:] or "nothing"
         raise CsitError(f"{connection.name}: {python} did not answer; it said {text!r}")
     found: dict[str, Any] = with_texts(answered, outgoing)  # all of it may be shown on a terminal

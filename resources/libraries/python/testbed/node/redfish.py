@@ -3,10 +3,12 @@
 import importlib
 import time
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.bounds import LARGEST_ANSWER_BYTES, MOST_NAMES
 from resources.libraries.python.model.energy import MeterSeries
 from resources.libraries.python.model.testbed.energy import Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
@@ -40,8 +42,9 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
         raise Unsupported(f"{where}: sushy is not installed: ./csit setup requirements-redfish") from error
     verify: bool | str = True if meter.ca_file is None else str(Path(meter.ca_file).expanduser())
     try:
-        root = sushy.Sushy(
-            meter.url.rstrip("/"),
+        url = meter.url.rstrip("/")
+        connector = sushy.connector.Connector(
+            url,
             username=meter.user,
             password=password,
             verify=verify,
@@ -50,9 +53,11 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
             server_side_retries=1,
             server_side_retries_delay=1,
         )
+        connector._session.hooks["response"].append(_read_bounded)
+        root = sushy.Sushy(url, username=meter.user, password=password, connector=connector)
         read = _reader(root.get_chassis(meter.chassis and f"/redfish/v1/Chassis/{meter.chassis}"), where)
         samples = _sampled(read, duration_s)
-    except (sushy.exceptions.SushyError, OSError) as error:  # errors of requests are OSErrors
+    except (sushy.exceptions.SushyError, OSError, RecursionError) as error:  # errors of requests are OSErrors
         raise CsitError(f"{where}: {meter.url}: {' '.join(str(error).split())}") from error
     return (
         MeterSeries(
@@ -66,6 +71,17 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
             interval_s=meter.interval_s,
         ),
     )
+
+
+def _read_bounded(response: Any, *_: object, **__: object) -> None:  # noqa: ANN401 - requests has no types here
+    """Read the body of an answer, which requests would do without bounds."""
+    end_s, body = time.monotonic() + _WITHIN_S, bytearray()
+    for piece in response.iter_content(1 << 14):
+        body += piece
+        if len(body) > LARGEST_ANSWER_BYTES or time.monotonic() > end_s:
+            response.close()
+            raise OSError(f"an answer of more than {LARGEST_ANSWER_BYTES:,} bytes, or {_WITHIN_S:.0f} s long")
+    response._content = bytes(body)
 
 
 def _sampled(read: Callable[[], float], duration_s: float) -> tuple[tuple[float, float], ...]:
@@ -86,8 +102,9 @@ def _reader(chassis: Any, where: str) -> Callable[[], float]:  # noqa: ANN401 - 
     Raises:
         Unsupported: The chassis has neither.
     """
-    links = [(link, chassis.json.get(link, {}).get("@odata.id")) for link in ("EnvironmentMetrics", "Power")]
     connector = chassis._conn
+    found = [(link, chassis.json.get(link)) for link in ("EnvironmentMetrics", "Power")]
+    links = [(link, each.get("@odata.id")) for link, each in found if isinstance(each, dict)]
     for link, path in links:
         if path and power_of(link, connector.get(path).json()) is not None:
 
@@ -110,7 +127,9 @@ def power_of(link: str, document: dict[str, Any]) -> float | None:
     """
     try:
         if link == "EnvironmentMetrics":
-            return float(document["PowerWatts"]["Reading"])
-        return float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"])) or None
-    except (KeyError, TypeError, ValueError):
+            watts = float(document["PowerWatts"]["Reading"])
+        else:
+            watts = float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"][:MOST_NAMES]))
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
+    return watts if isfinite(watts) and (watts or link == "EnvironmentMetrics") else None

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 _READY = "Press enter to exit"
 _FORWARDING = re.compile(r"^Logical Core (\d+) .*forwards packets", re.MULTILINE)
 _STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
-_VERSION = re.compile(r"(\d+\.\d+\S*)")
+_VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
 def not_ready(said: str) -> str:

@@ -16,8 +16,8 @@ from resources.libraries.python.errors import CommandFailed, Unsupported
 _log = logging.getLogger(__name__)
 
 
-_FOUND = re.compile(r"^\s+(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
-_LOST = re.compile(r"^\s+(\S+) => not found$", re.MULTILINE)
+_FOUND = re.compile(r"^[ \t]++(?:\S++ => )?(/\S++) \(0x[0-9a-f]+\)$", re.MULTILINE)
+_LOST = re.compile(r"^[ \t]++(\S++) => not found$", re.MULTILINE)
 _WITHIN_S = 30.0
 
 

@@ -4,6 +4,7 @@ import json
 import socket
 from typing import Any
 
+from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.errors import CommandFailed, NotReady
 
 _ANSWER_WITHIN_S = 30.0
@@ -46,8 +47,9 @@ class Monitor:
             message = self._next()
             if "return" in message:
                 return message["return"]
-            if "error" in message:
-                raise CommandFailed(("qmp", command), None, f"{self._name}: {message['error']['desc']}")
+            if (error := message.get("error")) is not None:
+                said = error.get("desc") if isinstance(error, dict) else None
+                raise CommandFailed(("qmp", command), None, f"{self._name}: {said or shown(error)}")
 
     def close(self) -> None:
         """Close this end."""
@@ -70,5 +72,4 @@ class Monitor:
                 raise NotReady(f"the monitor of {self._name}", self._within_s, "QEMU has closed it")
             self._buffer += received
         line, _, self._buffer = self._buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
-        return message
+        return record_of(line)

@@ -1,9 +1,9 @@
 """Counters of programs in guests, read by questions to the guest's init."""
 
-import json
 from collections.abc import Callable
 from typing import Protocol
 
+from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.drivers.functions.monitor import control
 from resources.libraries.python.drivers.functions.nginx import program as nginx
 from resources.libraries.python.errors import CsitError
@@ -60,7 +60,7 @@ class PacketSockets:
     def _taken(ask: Ask, interface: str) -> Processed:
         lines = (control.GREETING, control.counters_of(interface))
         answers = ask(f"{CONTROL} " + "\t".join(lines)).splitlines()
-        messages = [control.accepted(line, json.loads(answer)) for line, answer in zip(lines, answers, strict=True)]
+        messages = [control.accepted(line, record_of(answer)) for line, answer in zip(lines, answers, strict=True)]
         return control.counted(messages[-1], interface)
 
 

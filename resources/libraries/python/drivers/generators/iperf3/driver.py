@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
@@ -42,6 +43,15 @@ _SHORT = 0.05
 Counters = Mapping[str, InterfaceCounters]
 
 
+@contextmanager
+def _reports_of_known_form() -> Iterator[None]:
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise CommandFailed((command.PROGRAM,), None, f"its report has another form: {error!r}") from error
+
+
+@_reports_of_known_form()
 def trial_result(
     trial: Trial,
     flows: Sequence[Flow],
@@ -65,6 +75,9 @@ def trial_result(
         after: The same afterwards.
         started_at: UTC, ISO 8601.
         total_duration_s: Wall time of all.
+
+    Raises:
+        CommandFailed: A report lacks a figure, or has something else in its place.
     """
     by_udp = command.protocol(trial) is Protocol.UDP
     of = {each.flow.instance: _ways(each, by_udp=by_udp) for each in found}

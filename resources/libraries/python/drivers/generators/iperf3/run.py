@@ -1,19 +1,19 @@
 """One run of iperf3 in the generator's namespace: server and client per service instance, and their JSON reports."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.dialogue import record_of, short
 from resources.libraries.python.drivers.generators.iperf3 import command
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
-from resources.libraries.python.errors import CommandFailed
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
@@ -63,13 +63,13 @@ def report(text: str, warned: str = "") -> dict[str, Any]:
         ValueError: Not a report, or the report of an error.
     """
     try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
+        found = record_of(text)
+    except CsitError as error:
         said = " ".join(filter(None, (text.strip()[-200:], warned.strip()[-200:])))
         raise ValueError(f"no report: {said or 'nothing was written'}") from error
     if "error" in found:
-        raise ValueError(found["error"])
-    return dict(found)
+        raise ValueError(short(str(found["error"])))
+    return found
 
 
 def udp(client: Mapping[str, Any], server: Mapping[str, Any]) -> tuple[DirectionReport, DirectionReport]:

@@ -36,7 +36,7 @@ def table() -> ConnectionTable:
         raise Unsupported(f"the kernel tracks no connections: there is no {_SETTINGS / 'nf_conntrack_count'}")
     try:
         found = read_statistics(_STATISTICS.read_text(encoding="ascii"))
-    except OSError:
+    except (OSError, ValueError, IndexError):  # counters of a kernel that does not have them, or not in this form
         found = {}
     return ConnectionTable(
         entries=count,

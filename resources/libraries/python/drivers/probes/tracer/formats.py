@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from resources.libraries.python.errors import CsitError
 
 _FIELD = re.compile(r"\tfield:(?P<declared>[^;]+);\toffset:(?P<offset>\d+);\tsize:(?P<size>\d+);")
-_NAME = re.compile(r"(\w+)(?:\[\w*\])?$")
+_NAME = re.compile(r"(?<!\w)(\w++)(?:\[\w*+\])?$")
 _TABLE = re.compile(r"__print_(?:symbolic|flags)\(\s*REC->(?P<field>\w+)")
-_ROW = r'\{\s*([^,{}]+?),\s*((?:"[^"]*"\s*)+)\}'
+_ROW = r'\{\s*+([^,{}]++),\s*+((?:"[^"]*+"\s*+)++)\}'
 _ROWS = re.compile(rf"{_ROW}(?:\s*,\s*{_ROW})*")
 
 

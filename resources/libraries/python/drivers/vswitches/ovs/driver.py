@@ -1,6 +1,5 @@
 """The vSwitch as Open vSwitch: one bridge, a VLAN per L2 segment, PMD threads on planned cores."""
 
-import json
 import logging
 import re
 import shutil
@@ -9,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
@@ -49,9 +49,9 @@ _log = logging.getLogger(__name__)
 
 _THREAD = re.compile(r"pmd thread .*core_id (\d+):")
 _QUEUE = re.compile(r"port: (\S+)\s+queue-id:\s*(\d+)")
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\d+)*")
+_VERSION = re.compile(r"(?<!\d)(\d++)\.(\d+)(?:\.\d+)*")
 _SLEEPS_FROM = (3, 1)
-_DATAPATH_PORT = re.compile(r"(?:^| )\s*port \d+: (\S+)")
+_DATAPATH_PORT = re.compile(r"(?<!\S)port \d+: (\S+)")
 """After a port without statistics the next one is on the same line."""
 _RECEIVED = re.compile(r"^\s*RX packets:(\d+) errors:(\S+) dropped:(\S+)")
 _SENT = re.compile(r"^\s*TX packets:(\d+) errors:(\S+) dropped:(\S+)")
@@ -92,11 +92,16 @@ def interface_errors(printed: str) -> dict[str, str]:
     Raises:
         CsitError: It is not what was asked for.
     """
-    try:
-        rows = json.loads(printed)["data"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CsitError(f"ovs-vsctl did not print a table: {printed[:100]!r}") from error
-    return {name: error for name, error in rows if isinstance(error, str) and error}
+    return {str(name): error for name, error in _rows(printed) if isinstance(error, str) and error}
+
+
+def _rows(printed: str) -> list[list[object]]:
+    """Rows of a table of two columns as JSON."""
+    with suppress(CsitError):
+        match record_of(printed):
+            case {"data": [*rows]} if all(isinstance(row, list) and len(row) == 2 for row in rows):
+                return rows
+    raise CsitError(f"ovs-vsctl did not print a table: {shown(printed)}")
 
 
 def port_counters(shown: str) -> dict[str, InterfaceCounters]:
@@ -121,11 +126,7 @@ def down(printed: str) -> tuple[str, ...]:
     Raises:
         CsitError: It is not what was asked for.
     """
-    try:
-        rows = json.loads(printed)["data"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise CsitError(f"ovs-vsctl did not print a table: {printed[:100]!r}") from error
-    return tuple(name for name, state in rows if state == "down")
+    return tuple(str(name) for name, state in _rows(printed) if state == "down")
 
 
 class OpenVSwitch(Disturbed):

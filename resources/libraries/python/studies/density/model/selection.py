@@ -11,7 +11,13 @@ from pydantic import Field
 from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_NFS, MOST_NFS_OF_A_SELECTION, quoted, refuse_endless
+from resources.libraries.python.model.bounds import (
+    MOST_FRAMES,
+    MOST_NFS,
+    MOST_NFS_OF_A_SELECTION,
+    quoted,
+    refuse_endless,
+)
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
 from resources.libraries.python.model.frames import frame, with_flows, with_ipv6
 from resources.libraries.python.model.kinds import NfKind
@@ -110,6 +116,8 @@ def parse_frames(text: str, flows: str = "", ip_versions: str = "4") -> tuple[Fr
     versions = [known[_one_of(word, known, "version of IP")] for word in _words(ip_versions)]
     sizes = [version(frame(word)) for word in _words(text) for version in versions]
     numbers = [_flow_count(word) for word in _words(flows)] if flows else [None]
+    if (count := len(sizes) * len(numbers)) > MOST_FRAMES:
+        raise ConfigError(f"'{quoted(text)}': {count:,} frames by size and number of flows; at most {MOST_FRAMES:,}")
     return tuple(dict.fromkeys(each if n is None else with_flows(each, n) for each in sizes for n in numbers))
 
 
