@@ -3,18 +3,23 @@
 import os
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from csit_utils.bench.generator import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
-from resources.libraries.python.drivers.generators.xdp import bpf
+from resources.libraries.python.drivers.generators.xdp import bpf, memory
+from resources.libraries.python.drivers.generators.xdp.dispatcher import Registration
 from resources.libraries.python.drivers.generators.xdp.sender import takes_redirected
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
@@ -75,6 +80,26 @@ def test_the_ring_is_taken_where_it_does_not_and_the_reason_is_said() -> None:
             built_in.stop()
         with pytest.raises(CsitError, match=f"cannot send by XDP live frames: {LEFT} takes no XDP frames"):
             BuiltInGenerator(plan(), NAMESPACE, "xdp").start()
+
+
+def test_runs_of_a_registered_program_wait_for_no_grace_period() -> None:
+    with closing(bpf.XdpProgram("csit_generator")) as program:
+        np.frombuffer(program.memory, memory.SHARED, count=1)["state"]["done"] = 1
+
+        def run_s() -> float:
+            took = []
+            for _ in range(9):
+                begin_s = time.perf_counter()
+                program.run_live(bytes(60), 1, times=2)
+                took.append(time.perf_counter() - begin_s)
+            return median(took)
+
+        alone_s = run_s()
+        with closing(Registration(program)):
+            registered_s = run_s()
+        print(f"a run takes {alone_s * 1e3:.2f} ms, of a registered program {registered_s * 1e3:.2f} ms")
+        assert registered_s < 0.2 * alone_s
+        assert run_s() > 5 * registered_s, "it is in the dispatcher no longer"
 
 
 def test_a_peer_that_receives_by_napi_only_after_the_port_came_up_is_noticed() -> None:

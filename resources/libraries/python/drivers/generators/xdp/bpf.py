@@ -131,7 +131,7 @@ class XdpProgram:
     def run_live(self, frame: bytes, batch: int, times: int = FOREVER) -> None:
         """Run the program for frames of the kernel; each frame goes where the program says. A signal ends it.
 
-        Blocks without the interpreter's lock. The kernel needs 20 ms to take down what it has set up for it.
+        Blocks without the interpreter's lock.
 
         Args:
             frame: Contents of every frame before the program changes it; its length is the maximum.

@@ -17,8 +17,9 @@ from resources.libraries.python.drivers.generators.builtin.captured import Captu
 from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
 from resources.libraries.python.drivers.generators.builtin.sender import SentTraffic
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
-from resources.libraries.python.drivers.generators.xdp import live_frames, memory
+from resources.libraries.python.drivers.generators.xdp import live_frames, memory, netlink
 from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram
+from resources.libraries.python.drivers.generators.xdp.dispatcher import Registration
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
 
@@ -37,7 +38,7 @@ _LATE_S = 1.0
 _CARRIER_S = 3.0
 _PRIORITY = 2
 """Above the data threads', which take their turns for a whole queue."""
-_GENERIC, _CONTROL, _REQUEST, _ERROR = 16, 16, 1, 2
+_GENERIC, _CONTROL = 16, 16
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _GET_DEVICE, _DEVICE_INDEX, _DEVICE_FEATURES = 1, 1, 3
 _TAKES_REDIRECTED = 1 << 2
@@ -86,6 +87,7 @@ class XdpSender:
             stack.callback(self._forget)
             memory.fill_flows(self._shared["flows"][0], flows)
             self._try(_SHORTEST)
+            stack.callback(Registration(self._program).close)
             self._stack = stack.pop_all()
 
     def _forget(self) -> None:
@@ -318,29 +320,14 @@ def takes_redirected(interface: str) -> bool:
     try:
         index = socket.if_nametoindex(interface)
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _GENERIC) as sock:
-            family = _ask(sock, _CONTROL, _GET_FAMILY, _attribute(_FAMILY_NAME, b"netdev\0"))[_FAMILY_ID]
+            family = _ask(sock, _CONTROL, _GET_FAMILY, netlink.attribute(_FAMILY_NAME, b"netdev\0"))[_FAMILY_ID]
             number = struct.unpack("=H", family[:2])[0]
-            answer = _ask(sock, number, _GET_DEVICE, _attribute(_DEVICE_INDEX, struct.pack("=I", index)))
+            answer = _ask(sock, number, _GET_DEVICE, netlink.attribute(_DEVICE_INDEX, struct.pack("=I", index)))
     except OSError as error:
         raise Unsupported(f"the kernel does not report XDP features of {interface}: {error.strerror}") from error
     return bool(struct.unpack("=Q", answer[_DEVICE_FEATURES])[0] & _TAKES_REDIRECTED)
 
 
-def _attribute(kind: int, data: bytes) -> bytes:
-    return struct.pack("=HH", 4 + len(data), kind) + data.ljust(-(-len(data) // 4) * 4, b"\0")
-
-
 def _ask(sock: socket.socket, family: int, command: int, attributes: bytes) -> dict[int, bytes]:
     """Attributes of the answer to a request of generic netlink, by their kind."""
-    body = struct.pack("=BBH", command, 1, 0) + attributes
-    sock.send(struct.pack("=IHHII", 16 + len(body), family, _REQUEST, 1, 0) + body)
-    answer = sock.recv(1 << 16)
-    if struct.unpack_from("=H", answer, 4)[0] == _ERROR:
-        code = -struct.unpack_from("=i", answer, 16)[0]
-        raise OSError(code, os.strerror(code))
-    found, place = {}, 20
-    while place + 4 <= len(answer):
-        size, kind = struct.unpack_from("=HH", answer, place)
-        found[kind & 0x3FFF] = answer[place + 4 : place + size]
-        place += -(-size // 4) * 4
-    return found
+    return netlink.attributes(netlink.answer(sock, family, struct.pack("=BBH", command, 1, 0) + attributes)[4:])
