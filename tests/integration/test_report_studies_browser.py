@@ -1,4 +1,4 @@
-"""Pages of studies of chains and of interference in a real browser."""
+"""Pages of studies of chains, of interference and of outages in a real browser."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of
 from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.test_outage_page import outage_record
 
 pytestmark = IN_CHROMIUM
 
@@ -20,7 +21,7 @@ MAP = "document.querySelector('[data-choices]')"
 
 @pytest.fixture(scope="module")
 def shown() -> ReportContents:
-    return ReportContents(InMemory(dataset_of(chain_studied(), interfered())))
+    return ReportContents(InMemory(dataset_of(chain_studied(), interfered(), outage_record())))
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,14 @@ def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: P
         assert browser.show_all() == plots
         assert browser.value("document.documentElement.scrollWidth") <= width, name
     assert browser.complaints() == []
+
+
+def test_tables_of_outages_need_no_scrolling_in_a_narrow_window(browser: Browser, site: Path) -> None:
+    browser.look(800, 900)
+    browser.open(site / "outage.html")
+    overflow = "each => each.scrollWidth > each.clientWidth ? [each.querySelector('table').dataset.name] : []"
+    assert browser.value(f"[...document.querySelectorAll('.scroll')].flatMap({overflow}).join()") == ""
+    assert browser.value("document.querySelectorAll('.scroll table').length") >= 2
 
 
 def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(
