@@ -10,8 +10,8 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of
+from tests.unit.csit_utils.outages import outage_record
 from tests.unit.csit_utils.studied import chain_studied, interfered
-from tests.unit.csit_utils.test_outage_page import outage_record
 
 pytestmark = IN_CHROMIUM
 
