@@ -15,6 +15,7 @@ from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
 from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import write_whole
 
 _DETAILS = ("all", "latest", "none")
@@ -46,6 +47,13 @@ def report(
         tuple[str, str] | None,
         typer.Option(metavar="A B", help="Initial selection of the compare page, such as 'lab-1 26.06' 'lab-1 26.10'."),
     ] = None,
+    url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Address at which the folder will be published, for links in message.html and message.md.",
+        ),
+    ] = "",
     csv: Annotated[
         Path | None,
         typer.Option(
@@ -56,7 +64,8 @@ def report(
 ) -> None:
     """Write HTML pages: matrices, plots, latency, core maps and every trial.
 
-    The pages need no network access. Of several runs of a testbed, the matrices show the latest.
+    The pages need no network access. Of several runs of a testbed, the matrices show the latest. A folder also has
+    message.html, the body of an e-mail, and message.md, a chat message, with what changed and what failed.
 
     Examples: ./csit report results/20261121-122909/output.xml
 
@@ -66,6 +75,8 @@ def report(
     """
     if details is not None and details not in _DETAILS:
         raise ConfigError(f"--details {details}: choose from {', '.join(_DETAILS)}")
+    if url and not url.startswith(("https://", "http://")):
+        raise ConfigError(f"--url {quoted(url)}: expected an address that begins with https:// or http://")
     wanted = list(dict.fromkeys(reference or ()))
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
@@ -91,7 +102,7 @@ def report(
         # A dataset on disk is read by threads, which a forked process does not have.
         processes = 1 if any(map(is_dataset, inputs)) else os.cpu_count() or 1
         with ReadingProgress("pages of tests") as progress:
-            page = write_site(shown, output, processes=processes, progress=progress)
+            page = write_site(shown, output, processes=processes, progress=progress, url=url)
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above

@@ -22,6 +22,7 @@ from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style
+from csit_utils.report.messages import write_messages
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
@@ -129,6 +130,12 @@ def _title(shown: ReportContents) -> str:
     return f"NF service density: {', '.join(types)}" if types else "NF service density"
 
 
+def _marked_title(shown: ReportContents) -> str:
+    """Return the title of a text that has no room for a banner."""
+    mark = "partly SIMULATED: " if shown.measured else "SIMULATED: "
+    return mark * shown.simulated + _title(shown)
+
+
 def deflated(text: str) -> str:
     """Return a text as a zlib stream (RFC 1950) in base64, which `script/later.js` reads."""
     return base64.b64encode(zlib.compress(text.encode())).decode()
@@ -153,15 +160,21 @@ def single_file(shown: ReportContents) -> str:
 
 
 def write_site(
-    shown: ReportContents, folder: Path, *, processes: int = 1, progress: Callable[[int, int], None] | None = None
+    shown: ReportContents,
+    folder: Path,
+    *,
+    processes: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    url: str = "",
 ) -> Path:
-    """Write a page per subject and one per test.
+    """Write a page per subject and one per test, and a message that sums them up.
 
     Args:
         shown: The contents of the report.
         folder: Output folder, created if missing. Existing pages are replaced.
         processes: Number of processes that write pages of tests; more than one only for contents in memory.
         progress: Called with the number of written pages of tests and the total.
+        url: Address at which the folder will be published, for links in the message; empty: links are relative.
 
     Returns:
         The path of the start page.
@@ -180,6 +193,7 @@ def write_site(
         navigation = [(files[other.name], other) for other in pages]
         html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
         write_whole(folder / files[page.name], html)
+    write_messages(shown, _marked_title(shown), folder, places, url)
     navigation = [(f"../{files[page.name]}", page) for page in pages]
     TestPages(shown, folder, places, missing, navigation).write(processes, progress)
     return folder / "index.html"

@@ -1,0 +1,151 @@
+"""What a reader of a night wants to know first, as the body of an e-mail (HTML) and as a chat message (Markdown)."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from csit_utils.report.html import fill
+from csit_utils.report.links import test_href
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.runs_shown import runs_shown
+from csit_utils.report.units import DASH
+from csit_utils.studies.density.headlines import FigureView, HeadlineView, TestbedView, testbed_views
+from resources.libraries.python.paths import write_whole
+
+_MOST = 20
+"""Largest number of lines of a part."""
+_LONGEST = 200
+"""Largest length of a line in characters."""
+_ADDRESS = ":/?#@!$&'*+,;=%[]~"
+"""Characters of an address besides letters and digits; without parentheses, which end a link in Markdown."""
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+|<>~!-])")
+
+
+@dataclass(frozen=True)
+class MessageLine:
+    """One line of a message."""
+
+    text: str
+    href: str | None = None
+    """Where the report has it."""
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class MessagePart:
+    """Lines under a heading."""
+
+    heading: str
+    lines: tuple[MessageLine, ...]
+
+
+def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -> tuple[MessagePart, ...]:
+    """Return the parts of a message; those without a line are left out.
+
+    Args:
+        shown: The contents of the report.
+        address: Gives the address of an anchor, or None.
+    """
+    own = [view for view in testbed_views(shown.systems) if not view.published]
+    failed = [row for row in shown.latest if row.status == "FAIL"]
+    parts = (
+        (
+            "Tests",
+            [
+                *(MessageLine(f"{view.name}: {view.counts}", address(view.href), view.simulated) for view in own),
+                *map(MessageLine, runs_shown(shown)),
+            ],
+        ),
+        (
+            "Key figures",
+            [
+                MessageLine(_key_figures(view, line), address(view.href), view.simulated)
+                for view in own
+                for line in view.lines
+            ],
+        ),
+        (
+            "What changed",
+            [MessageLine(f"{line.testbed}: {line.text}", address(line.href), line.simulated) for line in shown.changes],
+        ),
+        (
+            "Failed",
+            [
+                MessageLine(f"{row.test_name}: {row.message}", address(test_href(row)), bool(row.simulated))
+                for row in failed
+            ],
+        ),
+        (
+            "Studies",
+            [
+                MessageLine(
+                    f"{view.title}: {view.headline if view.passed else 'failed'}",
+                    address(f"#{view.anchor}"),
+                    view.record.simulated,
+                )
+                for view in shown.characterizations
+            ],
+        ),
+        ("Files that could not be read in full", [MessageLine(each.text) for each in shown.contents.problems]),
+    )
+    return tuple(MessagePart(heading, tuple(_bounded(lines))) for heading, lines in parts if lines)
+
+
+def _key_figures(view: TestbedView, line: HeadlineView) -> str:
+    text = f"{view.name}, {line.service} {line.sizes} {line.frame}: " + _figures(view, line.alone, line.alone_figures)
+    if line.most != line.alone:
+        text += "; " + _figures(view, line.most, line.most_figures)
+    return f"{text}; {line.limits}" if line.limits != DASH else text
+
+
+def _figures(view: TestbedView, cell: str, figures: Sequence[FigureView]) -> str:
+    named = zip(view.metrics, figures, strict=True)
+    return f"{cell} " + ", ".join(f"{metric} {figure.text}" for metric, figure in named if figure.text != DASH)
+
+
+def _bounded(lines: Sequence[MessageLine]) -> Iterator[MessageLine]:
+    for line in lines[:_MOST]:
+        text = " ".join(line.text.split())
+        yield MessageLine(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…", line.href, line.simulated)
+    if len(lines) > _MOST:
+        yield MessageLine(f"{len(lines) - _MOST} more")
+
+
+def write_messages(shown: ReportContents, title: str, folder: Path, places: Mapping[str, str], url: str) -> None:
+    """Write `message.html` and `message.md`.
+
+    Args:
+        shown: The contents of the report.
+        title: Title of the report.
+        folder: Folder of the site.
+        places: File of each anchor of the site.
+        url: Address of the folder for links; empty: links are relative to it.
+    """
+    base = url and quote(url.rstrip("/"), safe=_ADDRESS) + "/"
+
+    def address(href: str) -> str | None:
+        anchor = href.removeprefix("#")
+        return f"{base}{places[anchor]}#{anchor}" if anchor in places else None
+
+    parts = message_parts(shown, address)
+    write_whole(folder / "message.html", fill("message.html.j2", {"title": title, "parts": parts, "index": base}))
+    write_whole(folder / "message.md", markdown(title, parts, base))
+
+
+def markdown(title: str, parts: Sequence[MessagePart], index: str) -> str:
+    """Return a message in Markdown; texts are escaped."""
+    lines = [f"**{_escaped(title)}**"]
+    for part in parts:
+        lines += ["", f"**{part.heading}**", ""]
+        for line in part.lines:
+            text = ("SIMULATED " if line.simulated else "") + _escaped(line.text)
+            lines.append(f"- [{text}]({line.href})" if line.href else f"- {text}")
+    if index:
+        lines += ["", f"[Report]({index}index.html)"]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", text)

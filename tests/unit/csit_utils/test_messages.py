@@ -1,0 +1,71 @@
+"""The message of a night: what changed and failed, with links, whatever names and messages contain."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from csit_utils.cli import make_app
+from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.items import Status, Unrecorded
+from csit_utils.report.messages import MessageLine, MessagePart, markdown, message_parts
+from csit_utils.report.report_context import ReportContents
+from csit_utils.report.site import write_site
+from resources.libraries.python.errors import ConfigError
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.datasets import dataset_of
+from tests.unit.csit_utils.histories import Rows, planted
+
+HOSTILE = "</li><img src=x onerror=alert(1)> [a](http://b) `c` **d**\n# e"
+
+
+def parts(rows: Rows) -> dict[str, list[MessageLine]]:
+    found = message_parts(ReportContents(rows), lambda href: f"at{href}")
+    return {part.heading: list(part.lines) for part in found}
+
+
+def test_a_message_has_the_planted_changes_and_key_figures() -> None:
+    found = parts(planted())
+    shown = ReportContents(planted())
+    assert [line.text for line in found["What changed"]] == [f"{each.testbed}: {each.text}" for each in shown.changes][
+        :20
+    ]
+    assert all(line.href and line.href.startswith("at#") for line in found["What changed"])
+    assert re.search(r"CSC .*: 1x1 NDR [\d.]+ [kM]pps", found["Key figures"][0].text)
+
+
+def test_failed_tests_are_listed_with_their_message_in_one_bounded_line() -> None:
+    last = planted().tests[-1]
+    failed = [replace(last, anchor=f"t-{n}", test_name=f"t{n}", status="FAIL", message="x\n" * 500) for n in range(30)]
+    lines = parts(Rows([*planted().tests, *failed]))["Failed"]
+    assert len(lines) == 21 and lines[-1].text == "10 more"
+    assert lines[0].text.startswith("t0: x x") and len(lines[0].text) == 200
+
+
+def test_texts_are_escaped_in_markdown_and_html(tmp_path: Path) -> None:
+    text = markdown(HOSTILE, [MessagePart("Failed", (MessageLine(" ".join(HOSTILE.split()), "a.html"),))], "")
+    assert r"\<img" in text and r"\[a\]\(http" in text and r"\`c\`" in text and text.count("](") == 1
+    failed = Unrecorded("id", HOSTILE, (), "output.xml", Status.FAIL, HOSTILE)
+    shown = ReportContents(InMemory(dataset_of(result(), unrecorded=(failed,))))
+    write_site(shown, tmp_path, url="https://ci.example/job (1)")
+    html = (tmp_path / "message.html").read_text(encoding="utf-8")
+    assert "img src" in html and "<img" not in html and "<script" not in html
+    chat = (tmp_path / "message.md").read_text(encoding="utf-8")
+    assert "(https://ci.example/job%20%281%29/index.html)" in chat
+
+
+def test_links_lead_to_pages_of_the_site(tmp_path: Path) -> None:
+    write_site(ReportContents(InMemory(dataset_of(result()))), tmp_path)
+    links = re.findall(r'href="([^"#]+)#([^"]+)"', (tmp_path / "message.html").read_text(encoding="utf-8"))
+    assert links
+    for file, anchor in links:
+        assert f'id="{anchor}"' in (tmp_path / file).read_text(encoding="utf-8")
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    words = ("report", "output.xml", "--url", "javascript:alert(1)")
+    with pytest.raises(
+        ConfigError, match=r"--url javascript:alert\(1\): expected an address that begins with https://"
+    ):
+        make_app(words)(words, standalone_mode=False)
