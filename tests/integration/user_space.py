@@ -71,7 +71,11 @@ def cell(service_type: str, rows: int, columns: int, kinds: tuple[NfKind, ...] =
 
 @contextmanager
 def prepared(
-    topology: Topology, asked_cell: Cell, plan: Plan | None = None, frame_name: str = "64B"
+    topology: Topology,
+    asked_cell: Cell,
+    plan: Plan | None = None,
+    frame_name: str = "64B",
+    generator: str | None = None,
 ) -> Iterator[Parts]:
     """The drivers of a cell in a world that is opened for it; the machine's lock is waited for."""
     world = world_of(topology)
@@ -89,17 +93,25 @@ def prepared(
     try:
         yield world.parts(
             plan or make_plan(topology, asked_cell, discover()),
-            Asked(test_type=TestType.MRR, cell=asked_cell, frame=frame(frame_name), profile=profile("quick")),
+            Asked(
+                test_type=TestType.MRR,
+                cell=asked_cell,
+                frame=frame(frame_name),
+                profile=profile("quick"),
+                generator=generator,
+            ),
         )
     finally:
         world.close()
 
 
 @contextmanager
-def deployed(topology: Topology, asked_cell: Cell, frame_name: str = "64B") -> Iterator[Deployment]:
-    """A running cell, for frames of a size."""
+def deployed(
+    topology: Topology, asked_cell: Cell, frame_name: str = "64B", generator: str | None = None
+) -> Iterator[Deployment]:
+    """A running cell, for frames of a size; with another generator than the testbed's, if one is named."""
     with (
-        prepared(topology, asked_cell, frame_name=frame_name) as parts,
+        prepared(topology, asked_cell, frame_name=frame_name, generator=generator) as parts,
         Deployment(make_plan(topology, asked_cell, discover()), parts) as running,
     ):
         yield running

@@ -14,8 +14,23 @@ EXPLANATIONS = (
         "packets from the responder). It is searched as NDR is. Tables are emptied, and verified to be empty, before "
         "each trial (section 4.4).",
         "A packet that opens a connection costs more than one that follows: this rate is far below NDR of the same "
-        "cell. UDP only; section 8 of the RFC names what that cannot show. Where a trial at a higher rate would fill "
+        "cell. UDP only: see section 8 of the RFC, and TCP beside it. Where a trial at a higher rate would fill "
         "the table, the rate is a lower bound.",
+    ),
+    Explanation(
+        "tcp-connection-rate",
+        "TCP connection rate",
+        "How many TCP connections per second are opened, answered and closed through NATs and firewalls.",
+        "Connections per second, of all instances together.",
+        "A peer tool opens connections at a given rate, sends a request in each and waits for the answer, after which "
+        "the server closes it. A connection is established where its answer came and every table has an entry for it. "
+        "The rate is searched as that of UDP is. RFC 9693 measures with UDP (section 8 says why); TCP adds the set-up "
+        "and tear-down of three and more packets. The same search with the peer's ports joined to each other shows "
+        "what the peer does by itself.",
+        "Client and server take more CPU time for a connection than a NAT does: where the rate without network "
+        "functions is no higher, it is the limit of the peer, not of the network function, and is not compared. The "
+        "server closes first, so that TIME_WAIT does not use up the client's ports; a trial has at most half as many "
+        "connections of an instance as a client has ports.",
     ),
     Explanation(
         "tear-down-rate",

@@ -8,6 +8,7 @@ from resources.libraries.python.studies.stateful.model.record import CellConnect
 _Value = Callable[[CellConnections], float | None]
 _QUANTITIES: dict[str, tuple[str, _Value]] = {
     "new connections": ("new connections/s", lambda cell: cell.rate.lower_cps),
+    "TCP connections": ("TCP connections/s", lambda cell: cell.tcp.rate.lower_cps if cell.tcp else None),
     "tear-downs": ("tear-downs/s", lambda cell: cell.tear_down_cps),
     "capacity": ("entries", lambda cell: cell.capacity.entries * cell.instances if cell.capacity else None),
 }

@@ -15,13 +15,15 @@ from csit_utils.studies.stateful.figures import density, search
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
-from resources.libraries.python.studies.stateful.analysis.validity import in_words
+from resources.libraries.python.studies.stateful.analysis.validity import DEVIATIONS, in_words, peer_limit
 from resources.libraries.python.studies.stateful.model.record import CellConnections, StatefulDensity, StatefulRecord
 
 RATE = Measure("new-connections", "cps")
 """Maximum connection establishment rate of a cell, aggregate."""
 TEAR_DOWN = Measure("tear-downs", "cps")
 """Entries deleted per second, of all tables."""
+TCP_RATE = Measure("new-tcp-connections", "cps")
+"""Maximum rate of TCP connections of a cell, aggregate."""
 CAPACITY = Measure("table-capacity", "entries")
 """Entries of each table of a cell."""
 
@@ -87,6 +89,9 @@ def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
     rates = [rate for each in cell.tear_downs if (rate := each.rate_cps) is not None]
     if cell.tear_down_cps is not None and rates:
         yield MeasuredValue(TEAR_DOWN, cell.tear_down_cps, min(rates), max(rates))
+    if cell.tcp is not None and not cell.tcp.limited_by_peer:
+        tcp = cell.tcp.rate
+        yield MeasuredValue(TCP_RATE, tcp.lower_cps, tcp.lower_cps, tcp.upper_cps)
     if cell.capacity is not None:
         entries, refused = cell.capacity.entries, cell.capacity.refused_at
         yield MeasuredValue(CAPACITY, entries, entries, refused)
@@ -94,7 +99,10 @@ def _values(cell: CellConnections) -> Iterator[MeasuredValue]:
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = [view for view in shown.characterizations if view.record.kind == "stateful"]
-    return keys_of_page("densities", found, [_viewed(view) for view in found]) if found else None
+    if not found:
+        return None
+    more = {"deviations": DEVIATIONS, "peer_limit": peer_limit}
+    return {**keys_of_page("densities", found, [_viewed(view) for view in found]), **more}
 
 
 def _viewed(view: View) -> StatefulView:
@@ -118,6 +126,6 @@ STUDY = Study(
             "stateful", "Stateful density", _title, headline, _identity, _lines, measured=_measured, tables=_tables
         ),
     ),
-    measures=(RATE, TEAR_DOWN, CAPACITY),
+    measures=(RATE, TCP_RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
 )

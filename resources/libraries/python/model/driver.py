@@ -230,7 +230,8 @@ class GeneratorDriver(Driver):
     """A traffic generator. Its factory is called with a node and its context, `missing` with a node."""
 
     protocols: tuple[Protocol, ...]
-    """Protocols that it can send, the default first."""
+    """Protocols of packets that it can send, the default first; none for a peer that only opens connections, which no
+    topology chooses."""
     keeps_log: bool = False
     """Logs every second of a trial, so that a load is one long trial instead of many short ones."""
     ports: PortOption | None = None
@@ -245,8 +246,11 @@ class GeneratorDriver(Driver):
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
     loops_back: int = 0
     """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
-    opens_connections: bool = False
-    """Sends each packet of a trial with another 5-tuple, and in one direction, where a trial asks for that."""
+    connections: frozenset[Protocol] = frozenset()
+    """Protocols by which it opens connections, each with another 5-tuple, where a trial asks for that. By UDP each
+    packet is one; by TCP the load of a trial is in connections."""
+    most_connections: int | None = None
+    """Connections of an instance in a trial that have 5-tuples of their own; None for `MOST_FLOWS`."""
     ipv6: bool = False
     """Sends IPv6, too."""
     captures: bool = False

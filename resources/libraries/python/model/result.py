@@ -19,6 +19,8 @@ class Asked(Frozen):
     profile: SearchProfile
     repetition: int = Field(default=0, exclude_if=lambda repetition: not repetition)
     """Number of the repetition, from 0: simulated ones differ by their noise."""
+    generator: str | None = Field(default=None, exclude_if=lambda generator: generator is None)
+    """Driver of the generator where that is not the testbed's: a peer that opens connections."""
 
 
 class VerdictKind(StrEnum):

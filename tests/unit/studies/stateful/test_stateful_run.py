@@ -9,6 +9,7 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError,
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
+from resources.libraries.python.studies.stateful.analysis.validity import in_words
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
@@ -136,6 +137,22 @@ def test_a_rate_beyond_the_table_or_the_generator_is_a_lower_bound_with_its_reas
     assert "a trial of 0.1 s at a higher rate fills more than 80% of a table of 10,000 entries" in cell.rate.remark
 
 
+def test_tcp_is_searched_as_udp_is_and_compared_with_the_peer_alone(tmp_path: Path) -> None:
+    truth = topology(insert_ns=20_000, link_ns=0, queue=32)
+    cells = measured(tmp_path, truth, SPEC + "tcp: true").cells
+    for cell in cells:
+        assert cell.tcp is not None and cell.tcp.alone is not None
+        assert cell.tcp.rate.lower_cps == pytest.approx(50_000 * cell.instances, rel=0.06)
+        assert cell.tcp.alone.lower_cps > cell.tcp.rate.lower_cps and not cell.tcp.limited_by_peer
+        assert "without network functions" in in_words(cell) and "may be the limit" not in in_words(cell)
+        tcp = [each for each in cell.trials if each.phase is Phase.TCP]
+        assert sum(each.load_cps == cell.tcp.rate.lower_cps and each.complete for each in tcp) > 1
+    assert measured(tmp_path, truth).cells[0].tcp is None, "it is not asked for"
+    fast = measured(tmp_path, topology(insert_ns=100, link_ns=0, limit=1_000_000), SPEC + "tcp: true").cells[0]
+    assert fast.tcp is not None and fast.tcp.limited_by_peer
+    assert "the peer may be the limit" in in_words(fast)
+
+
 def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:
     seen: list[CellEnded] = []
 
@@ -169,6 +186,7 @@ def test_cells_that_do_not_fit_are_skipped_and_none_is_an_error(tmp_path: Path) 
 def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> None:
     for line, wrong, reason in (
         ("kind: linux_nat", "kind: linux_firewall", "linux_firewall keeps no table of connections"),
+        ("kind: linux_nat", "kind: qemu_nat", "qemu_nat keeps its table of connections in a guest"),
         ("instances: [1, 2]", "instances: []", "instances"),
         ("tear_downs: 2", "tear_downs: 0", "tear_downs"),
         ("search: quick,width=0.05,trial=0.1,sum=0.3", "search: soak", "search 'soak' has no goal without loss"),

@@ -5,9 +5,8 @@ every packet arrives and every table has an entry for it. Tables are emptied bef
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import starmap
 from typing import Literal
 
 from pydantic import TypeAdapter
@@ -16,46 +15,36 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, SystemBroken, Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
-from resources.libraries.python.model.connections import ConnectionTable
-from resources.libraries.python.model.frames import with_flows
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
-from resources.libraries.python.search.session import judged
-from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.studies.stateful.analysis.validity import checks
+from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
-    ConnectionTrial,
     EstablishmentRate,
-    InstanceConnections,
     Phase,
     StatefulDensity,
     StatefulRecord,
     TableCapacity,
-    TearDown,
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.planning.cost import cost
+from resources.libraries.python.studies.stateful.rate import Room, search_rate
 from resources.libraries.python.studies.stateful.search.capacity import search_capacity
+from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.roles.connections import Stateful
 
 _log = logging.getLogger(__name__)
-_LEAST_CPS = 500.0
-"""Of each instance: the lowest rate that is tried."""
-_FEW = 50
-"""Connections of each instance that are opened at that rate before anything else."""
-_ATTEMPTS = 5
 _FIRST_ENTRIES = 1024
 """Where a search of the capacity begins if a table does not say its limit."""
 _IN_TIME = 0.8
@@ -92,151 +81,6 @@ class CellEnded:
     """Whether it was measured now."""
 
 
-class ConnectionCell:
-    """A deployed cell whose tables are emptied before, and counted after, every trial.
-
-    Args:
-        cell: Deployed.
-        spec: The study.
-
-    Raises:
-        Unsupported: No network function of it has a table that can be read.
-    """
-
-    def __init__(self, cell: CellUnderTest, spec: StatefulSpec) -> None:
-        functions = cell.deployment.parts.functions
-        if not isinstance(functions, Stateful) or not (tables := functions.hold_connections(spec.timeout_s)):
-            raise Unsupported(f"tables of {spec.kind} cannot be read on this testbed")
-        self._cell = cell
-        self._spec = spec
-        self._functions = functions
-        self.tables: Mapping[str, ConnectionTable] = dict(sorted(tables.items()))
-        """As configured, by name of the network function."""
-        self._of_instance = [
-            [function.name for function in cell.deployment.plan.functions if function.instance == instance]
-            for instance in range(1, cell.deployment.plan.cell.nf_chains + 1)
-        ]
-        self.trials: list[ConnectionTrial] = []
-
-    @property
-    def instances(self) -> int:
-        """Service instances."""
-        return len(self._of_instance)
-
-    @property
-    def limit(self) -> int | None:
-        """Configured limit of the smallest table; None where one says none."""
-        limits = [table.limit for table in self.tables.values()]
-        known = [limit for limit in limits if limit is not None]
-        return min(known) if len(known) == len(limits) else None
-
-    def tear_down(self) -> TearDown:
-        """Delete all entries of all tables at the same time, and verify that none is left.
-
-        Raises:
-            SystemBroken: Entries are left.
-        """
-        found = self._functions.delete_connections()
-        if left := {name: each.left for name, each in found.items() if each.left}:
-            rest = ", ".join(starmap("{} of {}".format, ((count, name) for name, count in left.items())))
-            raise SystemBroken(f"entries are left after the deletion of all: {rest}")
-        rows = [found[name] for name in self.tables]
-        return TearDown(
-            entries=tuple(row.entries for row in rows),
-            seconds=tuple(row.seconds for row in rows),
-            total_s=(max(row.ended_ns for row in rows) - min(row.began_ns for row in rows)) / 1e9,
-        )
-
-    def open(self, trial: Trial, phase: Phase) -> TrialResult:
-        """Empty the tables, open a connection with each packet of a trial, and count the entries.
-
-        Returns:
-            The result; a packet counts as received where its connection is established.
-
-        Raises:
-            SystemBroken: The tables cannot be emptied, or a part is not well.
-        """
-        self.tear_down()
-        before = self._functions.connection_tables()
-        asked = trial.model_copy(
-            update={
-                "frame": with_flows(self._spec.frame, MOST_FLOWS),
-                "only": Direction.FORWARD,
-                "protocol": Protocol.UDP,
-                "purpose": "connections",
-            }
-        )
-        result = judged(self._cell.measure(asked))
-        after = self._functions.connection_tables()
-        opened = tuple(
-            InstanceConnections(
-                sent=flow.sent,
-                arrived=flow.received,
-                entries=min(after[name].entries for name in self._of_instance[flow.instance - 1]),
-            )
-            for flow in sorted(result.flows, key=lambda flow: flow.instance)
-        )
-        self.trials.append(
-            ConnectionTrial(
-                phase=phase,
-                load_cps=trial.load_pps,
-                duration_s=trial.duration_s,
-                instances=opened,
-                **{
-                    name: _grown(
-                        [getattr(before[table], name) for table in after],
-                        [getattr(each, name) for each in after.values()],
-                    )
-                    for name in ("failed", "dropped", "evicted")
-                },
-                counts=result.is_evidence,
-            )
-        )
-        flows = tuple(
-            flow.model_copy(update={"received": opened[flow.instance - 1].established}) for flow in result.flows
-        )
-        return result.model_copy(update={"flows": flows, "trial": trial})
-
-    def check(self) -> None:
-        """Open a few connections of each instance at a low rate.
-
-        Raises:
-            NoTraffic: Some are not established.
-        """
-        few = self._whole(_FEW, _LEAST_CPS * self.instances, Phase.FIRST)
-        if not few.complete:
-            rows = (f"{each.established} of {each.sent} of instance {n}" for n, each in enumerate(few.instances, 1))
-            raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")
-
-    def fill_whole(self, entries: int, load_cps: float) -> None:
-        """Open so many connections of each instance for a tear-down."""
-        self._whole(entries, load_cps, Phase.TEAR_DOWN)
-
-    def _whole(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
-        """Open connections; again, where a pause of the host has lost some."""
-        for _ in range(_ATTEMPTS):
-            made = self.fill(entries, load_cps, phase)
-            if made.complete:
-                break
-        return made
-
-    def fill(self, entries: int, load_cps: float, phase: Phase) -> ConnectionTrial:
-        """Open so many connections of each instance."""
-        trial = Trial(load_pps=load_cps, duration_s=entries * self.instances / load_cps, frame=self._spec.frame)
-        self.open(trial, phase)
-        return self.trials[-1]
-
-
-def _grown(before: list[int | None], after: list[int | None]) -> int | None:
-    """Growth of a counter, of all tables; None where one does not have it."""
-    pairs = list(zip(before, after, strict=True))
-    return (
-        sum(late - early for early, late in pairs if early is not None and late is not None)
-        if all(early is not None and late is not None for early, late in pairs)
-        else None
-    )
-
-
 class StatefulTest:
     """Deploys each cell, measures it and keeps the draft of the record.
 
@@ -264,6 +108,7 @@ class StatefulTest:
         self.spec = spec
         self.cost = cost(spec)
         self._profile = _profile_of(spec)
+        self._peer = TcpPeer(topology, world, spec, self._profile)
         self._on_progress = on_progress
         self._journal: StatefulJournal | None = None
         self._known: dict[str, CellConnections] = {}
@@ -283,7 +128,7 @@ class StatefulTest:
             Unsupported: The generator cannot open connections.
         """
         generator = generators()[self._topology.tg.generator.driver]
-        if not generator.opens_connections:
+        if Protocol.UDP not in generator.connections:
             raise Unsupported(f"the generator {generator.name} does not send each packet with another 5-tuple")
         self._plans, self._skipped = {}, {}
         for cell in self.spec.cells:
@@ -390,7 +235,7 @@ class StatefulTest:
             tear_downs.append(connections.tear_down())
         capacity = self._capacity(connections, load_cps) if spec.capacity else None
         self.draft.facts = deployed.deployment.facts()
-        return CellConnections(
+        row = CellConnections(
             instances=cell.nf_chains,
             nodes=cell.nf_nodes,
             plan=digest(plan),
@@ -403,47 +248,42 @@ class StatefulTest:
             checks=checks(spec, rate, connections.trials, tear_downs),
             notes=deployed.problems(),
         )
+        if not spec.tcp:
+            return row
+        if removal := self.remove():
+            row = row.model_copy(update={"notes": (*row.notes, removal)})
+        return self._with_tcp(row, cell)
 
     def _rate(self, deployed: CellUnderTest, connections: ConnectionCell) -> EstablishmentRate:
         """Search the maximum connection establishment rate as NDR is searched."""
-        spec, goal, instances = self.spec, self._profile.goals[0], connections.instances
-        offered_cps = deployed.highest_loads().offered_pps
-        most = MOST_FLOWS if connections.limit is None else min(MOST_FLOWS, int(spec.fill * connections.limit))
-        fitting_cps = most * instances / goal.final_trial_duration_s
-        clock = deployed.deployment.parts.clock
-        begun_s, begun = clock(), len(connections.trials)
-        outcome = search_throughput(
-            lambda trial: connections.open(trial, Phase.RATE),
+        limit = connections.limit
+        most = MOST_FLOWS if limit is None else min(MOST_FLOWS, int(self.spec.fill * limit))
+        full = f"fills more than {self.spec.fill:.0%} of a table of {limit or MOST_FLOWS:,} entries"
+        return search_rate(
+            connections.open_for_rate,
             self._profile,
-            spec.frame,
-            min(offered_cps, fitting_cps),
-            clock,
-            min_load_pps=_LEAST_CPS * instances,
+            self.spec.frame,
+            Room(deployed.highest_loads().offered_pps, most, full),
+            deployed.deployment.parts.clock,
+            instances=connections.instances,
+            least_cps=LEAST_CPS[Protocol.UDP],
         )
-        search_s = clock() - begun_s
-        found = outcome.goals[0]
-        if found.lower_pps is None:
-            raise NoTraffic(
-                f"no rate without a failed connection was found down to {found.lowest_tried_pps or 0:,.0f} per second"
-            )
-        trials = connections.trials[begun:]
-        at = next(each for each in reversed(trials) if each.load_cps == found.lower_pps)
-        remarks = list(outcome.evidence)
-        if found.upper_pps is None and fitting_cps <= offered_cps:
-            remarks = [
-                f"a trial of {goal.final_trial_duration_s:g} s at a higher rate fills more than {spec.fill:.0%} "
-                f"of a table of {connections.limit or MOST_FLOWS:,} entries"
-            ]
-        return EstablishmentRate(
-            lower_cps=found.lower_pps,
-            upper_cps=found.upper_pps,
-            by_instance_cps=tuple(each.established / at.duration_s for each in at.instances),
-            complete=found.complete,
-            trials=len(trials),
-            search_s=search_s,
-            sending_s=sum(each.total_duration_s for each in outcome.trials),
-            remark="; ".join(remarks),
-        )
+
+    def _with_tcp(self, row: CellConnections, cell: Cell) -> CellConnections:
+        """Deploy a cell again, and add what a peer's TCP connections do; a note says why there are none."""
+        deployed = self._peer.cell(cell)
+        try:
+            plan = deployed.plan()
+            self._deployed = deployed
+            deployed.deploy(plan)
+            found, trials = self._peer.measure(deployed)
+            notes = deployed.problems()
+            if removal := self.remove():
+                notes = (*notes, removal)
+            found = self._peer.with_rate_alone(found, cell.nf_chains)
+        except (NoTraffic, PlanError, Unsupported) as error:
+            return row.model_copy(update={"notes": (*row.notes, f"TCP was not measured: {error}")})
+        return row.model_copy(update={"tcp": found, "trials": (*row.trials, *trials), "notes": (*row.notes, *notes)})
 
     def _capacity(self, connections: ConnectionCell, load_cps: float) -> TableCapacity:
         """Search the most entries that all tables take at the same time."""

@@ -62,7 +62,7 @@ def qualify(
     for flows in flow_counts:
         plan = loop_back_plan(topology, world.layout, flows)
         notes += plan.warnings
-        with _looped_back(plan, world, largest) as looped:
+        with looped_back(plan, world, largest) as looped:
             facts = dict(looped.generator.facts())
             sending = facts.pop("sending", "") or facts.pop("generator", "")
             notes += [f"{name}: {text}" for name, text in facts.items()]
@@ -151,9 +151,20 @@ def why_not(topology: Topology) -> str | None:
 
 
 @contextmanager
-def _looped_back(plan: Plan, world: Testbed, largest: Frame) -> Iterator[LoopBackParts]:
+def looped_back(plan: Plan, world: Testbed, largest: Frame, generator: str | None = None) -> Iterator[LoopBackParts]:
+    """Start a generator whose ports are joined to each other, and stop it.
+
+    Args:
+        plan: Of `planning.loop_back`.
+        world: Open, with nothing deployed.
+        largest: The largest frame that will be sent.
+        generator: Driver in place of the testbed's.
+
+    Raises:
+        CsitError: It cannot be started.
+    """
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0)
-    asked = Asked(test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"))
+    asked = Asked(test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"), generator=generator)
     parts = world.loop_back(plan, asked)
     with ExitStack() as stack:
         for part in (*parts.cables, parts.generator):

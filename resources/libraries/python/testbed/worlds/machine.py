@@ -161,7 +161,9 @@ class TestbedMachine:
             cables=(fabric, functions_of_nics, handed_over) if polled else (fabric,),
             switch=makers.switch(self._dut, site) if self._dut is not None and vswitch in owners else None,
             functions=makers.functions(self._dut, site, functions, taps) if self._dut is not None and here else None,
-            generator=makers.generator(self._tg, site) if self._tg is not None and GENERATOR in owners else None,
+            generator=makers.generator(self._tg, site, asked.generator)
+            if self._tg is not None and GENERATOR in owners
+            else None,
             sampler=HostSampler(
                 {thread.cpu for thread in self._threads(plan)},
                 lambda: self._data_threads(plan, fabric),

@@ -27,15 +27,16 @@ def switch(node: DutNode, context: DriverContext) -> VSwitch:
     return cast(VSwitch, driver_registry.load(factory)(node, context))
 
 
-def generator(node: TgNode, context: DriverContext) -> TrafficGenerator:
-    """The driver of a TG's generator.
+def generator(node: TgNode, context: DriverContext, name: str | None = None) -> TrafficGenerator:
+    """The driver of a TG's generator, or of a peer in its place.
 
     Raises:
         Unsupported: There is none.
     """
-    factory = driver_registry.generators()[node.generator.driver].factory
+    name = name or node.generator.driver
+    factory = driver_registry.generators()[name].factory
     if factory is None:
-        raise Unsupported(f"machines have no driver for the generator {node.generator.driver}")
+        raise Unsupported(f"machines have no driver for the generator {name}")
     return cast(TrafficGenerator, driver_registry.load(factory)(node, context))
 
 

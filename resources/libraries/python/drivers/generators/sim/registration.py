@@ -9,7 +9,7 @@ DRIVERS = (
         label="simulated generator",
         protocols=tuple(Protocol),
         numbers_packets=True,
-        opens_connections=True,
+        connections=frozenset({Protocol.UDP, Protocol.TCP}),
         ipv6=True,
         captures=True,
     ),

@@ -8,6 +8,7 @@ from resources.libraries.python.studies.stateful.model.record import (
     ConnectionTrial,
     EstablishmentRate,
     Phase,
+    TcpConnections,
     TearDown,
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
@@ -60,6 +61,36 @@ def checks(
     )
 
 
+DEVIATIONS = (
+    (
+        "4.1",
+        "5-tuples are all different, as required; they are enumerated in order, not pseudorandomly, over up to 254 "
+        "source addresses instead of one pair of addresses",
+    ),
+    (
+        "4.6",
+        "connections are validated by the number of entries in each table and by the packets that arrived, not by "
+        "packets from the responder for each entry",
+    ),
+    ("4.7", "there is no test phase 2: throughput and latency through established connections are not measured"),
+    ("4.9", "the search begins at the configured limit of the table instead of a safe low number"),
+    (
+        "6",
+        "each rate and each capacity is the result of one search, whose trials are listed; tear-downs are repeated and "
+        "summed up. Median and percentiles of repetitions follow from several runs",
+    ),
+)
+"""Section of RFC 9693, and where the method differs."""
+
+
+def peer_limit(tcp: TcpConnections) -> str:
+    """What the peer alone does, and whether that may be the limit of a rate of TCP connections."""
+    if tcp.alone is None:
+        return f"limit of the peer unknown: {tcp.unqualified}"
+    alone = f"{tcp.alone.lower_cps:,.0f} without network functions"
+    return f"{alone}: the peer may be the limit" if tcp.limited_by_peer else alone
+
+
 def in_words(cell: CellConnections) -> str:
     """Results of a cell in one line."""
     parts = [f"{cell.rate.lower_cps:,.0f} new connections/s"]
@@ -67,6 +98,8 @@ def in_words(cell: CellConnections) -> str:
         parts.append(f"{cell.tear_down_cps:,.0f} tear-downs/s")
     if cell.capacity is not None:
         parts.append(f"tables of {'at least ' if cell.capacity.refused_at is None else ''}{cell.capacity.entries:,}")
+    if cell.tcp is not None:
+        parts.append(f"{cell.tcp.rate.lower_cps:,.0f} TCP connections/s ({peer_limit(cell.tcp)})")
     if not cell.is_valid:
         parts.append("not valid: " + "; ".join(check.text for check in cell.checks if not check.met))
     return ", ".join(parts)

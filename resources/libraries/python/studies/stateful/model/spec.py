@@ -45,12 +45,16 @@ class StatefulSpec(Frozen):
     """Whether the capacity of the tables is searched."""
     capacity_width: Annotated[float, Field(ge=0.0001, le=0.5)] = 0.01
     """Width of its bounds, relative."""
+    tcp: bool = False
+    """Whether the rate of TCP connections is searched as well, with a peer tool."""
     least_measured: LeastMeasured = 1.0
     """Required share of the cells; with less the test fails, and its record has what there is."""
 
     @model_validator(mode="after")
     def _kind_keeps_connections(self) -> Self:
         if not self.kind.driver.tracks_connections:
+            if self.kind.in_guest is not None and self.kind.in_guest.driver.tracks_connections:
+                raise ValueError(f"{self.kind} keeps its table of connections in a guest, where it cannot be counted")
             raise ValueError(f"{self.kind} keeps no table of connections")
         return self
 

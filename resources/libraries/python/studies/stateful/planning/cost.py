@@ -18,6 +18,9 @@ FILL_S = 3.0
 AROUND_S = 0.1
 """Assumed around the traffic of a trial."""
 
+TCP_S = 2 * DEPLOY_S + 2 * SEARCH_S + 10.0
+"""Assumed for TCP: the cell is deployed again, and searched with and without network functions."""
+
 
 @dataclass(frozen=True, slots=True)
 class StatefulCost(StudyCost):
@@ -41,5 +44,6 @@ def cost(spec: StatefulSpec, cells: int | None = None) -> StatefulCost:
     count = len(spec.cells) if cells is None else cells
     filled = CAPACITY_TRIALS if spec.capacity else 0
     each_s = DEPLOY_S + SEARCH_S + (FILL_S + AROUND_S) * (filled + spec.tear_downs)
-    trials = SEARCH_TRIALS + spec.tear_downs + filled
+    each_s += TCP_S if spec.tcp else 0.0
+    trials = SEARCH_TRIALS + spec.tear_downs + filled + (2 * SEARCH_TRIALS if spec.tcp else 0)
     return StatefulCost(spec.name, count, count * trials, "trials", count * each_s)

@@ -1,0 +1,262 @@
+"""The driver of httperf: a server behind TG port 2, and for each instance a client behind TG port 1."""
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.httperf import command
+from resources.libraries.python.drivers.generators.httperf.command import ClientReport
+from resources.libraries.python.drivers.generators.httperf.registration import MOST_CONNECTIONS, PORTS
+from resources.libraries.python.drivers.host.links import routing
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
+from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Protocol, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
+
+_READY_S, _END_S, _VERSION_S = 10.0, 2.0, 10.0
+_LONGER_S = 20.0
+"""Connections without an answer, and a machine that is busy."""
+_POLL_S = 0.005
+_FIRST_CPS, _STEP = 500.0, 1.5
+"""Rate of each instance, and its growth, when the highest load is looked for."""
+_LATE_S = 0.5
+"""Later than that a client that waited for no answer was too slow for its schedule."""
+_SYSCTLS = {"ipv4/ip_local_port_range": "{} {}".format(*PORTS)}
+
+
+def trial_result(
+    trial: Trial,
+    rows: Sequence[tuple[Flow, int, ClientReport]],
+    started_at: str,
+    total_duration_s: float,
+) -> TrialResult:
+    """Put together what the clients say; packets of the result are connections.
+
+    A client that runs out of descriptors is the limit of a trial, unless others of its connections had no answer: then
+    they have occupied these descriptors.
+
+    Args:
+        trial: As it was asked.
+        rows: The forward flow of each instance, connections asked for, and the report.
+        started_at: UTC, ISO 8601.
+        total_duration_s: Wall time of all.
+    """
+    own = [each.refused if not each.failed else 0 for _, _, each in rows]
+    late_s = max((each.duration_s for _, _, each in rows if not each.failed), default=0.0) - trial.duration_s
+    notes = []
+    if refused := sum(own):
+        asked = sum(connections for _, connections, _ in rows)
+        notes.append(f"{refused} of {asked} connections were not opened: the client has no more descriptors or ports")
+    if late_s > _LATE_S:
+        notes.append(f"the client took {late_s:.1f} s longer than its schedule")
+    return TrialResult(
+        trial=trial,
+        started_at=started_at,
+        offered_duration_s=trial.duration_s,
+        total_duration_s=total_duration_s,
+        flows=tuple(
+            FlowCount(
+                instance=flow.instance,
+                direction=Direction.FORWARD,
+                sent=connections - short,
+                received=report.established,
+            )
+            for (flow, connections, report), short in zip(rows, own, strict=True)
+        ),
+        generator_limited=bool(notes),
+        note="; ".join(notes) or None,
+    )
+
+
+class HttperfClients:
+    """Opens TCP connections from behind TG port 1 to behind TG port 2. Fulfils `roles.part.TrafficGenerator`.
+
+    The load of a trial is connections per second, aggregate of all instances; what its result calls packets are
+    connections.
+    """
+
+    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock) -> None:
+        """Prepare.
+
+        Args:
+            plan: Flows, ports and the generator's CPUs.
+            fabric: Has the generator's namespace; started before `start`.
+            machine: The machine's lock, held.
+        """
+        self._plan = plan
+        self._fabric = fabric
+        self._machine = machine
+        self._flows = [flow for flow in plan.flows if flow.direction is Direction.FORWARD]
+        cpus = plan.cores.cpus(GENERATOR)
+        self._client_cpu, self._server_cpu = cpus[0], cpus[-1]
+        self._server: Daemon | None = None
+        self._clients: list[Daemon] = []
+        self._folder: Path | None = None
+        self._version = ""
+
+    def start(self) -> None:
+        """Make the ports usable by sockets, and start the server.
+
+        Raises:
+            Unsupported: A program is missing.
+            CommandFailed: The kernel refused something.
+            CsitError: A program cannot be run.
+            NotReady: A port has no carrier, or the server does not listen.
+        """
+        if lacking := "; ".join(map(str, missing())):
+            raise Unsupported(lacking)
+        self._fabric.wait_for_cables(GENERATOR)
+        routing.route_between_ports(self._plan, self._fabric)
+        self._fabric.run_inside(GENERATOR, _set_sysctls)
+        self._folder = folder = self._machine.folder(command.PROGRAM)
+        self._version = _version()
+        file = folder / "nginx.conf"
+        file.write_text(command.server_configuration(self._flows), encoding="ascii")
+        argv = [str(path_of(command.SERVER)), "-p", str(folder), "-c", str(file), "-e", "stderr"]
+        self._server = server = Daemon("nginx of the generator", argv, folder / "nginx.log", folder=folder)
+        self._fabric.run_inside(GENERATOR, partial(server.start, self._server_cpu, self._machine))
+        server.wait_for(
+            f"listening on port {command.PORT}",
+            lambda: "" if command.PORT in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener",
+            _READY_S,
+        )
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Open connections by the schedule, and wait for the end of each.
+
+        Raises:
+            Unsupported: The trial asks for something else, or for more connections than a client has ports.
+            CommandFailed: A client failed; its own words are in the text.
+            NotReady: One did not end in time.
+        """
+        if trial.protocol is not Protocol.TCP or not trial.load_pps or trial.probe_pps:
+            raise Unsupported("httperf opens TCP connections, for studies of stateful density; it sends no packets")
+        each_cps = trial.load_pps / len(self._flows)
+        connections = max(1, round(each_cps * trial.duration_s))
+        if connections > MOST_CONNECTIONS:
+            raise Unsupported(
+                f"{connections} connections of an instance in a trial: a client has ports for "
+                f"{MOST_CONNECTIONS} at most"
+            )
+        started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
+        reports = self._open(connections, each_cps, trial.duration_s)
+        rows = [(flow, connections, report) for flow, report in zip(self._flows, reports, strict=True)]
+        return trial_result(trial, rows, started_at, time.monotonic() - started)
+
+    def _open(self, connections: int, each_cps: float, duration_s: float) -> list[ClientReport]:
+        assert self._folder is not None  # noqa: S101 - started
+        try:
+            for flow in self._flows:
+                name, log = f"{command.PROGRAM} of instance {flow.instance}", f"client-{flow.instance}.log"
+                daemon = Daemon(name, command.client(flow, connections, each_cps), self._folder / log)
+                self._clients.append(daemon)
+                self._fabric.run_inside(GENERATOR, partial(daemon.start, self._client_cpu, self._machine))
+            wait_until("the end of httperf", self._still_running, duration_s + _LONGER_S, pause_s=_POLL_S)
+            return [_report(daemon) for daemon in self._clients]
+        finally:
+            self._end_clients()
+
+    def _still_running(self) -> str:
+        left = [daemon.what for daemon in self._clients if not daemon.problem()]
+        return f"{', '.join(left)} still run" if left else ""
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """Connections per second of which all had an answer, in sum, when the rate was raised step by step.
+
+        Returns:
+            That rate as the one to begin a search at; as the highest one a rate two steps above, so that the search
+            has a rate that is too high.
+
+        Raises:
+            CsitError: As `run`.
+        """
+        most_cps, rate_cps, answered_cps = MOST_CONNECTIONS / trial.duration_s, _FIRST_CPS, 0.0
+        while rate_cps <= most_cps:
+            connections = max(1, round(rate_cps * trial.duration_s))
+            reports = self._open(connections, rate_cps, trial.duration_s)
+            if any(each.established < connections for each in reports):
+                break
+            answered_cps, rate_cps = rate_cps, _STEP * rate_cps
+        count = len(self._flows)
+        offered_cps = count * min(most_cps, _STEP * rate_cps)
+        return HighestLoads(offered_pps=offered_cps, search_pps=count * answered_cps or offered_cps)
+
+    def facts(self) -> Mapping[str, str]:
+        return {"generator": self._version} if self._version else {}
+
+    def problems(self) -> tuple[str, ...]:
+        problem = self._server.problem() if self._server is not None else ""
+        return (problem,) if problem else ()
+
+    def stop(self) -> None:
+        """End what still runs; what was changed in the namespace ends with it. Safe to call after a failure."""
+        self._end_clients()
+        server, self._server = self._server, None
+        if server is not None:
+            server.tell_to_end()
+            server.wait_end(_END_S)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _end_clients(self) -> None:
+        clients, self._clients = self._clients, []
+        for daemon in clients:
+            daemon.tell_to_end()
+        for daemon in clients:
+            daemon.wait_end(_END_S)
+
+
+def _report(daemon: Daemon) -> ClientReport:
+    try:
+        return command.read_report(daemon.said())
+    except ValueError as error:
+        raise CommandFailed((daemon.what,), None, str(error)) from error
+
+
+def _set_sysctls() -> None:
+    for key, value in _SYSCTLS.items():
+        Path("/proc/sys/net", key).write_text(value, encoding="ascii")
+
+
+def missing() -> Iterator[PreflightProblem]:
+    """What this machine lacks."""
+    for name in (command.PROGRAM, command.SERVER):
+        if path_of(name) is None:
+            yield PreflightProblem(f"{name} missing for TCP connections", f"install it: apt-get install {name}")
+
+
+def _version() -> str:
+    """`httperf 0.9.0 against nginx 1.22.1`."""
+    client = _said(command.PROGRAM, *command.TELL_VERSION, pattern=r"httperf-(\S+) compiled")
+    server = _said(command.SERVER, "-v", pattern=r"nginx/(\S+)")
+    return f"httperf {client} against nginx {server}"
+
+
+def _said(program: str, *options: str, pattern: str) -> str:
+    """The version in what a program says of itself."""
+    try:
+        done = subprocess.run([str(path_of(program)), *options], capture_output=True, timeout=_VERSION_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise CsitError(f"{program} cannot be run: {error}") from error
+    found = re.search(pattern, (done.stdout + done.stderr).decode(errors="replace"))
+    return found[1] if found else "of an unknown version"
+
+
+def make(_: TgNode, context: DriverContext) -> HttperfClients:
+    """Make the driver for a node."""
+    return HttperfClients(context.plan, context.fabric, context.lock)

@@ -1,0 +1,77 @@
+"""Search of the maximum connection establishment rate (RFC 9693, 4.5), as NDR is searched."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from resources.libraries.python.errors import NoTraffic
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.search.throughput import search_throughput
+from resources.libraries.python.studies.stateful.model.record import EstablishmentRate
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What bounds the connections of a trial, beside the system under test."""
+
+    offered_cps: float
+    """Highest rate that can be offered, aggregate."""
+    most: int
+    """Most connections of each instance in a trial."""
+    full: str
+    """What more of them would need."""
+
+
+def search_rate(
+    run: Callable[[Trial], TrialResult],
+    profile: SearchProfile,
+    frame: Frame,
+    room: Room,
+    clock: Callable[[], float],
+    *,
+    instances: int,
+    least_cps: float,
+) -> EstablishmentRate:
+    """Search the highest rate at which all connections are established.
+
+    Args:
+        run: Runs a trial, whose load is new connections per second; what its result calls received is established.
+        profile: With one goal, which allows no loss.
+        frame: Of the packets.
+        room: What bounds a trial.
+        clock: Seconds.
+        instances: Service instances.
+        least_cps: Lowest rate, of each instance.
+
+    Raises:
+        NoTraffic: No rate is low enough.
+    """
+    final_s = profile.goals[0].final_trial_duration_s
+    fitting_cps = room.most * instances / final_s
+    begun_s = clock()
+    outcome = search_throughput(
+        run, profile, frame, min(room.offered_cps, fitting_cps), clock, min_load_pps=least_cps * instances
+    )
+    search_s = clock() - begun_s
+    found = outcome.goals[0]
+    if found.lower_pps is None:
+        raise NoTraffic(
+            f"no rate without a failed connection was found down to {found.lowest_tried_pps or 0:,.0f} per second"
+        )
+    at = next(each for each in reversed(outcome.trials) if each.trial.load_pps == found.lower_pps)
+    remarks = list(outcome.evidence)
+    if found.upper_pps is None and fitting_cps <= room.offered_cps:
+        remarks = [f"a trial of {final_s:g} s at a higher rate {room.full}"]
+    return EstablishmentRate(
+        lower_cps=found.lower_pps,
+        upper_cps=found.upper_pps,
+        by_instance_cps=tuple(
+            each.received / at.trial.duration_s for each in sorted(at.flows, key=lambda flow: flow.instance)
+        ),
+        complete=found.complete,
+        trials=len(outcome.trials),
+        search_s=search_s,
+        sending_s=sum(each.total_duration_s for each in outcome.trials),
+        remark="; ".join(remarks),
+    )
