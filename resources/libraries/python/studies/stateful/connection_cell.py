@@ -53,6 +53,8 @@ class ConnectionCell:
             for instance in range(1, cell.deployment.plan.cell.nf_chains + 1)
         ]
         self.trials: list[ConnectionTrial] = []
+        self._counted: Mapping[str, ConnectionTable] = self.tables
+        """After the last trial; no deletion changes its counters of failures."""
 
     @property
     def instances(self) -> int:
@@ -93,7 +95,7 @@ class ConnectionCell:
             SystemBroken: The tables cannot be emptied, or a part is not well.
         """
         self.tear_down()
-        before = self._functions.connection_tables()
+        before = self._counted
         asked = trial.model_copy(
             update={
                 "frame": with_flows(self._spec.frame, MOST_FLOWS),
@@ -103,7 +105,7 @@ class ConnectionCell:
             }
         )
         result = judged(self._cell.measure(asked))
-        after = self._functions.connection_tables()
+        after = self._counted = self._functions.connection_tables()
         opened = tuple(
             InstanceConnections(
                 sent=flow.sent,

@@ -19,7 +19,7 @@ class Stateful(Protocol):
         """
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
-        """Let entries of UDP expire after some time; return the tables.
+        """Let entries of UDP, and of closed TCP connections, expire after some time; return the tables.
 
         Args:
             timeout_s: Time without a packet after which an entry expires.

@@ -13,7 +13,7 @@ from resources.libraries.python.model.connections import ConnectionTable
 
 _SETTINGS = Path("/proc/sys/net/netfilter")
 _STATISTICS = Path("/proc/thread-self/net/stat/nf_conntrack")
-_TIMEOUTS = ("nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream")
+_TIMEOUTS = ("nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream", "nf_conntrack_tcp_timeout_time_wait")
 _NETFILTER = 12
 _DELETE = 1 << 8 | 2
 """IPCTNL_MSG_CT_DELETE of NFNL_SUBSYS_CTNETLINK; without a tuple it deletes all entries of the namespace."""
@@ -63,7 +63,7 @@ def _number(name: str) -> int | None:
 
 
 def hold(timeout_s: int) -> ConnectionTable:
-    """Let entries of UDP expire after some seconds without a packet; return the state of the table.
+    """Let entries of UDP and of closed TCP connections expire after some seconds without a packet; return the table.
 
     Raises:
         CsitError: The kernel refused.
