@@ -17,6 +17,8 @@ STARTS = {
     "resources.libraries.python.studies.interference.InterferenceLibrary": ["scipy.stats"],
     "resources.libraries.python.studies.chains.ChainStudyLibrary": ["scipy.stats"],
     "resources.libraries.python.testbed.agent.service": ["numpy", "scipy", "robot"],
+    # Once per deployment, while data threads poll.
+    "resources.libraries.python.drivers.generators.builtin.worker": ["pydantic", "scipy"],
 }
 
 

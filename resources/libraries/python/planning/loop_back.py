@@ -15,10 +15,10 @@ from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW
 
 MOST_FLOWS = 64
 NIC = "veth"

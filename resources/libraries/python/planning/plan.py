@@ -12,6 +12,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning import names
+from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import check, edges_of
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import least_guest_mb
@@ -21,7 +22,7 @@ from resources.libraries.python.planning.placement.queues import RxQueues
 from resources.libraries.python.planning.placement.rss_spread import edge_ports, spread_warnings
 from resources.libraries.python.planning.reasons import sentence
 from resources.libraries.python.planning.service import ServiceLayout
-from resources.libraries.python.planning.wiring import SOURCES_PER_FLOW, IpVersion, Wiring, wire
+from resources.libraries.python.planning.wiring import IpVersion, Wiring, wire
 
 
 def threads_per_nf(cell: Cell, layout: CpuLayout, numa_node: int) -> int:

@@ -20,6 +20,7 @@ from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow, Hop, Link, NextHop, NfInterface, NfPlan, Path, Segment, TapPlan
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.planning.address_bounds import MOST_INSTANCES, MOST_NFS, MOST_SOURCES, SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import SHARED, Edges
 from resources.libraries.python.planning.links import Links
 from resources.libraries.python.planning.names import (
@@ -33,14 +34,6 @@ from resources.libraries.python.planning.names import (
 )
 from resources.libraries.python.planning.service import ServiceLayout
 
-SOURCES_PER_FLOW = 254
-"""Source addresses of a flow, as in CSIT's density profiles."""
-MOST_INSTANCES = 254
-"""Bounded by the second byte of the instances' subnets."""
-MOST_SOURCES = 0xFFFE
-"""Bounded by the two last bytes of the instances' subnets."""
-MOST_NFS = 0xFFFF
-"""Bounded by two bytes of the NFs' MAC addresses; NFs of both DUTs together."""
 IpVersion = Literal[4, 6]
 _LINKS_IPV6 = int(IPv6Address("fd00:192::"))
 """Of links between parts; those of flows are fd00:10:{instance}::/64 and fd00:20:{instance}::/64."""

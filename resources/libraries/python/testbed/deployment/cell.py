@@ -12,8 +12,8 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, Asked
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.address_bounds import MOST_SOURCES
 from resources.libraries.python.planning.plan import make_plan, no_capture
-from resources.libraries.python.planning.wiring import MOST_SOURCES
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
 from resources.libraries.python.testbed.deployment.deployment import Deployment

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.builtin import given_frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.planning.wiring import MOST_SOURCES
+from resources.libraries.python.planning.address_bounds import MOST_SOURCES
 
 FCS_BYTES = 4
 ETHERNET_BYTES = 14

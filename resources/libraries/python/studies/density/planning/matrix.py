@@ -9,6 +9,7 @@ from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.address_bounds import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
 from resources.libraries.python.planning.media import vswitch_of
 from resources.libraries.python.planning.memory import node_of
@@ -21,7 +22,7 @@ from resources.libraries.python.planning.placement.rss_spread import EdgePort, e
 from resources.libraries.python.planning.plan import kinds, no_such_kind
 from resources.libraries.python.planning.reasons import Limit, Reason, sentence
 from resources.libraries.python.planning.service import ServiceLayout
-from resources.libraries.python.planning.wiring import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW, too_many
+from resources.libraries.python.planning.wiring import too_many
 from resources.libraries.python.studies.density.model.selection import Selection
 
 

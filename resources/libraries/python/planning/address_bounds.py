@@ -1,0 +1,10 @@
+"""Bounds of the address plan. No other imports: each start of a generator's worker would pay for them."""
+
+SOURCES_PER_FLOW = 254
+"""Source addresses of a flow, as in CSIT's density profiles."""
+MOST_INSTANCES = 254
+"""Bounded by the second byte of the instances' subnets."""
+MOST_SOURCES = 0xFFFE
+"""Bounded by the two last bytes of the instances' subnets."""
+MOST_NFS = 0xFFFF
+"""Bounded by two bytes of the NFs' MAC addresses; NFs of both DUTs together."""
