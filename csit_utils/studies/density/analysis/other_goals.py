@@ -20,13 +20,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.goal import Goal
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.bounds import GoalReading, LoadEvidence, effective_s, informs
 from resources.libraries.python.search.profiles import LADDER
 
@@ -119,16 +120,25 @@ class GoalAnswer:
 
 def other_goals(trials: Iterable[TrialResult], goals: Sequence[OtherGoal] = GOALS) -> tuple[GoalAnswer, ...]:
     """Return what the search trials of a record say about each goal; empty if there are none."""
-    by_load: dict[float, list[TrialResult]] = defaultdict(list)
+    by_load: dict[float, list[_TrialSeen]] = defaultdict(list)
     for result in trials:
-        counts = result.trial.purpose in _PURPOSES and result.trial.load_pps > 0
-        if counts and result.is_evidence and result.loss_ratio is not None:
-            by_load[result.trial.load_pps].append(result)
+        counts = result.trial.purpose in _PURPOSES and result.trial.load_pps > 0 and result.is_evidence
+        if counts and (loss_ratio := result.charged_loss_ratio) is not None:
+            lost = max(0, result.sent - result.received) + (result.unsent or 0)
+            by_load[result.trial.load_pps].append(_TrialSeen(result.trial, loss_ratio, lost, effective_s(result)))
     rows = sorted(by_load.items())
     return tuple(_answer(asked, rows) for asked in goals) if rows else ()
 
 
-def _answer(asked: OtherGoal, rows: Sequence[tuple[float, list[TrialResult]]]) -> GoalAnswer:
+@dataclass(frozen=True, slots=True)
+class _TrialSeen:
+    trial: Trial
+    loss_ratio: float
+    lost: int
+    effective_s: float
+
+
+def _answer(asked: OtherGoal, rows: Sequence[tuple[float, list[_TrialSeen]]]) -> GoalAnswer:
     goal, most_pps = asked.goal, rows[-1][0]
     seen = [_LoadSeen.of(load_pps, results, goal) for load_pps, results in rows]
     lower = upper = None
@@ -175,29 +185,28 @@ class _LoadSeen:
         self._passed = self._failed = 0
 
     @classmethod
-    def of(cls, load_pps: float, results: Iterable[TrialResult], goal: Goal) -> "_LoadSeen":
+    def of(cls, load_pps: float, results: Iterable[_TrialSeen], goal: Goal) -> "_LoadSeen":
         seen = cls(load_pps)
         for result in results:
-            failed = (result.charged_loss_ratio or 0.0) > goal.loss_ratio
+            failed = result.loss_ratio > goal.loss_ratio
             seen._failed += failed
             seen._passed += not failed
             if informs(result.trial, goal):
                 seen._add(result, failed, goal)
         return seen
 
-    def _add(self, result: TrialResult, failed: bool, goal: Goal) -> None:
+    def _add(self, result: _TrialSeen, failed: bool, goal: Goal) -> None:
         duration_s = result.trial.duration_s
         if duration_s * _EQUAL < goal.final_trial_duration_s:
             self._shorter += 1
             self._shorter_s += duration_s
             self._above_ratio += failed
-            lost = max(0, result.sent - result.received) + (result.unsent or 0)
-            self._too_lossy += lost > goal.loss_ratio * self.load_pps * goal.final_trial_duration_s
+            self._too_lossy += result.lost > goal.loss_ratio * self.load_pps * goal.final_trial_duration_s
         elif not failed:
-            self.full_length.good_s += effective_s(result)
+            self.full_length.good_s += result.effective_s
         elif not goal.exceed_ratio or duration_s <= goal.final_trial_duration_s * _EQUAL:
             # A longer trial that fails contains one of the goal's duration that fails, and may contain many that pass.
-            self.full_length.bad_s += effective_s(result)
+            self.full_length.bad_s += result.effective_s
 
     def reading(self, goal: Goal) -> tuple[GoalReading, bool]:
         """Verdict of the trials, and whether it rests on shorter ones."""
@@ -224,6 +233,7 @@ class _LoadSeen:
         return self._passed > self._failed
 
 
+@lru_cache(4096)
 def _least_share(found: int, of: int) -> float:
     from scipy.special import betaincinv  # noqa: PLC0415 - as above
 
