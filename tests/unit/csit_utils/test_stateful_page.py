@@ -59,7 +59,7 @@ def with_tcp(alone_cps: float) -> Record:
 
 def test_tcp_is_a_column_beside_udp_with_the_counts_of_peer_and_tables() -> None:
     text = words(made(PAGE, with_tcp(20_000.0)))
-    assert "5,000 5,100 20,000" in text
+    assert "5,000 20,000" in text
     assert "1x1 5,000 1,000 1,000 998 998 2" in text, "offered, begun, answered, entries, established, failed"
     assert "a peer 1.0" in text and "the peer may be the limit" not in text
     measured = [row.test_type for row in record_kinds()["stateful"].measured(item(with_tcp(20_000.0)))]
@@ -77,7 +77,7 @@ def test_a_rate_that_the_peer_does_not_exceed_by_itself_is_no_measure() -> None:
 def test_the_page_names_where_the_method_differs_from_the_rfc() -> None:
     text = words(made(PAGE, stateful_record()))
     for section, sentence in DEVIATIONS:
-        assert f"all {section} differs {sentence}" in text
+        assert f"all {section} {sentence} differs" in text
 
 
 def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
