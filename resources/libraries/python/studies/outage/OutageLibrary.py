@@ -1,11 +1,9 @@
 """Keywords of the outage suite: events that hit one network function under load, and what they cost the others."""
 
-from robot.api import SkipExecution, logger
+from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
@@ -13,17 +11,17 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, load_o
 from resources.libraries.python.studies.outage.planning.schedule import AROUND_S
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification, rerun_of, specification_file
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.choices import changed_specification, specification_file
+from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
+from resources.libraries.python.studies.shared.robot_context import variable
 
 _CHOICES = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
 """Keys of the specification that variables replace."""
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class OutageLibrary(StudyLibrary[OutageTest]):
+class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
     """Kills, restarts, pauses, adds, reloads and moves network functions under load.
 
     The service, its load and the events are described by a YAML file.
@@ -45,21 +43,16 @@ class OutageLibrary(StudyLibrary[OutageTest]):
         spec = load_outage(specification_file(specification))
         spec, changed = changed_specification(spec, _CHOICES, variable, specification)
         study = OutageTest(topology, world, spec, environment, self._turn)
-        study.draft.rerun = rerun_of(variable, topology, changed)
-        try:
-            skipping(study.plan)
-        except PlanError as error:
-            raise SkipExecution(str(error)) from error
-        study.resume(self._begin(study, study.digest(), spec.name, OutageJournal))
-        simulated = topology.world is World.SIM
-        about = "" if simulated else f", about {human_time(study.cost.seconds)}"
         control = " and a control" if spec.control else ""
-        line = (
-            f"{study.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "
-            f"{spec.repetitions} repetitions{about}"
+        self._begin_planned(
+            study,
+            changed,
+            OutageJournal,
+            lambda: (
+                f"{study.cost.runs} trials of {spec.duration_s:g} s: {len(spec.events)} events{control}, "
+                f"{spec.repetitions} repetitions"
+            ),
         )
-        logger.info(line)
-        self._progress.begin(spec.name, [line], simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
 
     def _turn(self, ended: OutageTurnEnded) -> None:
         name = CONTROL if ended.turn.strike is None else ended.turn.strike.name

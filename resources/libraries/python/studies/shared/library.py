@@ -1,15 +1,15 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from robot.api import logger
+from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CsitError, PlanError
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Environment
@@ -17,6 +17,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.recording.run_journal import TestKey
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
@@ -26,11 +27,12 @@ from resources.libraries.python.studies.shared.choices import (
     chosen_noise_s,
     chosen_qualifications,
     chosen_topology,
+    rerun_of,
     resumed,
 )
 from resources.libraries.python.studies.shared.keeper import AnyStepJournal, StudyKeeper
-from resources.libraries.python.studies.shared.progress import StudyProgress
-from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest
+from resources.libraries.python.studies.shared.progress import StudyProgress, human_time
+from resources.libraries.python.studies.shared.retry import DeployedTest, SpecifiedTest, StudyTest
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
@@ -38,6 +40,7 @@ from resources.libraries.python.testbed.deployment.loop_back import qualificatio
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
+_Specified = TypeVar("_Specified", bound=SpecifiedTest)
 _Deployed = TypeVar("_Deployed", bound=DeployedTest)
 _Result = TypeVar("_Result")
 
@@ -183,6 +186,40 @@ class StudyLibrary(ABC, Generic[_Test]):
         if self._test is None:
             raise CsitError(f"no test is described; {self.FIRST_KEYWORD} comes first")
         return self._test
+
+
+class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
+    """Robot library of a study whose tests are described by a specification and planned before their first step."""
+
+    def _begin_planned(
+        self,
+        test: _Specified,
+        changed: Mapping[str, str],
+        journal: type[StepJournal[Any]],
+        preview: Callable[[], str],
+    ) -> None:
+        """Plan a test and begin it; announce its work and, where time is real, its duration.
+
+        Args:
+            test: Of a specification.
+            changed: Variables that have replaced values of the specification.
+            journal: Class of the journal of its steps.
+            preview: What is measured, once it is planned.
+
+        Raises:
+            SkipExecution: It does not fit the testbed.
+        """
+        topology = self._testbed.opened()[0]
+        test.draft.rerun = rerun_of(variable, topology, changed)
+        try:
+            skipping(test.plan)
+        except PlanError as error:
+            raise SkipExecution(str(error)) from error
+        name, simulated = test.spec.name, topology.world is World.SIM
+        test.resume(self._begin(test, test.digest(), name, journal))
+        line = preview() + ("" if simulated else f", about {human_time(test.cost.seconds)}")
+        logger.info(line)
+        self._progress.begin(name, [line], simulated=simulated, each_s=test.cost.step_s, left=test.cost.steps)
 
 
 class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):

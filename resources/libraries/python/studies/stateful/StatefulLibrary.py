@@ -1,16 +1,14 @@
 """Keywords of the suite of stateful density: connection rates and tables of NATs and firewalls, after RFC 9693."""
 
-from robot.api import SkipExecution, logger
+from robot.api import logger
 from robot.api.deco import library
 
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification, rerun_of, specification_file
-from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_time
-from resources.libraries.python.studies.shared.robot_context import skipping, variable
+from resources.libraries.python.studies.shared.choices import changed_specification, specification_file
+from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
+from resources.libraries.python.studies.shared.progress import StepEnded
+from resources.libraries.python.studies.shared.robot_context import variable
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
 from resources.libraries.python.studies.stateful.analysis.validity import in_words
 from resources.libraries.python.studies.stateful.model.record import StatefulRecord
@@ -22,7 +20,7 @@ _CHOICES = {"FRAME": "frame", "SEARCH": "search"}
 
 
 @library(scope="GLOBAL", doc_format="ROBOT")
-class StatefulLibrary(StudyLibrary[StatefulTest]):
+class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
     """Measures how many connections per second network functions take, tear down, and how many their tables hold.
 
     The kind of network function and the cells are described by a YAML file.
@@ -43,17 +41,7 @@ class StatefulLibrary(StudyLibrary[StatefulTest]):
         spec = load_stateful(specification_file(specification))
         spec, changed = changed_specification(spec, _CHOICES, variable, specification)
         study = StatefulTest(topology, world, spec, environment, self._cell)
-        study.draft.rerun = rerun_of(variable, topology, changed)
-        try:
-            skipping(study.plan)
-        except PlanError as error:
-            raise SkipExecution(str(error)) from error
-        study.resume(self._begin(study, study.digest(), spec.name, StatefulJournal))
-        simulated = topology.world is World.SIM
-        about = "" if simulated else f", about {human_time(study.cost.seconds)}"
-        line = f"{study.cost.steps} cells of {spec.kind}{about}"
-        logger.info(line)
-        self._progress.begin(spec.name, [line], simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
+        self._begin_planned(study, changed, StatefulJournal, lambda: f"{study.cost.steps} cells of {spec.kind}")
 
     def _cell(self, ended: CellEnded) -> None:
         found = f"failed: {ended.failed}" if ended.cell is None else in_words(ended.cell)
