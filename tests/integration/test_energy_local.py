@@ -1,15 +1,12 @@
 """Power on real packets: an energy counter of known power, and Open vSwitch that polls or sleeps."""
 
 import re
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.energy import IDLE
@@ -25,6 +22,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.energy import NodeMeters, read_meter
 from resources.libraries.python.testbed.roles.metering import Readings
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration.energy_counters import counter
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.realtime import RATE, realtime
 
@@ -32,36 +30,8 @@ pytestmark = pytest.mark.root
 
 SEARCH = "quick,width=0.2,sum=1"
 WATTS = 137.0
-RANGE_UJ = 300_000_000
-"""The counter starts again after 300 J: several times in the test."""
-_COUNTER = f"""\
-import os, sys, time
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
-begin_s = time.monotonic()
-while True:
-    with open("fresh", "w") as file:
-        file.write(f"{{round({WATTS} * (time.monotonic() - begin_s) * 1e6) % {RANGE_UJ}}}\\n")
-    os.rename("fresh", "energy_uj")
-    time.sleep(0.002)
-"""
-"""Goes before data threads, as the counter of a processor does."""
 HAS_COUNTERS = any(Path("/sys/class/powercap").glob("intel-rapl:*"))
 NO_OVS = "; ".join(map(str, missing_on(load_topology(PROJECT / "topologies" / "local-ovs.yaml").dut)))
-
-
-@contextmanager
-def counter(folder: Path) -> Iterator[None]:
-    """An energy counter of a machine that takes 137 W."""
-    zone = folder / "intel-rapl:0"
-    zone.mkdir(parents=True)
-    (zone / "name").write_text("package-0\n", encoding="ascii")
-    (zone / "max_energy_range_uj").write_text(f"{RANGE_UJ}\n", encoding="ascii")
-    with subprocess.Popen([sys.executable, "-c", _COUNTER], cwd=zone) as process:
-        try:
-            wait_until("have a counter", lambda: "" if (zone / "energy_uj").exists() else "none", 30.0, pause_s=0.05)
-            yield
-        finally:
-            process.kill()
 
 
 @realtime(RATE)
@@ -76,7 +46,7 @@ def test_the_power_of_the_counter_is_found_at_every_load(tmp_path: Path) -> None
             more = {"powercap": str(folder)}
             return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more)
 
-    with counter(folder), ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+    with counter(folder, WATTS), ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         world = world_of(topology)
         patch.setattr(type(world), "meters", lambda _: NodeMeters({name: read}), raising=False)
         world.open()

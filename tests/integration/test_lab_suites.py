@@ -1,6 +1,7 @@
 """The density suites over SSH: the same suites as on a laptop, on nodes of a lab."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.model.cell import ServiceType, TestType
+from resources.libraries.python.model.energy import IDLE
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
 from tests.integration.lab_runs import (
@@ -33,7 +36,27 @@ DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
 """Without the trial of KVM, which a node makes once per start."""
 SERVICES = [each for each in ServiceType if not (NO_VMS and each is ServiceType.VSC)]
 CHARACTERIZATION = PROJECT / "tests" / "characterization"
-SHORT = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1", "-v", "LOSSES:0.3")
+SHORT = (
+    "-v",
+    "CELLS:1x1",
+    "-v",
+    "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1",
+    "-v",
+    "LOSSES:0.3",
+    "-v",
+    "ENERGY:1",
+)
+WATTS = {"TG": 41.0, "DUT1": 137.0}
+POWERCAP = Path("/sys/class/powercap")
+MAKE_POWERCAP = """
+aside=/run/lab-classes
+mkdir $aside
+mount -n -t tmpfs csit-lab $aside
+for class in /sys/class/*; do mkdir $aside/${class##*/} && mount -n --rbind $class $aside/${class##*/}; done
+mount -n --move $aside /sys/class
+rmdir $aside
+"""
+"""Put the classes of a node's sysfs beside each other in a file system that takes one more."""
 ASKED = {("CSC", test.value) for test in TestType} | {(service.value, "MRR") for service in SERVICES}
 """Every kind of test, and every kind of service: what else they have in common is not of the lab."""
 
@@ -54,12 +77,17 @@ def lab() -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], DensityRecord]:
     """Records of one run of several suites, by service type and test type."""
-    folder, before = tmp_path_factory.mktemp("suites"), state(lab)
+    folder = tmp_path_factory.mktemp("suites")
     suites = (word for service, test in sorted(ASKED) for word in ("--suite", f"{service}-{test}".lower()))
     words = options(lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": DUT}), *SHORT, *suites)
-    done = run_robot(folder / "out", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    wait_for_state(lab, before)
+    with ExitStack() as stack:
+        for name, watts in WATTS.items():
+            lab.nodes[name].run("sh", "-ec", MAKE_POWERCAP)
+            stack.enter_context(counter(POWERCAP, watts, lab.nodes[name].inside))
+        before = state(lab)
+        done = run_robot(folder / "out", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(lab, before)
     return {(row.cell.service_type.value, row.asked.test_type.value): row for row in results(folder / "out")}
 
 
@@ -117,6 +145,16 @@ def test_packets_are_counted_one_by_one_on_the_node(rows: dict[tuple[str, str], 
             if not losses.remarks:  # in overload the generator may fall short, as both nodes share the CPUs
                 assert flow.sent == pytest.approx(losses.load_pps / 2 * 0.3, rel=0.2)
             assert flow.received and not flow.foreign and flow.order.reordered is not None
+
+
+def test_the_power_of_each_node_is_read_there(rows: dict[tuple[str, str], DensityRecord]) -> None:
+    found = rows["CSC", "NDRPDR"].energy
+    assert found and not found.unmetered and found.duts == ("DUT1",)
+    assert [each.label for each in found.loads] == [IDLE, "PDR0", "PDR10", "PDR50", "PDR90"]
+    for each in found.loads:
+        assert {node.node: node.watts for node in each.nodes} == pytest.approx(WATTS, rel=0.1), each.remark
+    row, joules = found.at("PDR50"), found.joules_per_packet("PDR50")
+    assert row and joules and joules[0] == pytest.approx(WATTS["DUT1"] / row.received_pps, rel=0.1)
 
 
 @realtime(RATE)
