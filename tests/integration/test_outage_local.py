@@ -1,11 +1,11 @@
 """Events under real packets: what a capture beside the generator saw is what the timelines say, to the packet."""
 
+import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.functions.vm.requirements import missing as missing_qemu
+from resources.libraries.python.drivers.generators.builtin.frames import NUMBER_OFFSET
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -68,14 +69,30 @@ events:
   - {event: pause, target: nf-1-1, hold_s: 0.1}
   - {event: add, target: nf-1-1}
   - {event: reload, target: nf-1-1}
-  - {event: pause, target: vswitch}
+  - {event: move, target: vswitch}
+  - {event: reload, target: vswitch}
 """
 
 
+Captured = tuple[int, int]
+"""Arrival of a packet in nanoseconds, and its number."""
+
+
+def packets_in(file: Path) -> list[Captured]:
+    """Numbered packets of a file that tcpdump has written with nanoseconds."""
+    content, place, found = file.read_bytes(), 24, list[Captured]()
+    while place < len(content):
+        seconds, nanoseconds, length, _ = struct.unpack_from("=4I", content, place)
+        (number,) = struct.unpack_from("!I", content, place + 16 + NUMBER_OFFSET)
+        found.append((seconds * 10**9 + nanoseconds, number))
+        place += 16 + length
+    return found
+
+
 @contextmanager
-def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, list[int]]]:
-    """When packets of the load arrive at ports of the generator, in ns, by tcpdump; complete when the context ends."""
-    found: dict[str, list[int]] = {}
+def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, list[Captured]]]:
+    """Packets of the load that arrive at ports of the generator, by tcpdump; complete when the context ends."""
+    found: dict[str, list[Captured]] = {}
     running = {}
     for name in interfaces:
         argv = ["ip", "netns", "exec", "csit-generator", "tcpdump", "-i", name, "-Q", "in", "-nn", "-s", "64", "-B"]
@@ -96,9 +113,7 @@ def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, list[int
             program.terminate()
             _, said = program.communicate(timeout=20)
             assert " 0 packets dropped by kernel" in said.replace("\n", " "), said
-            read = ["tcpdump", "-nn", "-tt", "--nano", "-r", str(folder / f"{name}.pcap")]
-            lines = subprocess.run(read, capture_output=True, text=True, check=True).stdout.splitlines()
-            found[name] = [round(Decimal(line.split()[0]) * 10**9) for line in lines]
+            found[name] = packets_in(folder / f"{name}.pcap")
 
 
 def lines_of(
@@ -122,7 +137,7 @@ def lines_of(
 
 def struck(
     deployment: Deployment, event: PartEvent, target: str, folder: Path
-) -> tuple[tuple[FlowTimeline, ...], Happened, dict[str, list[int]]]:
+) -> tuple[tuple[FlowTimeline, ...], Happened, dict[str, list[Captured]]]:
     """One trial of 2000 pps of each flow with an event in it, and what a capture saw."""
     part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
     assert isinstance(part, Disturbable)
@@ -136,7 +151,13 @@ def struck(
 
 
 @pytest.mark.parametrize(
-    ("event", "target"), [(PartEvent.KILL, "nf-1-1"), (PartEvent.PAUSE, "nf-1-1"), (PartEvent.RESTART, "vswitch")]
+    ("event", "target"),
+    [
+        (PartEvent.KILL, "nf-1-1"),
+        (PartEvent.PAUSE, "nf-1-1"),
+        (PartEvent.RESTART, "vswitch"),
+        (PartEvent.PAUSE, "vswitch"),
+    ],
 )
 @realtime(LOSS)
 def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, target: str, tmp_path: Path) -> None:
@@ -147,14 +168,18 @@ def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, tar
     assert len(lines) == 4
     for line in lines:
         assert sum(line.sent) == 3000
-        assert sum(line.received) == len(seen[flows[line.instance, line.direction]]), "as tcpdump has it"
+        arrived = seen[flows[line.instance, line.direction]]
+        assert sum(line.received) == len(arrived), "as tcpdump has it"
+        numbers = {number for _, number in arrived}
+        lost = [number for gap in line.gaps for number in range(gap.first, gap.first + gap.packets)]
+        assert lost == [number for number in range(3000) if number not in numbers], "the gaps of the capture"
         assert sum(gap.packets for gap in line.gaps) == 3000 - sum(line.received)
     found = impacts(lines, happened)
     for impact in found:
         rows = [seen[flows[impact.instance, direction]] for direction in Direction]
         assert impact.lost + impact.lost_before == 6000 - sum(map(len, rows)), "packets that tcpdump did not see"
         if impact.recovery_s is not None and impact.gap_s > 0.01:
-            gap_s = max(after - before for row in rows for before, after in pairwise(row)) / 1e9
+            gap_s = max(after - before for row in rows for (before, _), (after, _) in pairwise(row)) / 1e9
             assert impact.gap_s == pytest.approx(gap_s, abs=0.001), "the longest time between packets at tcpdump"
     hit, other = found
     if event is PartEvent.KILL:
@@ -165,6 +190,8 @@ def test_lost_packets_are_those_that_a_capture_did_not_see(event: PartEvent, tar
         assert hit.first_packet_s and 0.19 < hit.first_packet_s < 0.5
     if target != "vswitch":
         assert other.outage_s < 0.5 * hit.outage_s
+    elif event is PartEvent.PAUSE:
+        assert 0.19 < other.outage_s < 0.4, "all instances are hit"
 
 
 @dataclass(frozen=True)
@@ -338,8 +365,12 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
     assert found is not None
-    assert found.coverage == (12, 12)
-    assert found.refused == {"pause vswitch": "pause is not possible for vswitch: linux_bridge supports kill, restart"}
+    assert found.coverage == (14, 14)
+    supported = "linux_bridge supports kill, restart, pause, move"
+    assert found.refused == {"reload vswitch": f"reload is not possible for vswitch: {supported}"}
+    assert {trial.done for trial in found.trials if trial.event == "move vswitch"} == {
+        "data threads pinned to another CPU"
+    }
     effects = {(each.event, each.instance): each for each in found.effects}
     kill, restart, add = (effects[f"{name} nf-1-1", 1] for name in ("kill", "restart", "add"))
     assert kill.recovered == 0 and kill.outage_s.mean > 0.6

@@ -118,15 +118,15 @@ def test_the_preview_counts_trials_and_lists_them(capsys: pytest.CaptureFixture[
 def test_the_preview_says_what_a_driver_does_not_support(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "spec.yaml"
     text = SPEC.read_text(encoding="utf-8").replace("{event: move, target: nf-1-1}", "{event: reload, target: nf-1-1}")
-    path.write_text(text.replace("event: restart, target: vswitch", "event: pause, target: vswitch"), encoding="utf-8")
+    path.write_text(text.replace("event: restart, target: vswitch", "event: reload, target: vswitch"), encoding="utf-8")
     app = make_app(["outage"])
     app(["outage", str(path)], standalone_mode=False)
     said = capsys.readouterr().out
     assert "reload is not possible for nf-1-1: linux_router supports kill, restart, pause, add, move." in said
-    assert "30 trials" in said, "whether a vSwitch can be paused depends on the testbed"
+    assert "30 trials" in said, "whether a vSwitch has rules depends on the testbed"
     app(["outage", str(path), "--topology", str(PROJECT / "topologies" / "local.yaml")], standalone_mode=False)
     said = capsys.readouterr().out
-    assert "pause is not possible for vswitch: linux_bridge supports kill, restart." in said
+    assert "reload is not possible for vswitch: linux_bridge supports kill, restart, pause, move." in said
     assert "25 trials" in said
 
 

@@ -40,7 +40,7 @@ def router_steps(
         switch = partial(_forward, fabric, name, _FORWARDING[":" in row[0].left.address])
         return Steps("IP forwarding off, then on; packets are dropped", partial(switch, "0"), partial(switch, "1"))
     if event is PartEvent.MOVE:
-        return Steps("data threads pinned to another CPU", partial(_move, fabric, name))
+        return move_steps(fabric, name)
     if reload is None:
         raise refused(event, f"{name} ({row[0].kind})")
     return Steps("rules replaced in one transaction", reload)
@@ -55,6 +55,11 @@ def _forward(fabric: Fabric, name: str, switch: Path, value: str) -> None:
     fabric.run_inside(name, partial(switch.write_text, value, encoding="ascii"))
 
 
-def _move(fabric: Fabric, name: str) -> None:
-    if not fabric.move_threads(name):
-        raise CsitError(f"there is no other CPU for the data threads of {name}")
+def move_steps(fabric: Fabric, owner: str) -> Steps:
+    """Return how the data threads of an owner's ports are moved."""
+
+    def move() -> None:
+        if not fabric.move_threads(owner):
+            raise CsitError(f"there is no other CPU for the data threads of {owner}")
+
+    return Steps("data threads pinned to another CPU", move)

@@ -12,6 +12,7 @@ from pyroute2.netlink.rtnl.tcmsg import cls_u32, tcmsg
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.router_events import move_steps
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
     add_station,
     bridge,
@@ -151,6 +152,10 @@ class LinuxBridge(Disturbed):
             return Steps("all bridges down", down)
         if event is PartEvent.RESTART:
             return Steps("all bridges down, then up; learned addresses are lost", down, up)
+        if event is PartEvent.PAUSE:
+            return Steps("all bridges down, then up; packets are dropped", down, up)
+        if event is PartEvent.MOVE:
+            return move_steps(self._fabric, self._owner)
         raise refused(event, "a Linux bridge")
 
     def _set_all(self, change: Callable[[str, int], Request]) -> None:

@@ -13,7 +13,7 @@ DRIVERS = (
         interface_words={"linux_bridge": "veth"},
         kernel=(VETH, BRIDGE),
         learns_macs=False,
-        events=frozenset({PartEvent.KILL, PartEvent.RESTART}),
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE, PartEvent.MOVE}),
         in_kernel=True,
     ),
 )
