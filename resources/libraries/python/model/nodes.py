@@ -167,7 +167,8 @@ class _Node(Frozen):
             if name in fields:
                 full[name] = fields[name]
             for key in (*drivers.get(name, ()), *(drivers.get("", ()) if name == "vms" else ())):
-                if key not in full:
+                # Settings that were never fields are there where a topology makes them.
+                if key not in full and (key in fields or not getattr(models[key].annotation, "NEVER_A_FIELD", False)):
                     full[key] = fields.get(key) or models[key].get_default(call_default_factory=True).model_dump(
                         mode="json"
                     )

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 
-from resources.libraries.python.model.trial import HighestLoads
+from resources.libraries.python.model.trial import HighestLoads, TrialResult
 
 GLANCE_S = 0.1
 _OVERLOAD = 4.0
 _ENOUGH = 0.5
 _LEAST_PPS = 10_000.0
+DURATION_S = 0.3
+SOFTWARE_PPS = 4_000_000.0
+"""More than ports of the kernel take, aggregate; where line rates are known, those are asked for."""
+_HEADROOM = 0.9
+"""A sender at its limit cannot catch up after a stall."""
+_TRIES = 4
 
 
 def highest_loads(
@@ -33,3 +39,25 @@ def highest_loads(
         best_pps = max(best_pps, forwarded_pps)
     search_pps = min(offered_pps, _OVERLOAD * best_pps) if best_pps else offered_pps
     return HighestLoads(offered_pps=offered_pps, search_pps=search_pps)
+
+
+def found_by_trials(run: Callable[[float, float], TrialResult], line_pps: float | None) -> HighestLoads:
+    """Find what can be offered, and where a search should begin.
+
+    First everything is asked for, and what was really offered in the time it took is tried again, a little less of it
+    each time, until a trial is not limited by the generator. The load of a search is lowered where far less comes back,
+    see `highest_loads`.
+
+    Args:
+        run: Runs a trial with this load (aggregate pps) and duration (s).
+        line_pps: What fills the links, aggregate; None where that is not known.
+    """
+    asked_pps = line_pps or SOFTWARE_PPS
+    result = run(asked_pps, DURATION_S)
+    most_pps = asked_pps
+    for _ in range(_TRIES):
+        if not result.generator_limited:
+            break
+        most_pps = _HEADROOM * min(most_pps, result.offered_pps)
+        result = run(most_pps, DURATION_S)
+    return highest_loads(most_pps, result.forwarded_pps, lambda *load: run(*load).forwarded_pps)

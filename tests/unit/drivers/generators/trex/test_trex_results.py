@@ -7,7 +7,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.trex import driver, results
+from resources.libraries.python.drivers.generators import overload
+from resources.libraries.python.drivers.generators.trex import results
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import (
     GroupCount,
@@ -213,7 +214,7 @@ def test_the_highest_load_that_makes_sense(
     capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
 ) -> None:
     asked, run = fake(capacity_pps, offers_pps)
-    found = driver.highest_loads(run, line_pps)
+    found = overload.found_by_trials(run, line_pps)
     assert least_pps <= found.search_pps <= most_pps
     assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
     assert len(asked) < 12

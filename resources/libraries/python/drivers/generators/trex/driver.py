@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,36 +42,6 @@ _LOOPBACK = 1
 DPDK_MB = 1024
 """What it takes by itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
-
-
-DURATION_S = 0.3
-SOFTWARE_PPS = 4_000_000.0
-"""More than ports of the kernel take, aggregate; where line rates are known, those are asked for."""
-_HEADROOM = 0.9
-"""A sender at its limit cannot catch up after a stall."""
-_TRIES = 4
-
-
-def highest_loads(run: Callable[[float, float], TrialResult], line_pps: float | None) -> HighestLoads:
-    """Find what can be offered, and where a search should begin.
-
-    First everything is asked for, and what was really offered in the time it took is tried again, a little less of it
-    each time, until a trial is not limited by the generator. The load of a search is lowered where far less comes back,
-    see `overload.highest_loads`.
-
-    Args:
-        run: Runs a trial with this load (aggregate pps) and duration (s).
-        line_pps: What fills the links, aggregate; None where that is not known.
-    """
-    asked_pps = line_pps or SOFTWARE_PPS
-    result = run(asked_pps, DURATION_S)
-    most_pps = asked_pps
-    for _ in range(_TRIES):
-        if not result.generator_limited:
-            break
-        most_pps = _HEADROOM * min(most_pps, result.offered_pps)
-        result = run(most_pps, DURATION_S)
-    return overload.highest_loads(most_pps, result.forwarded_pps, lambda *load: run(*load).forwarded_pps)
 
 
 class TrexGenerator:
@@ -214,7 +184,7 @@ class TrexGenerator:
             return self.run(trial.model_copy(update=changes))
 
         line = max_rate(self._plan, trial.frame)
-        return highest_loads(run, line.aggregate_pps if line else None)
+        return overload.found_by_trials(run, line.aggregate_pps if line else None)
 
     def facts(self) -> Mapping[str, str]:
         """Versions, ports, cores, and the resolution of latency."""

@@ -1,0 +1,173 @@
+"""The driver of OTG servers: from a plan and trials to flows on a server, from its metrics to results."""
+
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators import overload
+from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.flows import (
+    OtgFigures,
+    SentFlow,
+    configuration,
+    figures,
+    sent_flows,
+    trial_result,
+)
+from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.planning.names import GENERATOR
+
+_LONGER_S = 30.0
+_POLL_S, _QUIET_S, _SETTLE_S = 0.05, 0.1, 2.0
+
+
+class OtgGenerator:
+    """Sends and counts by an OTG server that reaches the generator's ports. Fulfils `roles.part.TrafficGenerator`.
+
+    A trial never stops early. Latency has minimum, mean and maximum.
+    """
+
+    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Otg) -> None:
+        """Prepare.
+
+        Args:
+            plan: Flows and ports.
+            fabric: Has the generator's ports; started before `start`.
+            machine: The machine's lock, held.
+            settings: Of the topology.
+        """
+        self._plan, self._fabric, self._machine, self._settings = plan, fabric, machine, settings
+        names = [name for flow in plan.flows for name in (flow.tx_interface, flow.rx_interface)]
+        self._interfaces = tuple(dict.fromkeys(names))
+        self._client: OtgClient | None = None
+        self._version = ""
+
+    def start(self) -> None:
+        """Reach the server, and stop what it sends.
+
+        Raises:
+            Unsupported: snappi is not installed.
+            CsitError: The server is not there, not trusted, or does not reach the ports.
+        """
+        client = OtgClient(self._settings)
+        self._version = client.version()
+        self._machine.claim(SERVERS, self._settings)
+        self._client = client
+        self._fabric.wait_for_cables(GENERATOR)
+        client.configure(configuration((), self._interfaces, self._settings.ports))
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Send for the time of a trial, wait until no more packets come, read the metrics.
+
+        Raises:
+            Unsupported: An OTG server cannot send that.
+            NotReady: Its flows do not end in time.
+            CsitError: It refuses, or is gone.
+        """
+        if self._client is None:
+            raise CsitError("the OTG server is not started")
+        started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
+        sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency)
+        self._client.configure(configuration(sent, self._interfaces, self._settings.ports, trial.duration_s))
+        self._client.transmit("start")
+        found = self._finished(self._client, sent, trial)
+        return trial_result(
+            trial,
+            self._plan.flows,
+            sent,
+            found,
+            started_at=started_at,
+            total_duration_s=time.monotonic() - started,
+        )
+
+    def _finished(self, client: OtgClient, sent: list[SentFlow], trial: Trial) -> dict[str, OtgFigures]:
+        """Figures once flows have stopped and counters no longer move."""
+        time.sleep(trial.duration_s)  # nothing is asked meanwhile: the answer would take time of the server's CPU
+        found: dict[str, OtgFigures] = {}
+
+        def running() -> str:
+            found.update(figures(client.flow_metrics(), sent))
+            return ", ".join(name for name, row in found.items() if row.running)
+
+        try:
+            wait_until("the end of the OTG server's flows", running, _LONGER_S, pause_s=_POLL_S)
+        except CsitError:
+            client.transmit("stop")
+            raise
+        changed = begun = time.monotonic()
+        while any(row.received < row.sent for row in found.values()):
+            now = time.monotonic()
+            if now - changed > _QUIET_S or now - begun > _SETTLE_S:
+                break
+            time.sleep(_POLL_S)
+            before = dict(found)
+            running()
+            changed = time.monotonic() if found != before else changed
+        return found
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """What can be offered on the deployed path, and where a search should begin, by some trials of 0.3 s.
+
+        Raises:
+            CsitError: As `run`.
+        """
+
+        def run(load_pps: float, duration_s: float) -> TrialResult:
+            changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
+            return self.run(trial.model_copy(update=changes))
+
+        line = max_rate(self._plan, trial.frame)
+        return overload.found_by_trials(run, line.aggregate_pps if line else None)
+
+    def facts(self) -> Mapping[str, str]:
+        """Version and place of the server."""
+        if self._client is None:
+            return {}
+        return {
+            "generator": f"OTG server {self._version}",
+            "server": f"{self._settings.location}{'' if self._settings.verify else ', certificate not checked'}",
+            "latency": "as the OTG server measures it: minimum, mean and maximum",
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """Whether the server still answers."""
+        if self._client is None:
+            return ("the OTG server is not started",)
+        try:
+            self._client.version()
+        except CsitError as error:
+            return (str(error),)
+        return ()
+
+    def stop(self) -> None:
+        """Stop traffic, and take the ports from the server."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.transmit("stop")
+            client.configure({})
+            self._machine.release(SERVERS, [self._settings])
+
+
+def make(node: TgNode, context: DriverContext) -> OtgGenerator:
+    """Make the driver for a node."""
+    return OtgGenerator(context.plan, context.fabric, context.lock, node.settings(Otg))
+
+
+def missing_on(node: TgNode) -> Iterator[PreflightProblem]:
+    """What this machine lacks for the generator of a node: snappi, or a server that answers."""
+    try:
+        OtgClient(node.settings(Otg)).version()
+    except Unsupported:
+        yield PreflightProblem("snappi missing for the generator otg", "install it: ./csit setup requirements-otg")
+    except CsitError as error:
+        yield PreflightProblem(str(error), "start the server, or say where it is by otg.location, verify and ca_file")

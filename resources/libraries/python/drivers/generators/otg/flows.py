@@ -1,0 +1,219 @@
+"""Flows of a plan as OTG's, and OTG's metrics as the result of a trial. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
+
+_PORT = 49191
+"""UDP ports of all packets, as of the built-in generator's."""
+_TAG_BYTES = 4
+_SHORT = 0.005
+"""Share of the packets asked for that may be missing before the generator is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentFlow:
+    """One flow of OTG: a flow of the plan in one frame size, as load or as probes."""
+
+    name: str
+    flow: Flow
+    frame_bytes: int
+    pps: int
+    sources: int
+    """Source addresses."""
+    probe: bool
+
+
+def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool) -> list[SentFlow]:
+    """Return the flows of a trial. OTG's rates are whole packets per second.
+
+    Raises:
+        Unsupported: The trial asks for something that OTG flows cannot do.
+    """
+    for wanted, text in (
+        (trial.timeline_s is not None or trial.count_losses or trial.measure_gaps, "numbers no packets"),
+        (trial.on_off_s is not None, "sends no bursts"),
+    ):
+        if wanted:
+            raise Unsupported(f"an OTG server {text}")
+    if (trial.frame.flows or 0) > (most := min(flow.sources for flow in flows)):
+        raise Unsupported(f"{trial.frame.flows:,} flows: an OTG server is given as many source addresses, {most:,}")
+    used = [flow for flow in flows if trial.only in (None, flow.direction)]
+    total = sum(part.weight for part in trial.frame.parts)
+    return [
+        SentFlow(
+            f"{flow.instance} {flow.direction} {part.frame_bytes} {kind}",
+            flow,
+            part.frame_bytes,
+            pps,
+            trial.frame.flows or flow.sources,
+            kind == "probe",
+        )
+        for flow in used
+        for part in trial.frame.parts
+        for kind, asked_pps in (
+            ("load", trial.load_pps / len(used) * part.weight / total),
+            ("probe", trial.probe_pps * part.weight / total if latency else 0.0),
+        )
+        if (pps := round(asked_pps) or int(asked_pps > 0))
+    ]
+
+
+def configuration(
+    sent: Sequence[SentFlow], interfaces: Sequence[str], locations: Mapping[str, str], duration_s: float = 0.0
+) -> dict[str, Any]:
+    """Return the configuration of a trial.
+
+    Args:
+        sent: Its flows.
+        interfaces: Ports of the generator.
+        locations: Of ports on the server, where they have other names there.
+        duration_s: How long they are sent.
+    """
+    return {
+        "ports": [{"name": name, "location": locations.get(name, name)} for name in interfaces],
+        "flows": [_flow(each, duration_s) for each in sent],
+    }
+
+
+def _flow(sent: SentFlow, duration_s: float) -> dict[str, Any]:
+    flow = sent.flow
+    version = "ipv6" if ":" in flow.source_ip else "ipv4"
+    sources = {"start": flow.source_ip, "step": "::1" if version == "ipv6" else "0.0.0.1", "count": sent.sources}
+    tag = [] if flow.vlan is None else [_header("vlan", id=_value(flow.vlan))]
+    return {
+        "name": sent.name,
+        "tx_rx": {"choice": "port", "port": {"tx_name": flow.tx_interface, "rx_names": [flow.rx_interface]}},
+        "packet": [
+            _header("ethernet", src=_value(flow.source_mac), dst=_value(flow.destination_mac)),
+            *tag,
+            _header(version, src={"choice": "increment", "increment": sources}, dst=_value(flow.destination_ip)),
+            _header("udp", src_port=_value(_PORT), dst_port=_value(_PORT)),
+        ],
+        "size": {"choice": "fixed", "fixed": sent.frame_bytes + _TAG_BYTES * len(tag)},
+        "rate": {"choice": "pps", "pps": sent.pps},
+        "duration": {"choice": "fixed_seconds", "fixed_seconds": {"seconds": duration_s}},
+        "metrics": {"enable": True, "loss": True, "latency": {"enable": sent.probe}},
+    }
+
+
+def _header(choice: str, **fields: object) -> dict[str, Any]:
+    return {"choice": choice, choice: fields}
+
+
+def _value(value: object) -> dict[str, object]:
+    return {"choice": "value", "value": value}
+
+
+@dataclass(frozen=True, slots=True)
+class OtgFigures:
+    """What a server says of a flow."""
+
+    sent: int
+    received: int
+    running: bool
+    latency_ns: tuple[float, float, float] | None
+    """Minimum, mean and maximum."""
+
+
+def figures(metrics: Mapping[str, Any], sent: Sequence[SentFlow]) -> dict[str, OtgFigures]:
+    """Return figures by flow from snappi's metrics.
+
+    Raises:
+        CsitError: A flow or its counters are missing.
+    """
+    found = {}
+    for each in sent:
+        row = metrics.get(each.name)
+        if row is None or row.frames_tx is None or row.frames_rx is None:
+            raise CsitError(f"the OTG server reports no counters of flow '{each.name}'")
+        # snappi makes an empty object of what is not there.
+        latency = row.latency if each.probe else None
+        values = (latency.minimum_ns, latency.average_ns, latency.maximum_ns) if latency is not None else (None,)
+        known = None if None in values else tuple(map(float, values))
+        found[each.name] = OtgFigures(
+            int(row.frames_tx),
+            int(row.frames_rx),
+            row.transmit == "started",
+            known,  # type: ignore[arg-type]
+        )
+    return found
+
+
+def trial_result(
+    trial: Trial,
+    flows: Sequence[Flow],
+    sent: Sequence[SentFlow],
+    found: Mapping[str, OtgFigures],
+    *,
+    started_at: str,
+    total_duration_s: float,
+) -> TrialResult:
+    """Put together the result of a trial.
+
+    Args:
+        trial: As it was asked.
+        flows: Of the plan.
+        sent: Flows on the server.
+        found: Their figures at the end.
+        started_at: UTC, ISO 8601.
+        total_duration_s: Wall time of all.
+    """
+    planned = sum(each.pps * trial.duration_s for each in sent if not each.probe)
+    offered = sum(found[each.name].sent for each in sent if not each.probe)
+    short = bool(trial.load_pps) and offered < planned * (1 - _SHORT)
+    return TrialResult(
+        trial=trial,
+        started_at=started_at,
+        offered_duration_s=trial.duration_s,
+        total_duration_s=total_duration_s,
+        flows=tuple(_counts(flows, sent, found)),
+        latency=tuple(_latencies(flows, sent, found)),
+        generator_limited=short,
+        note=f"the OTG server sent {offered:,} of {planned:,.0f} packets" if short else None,
+    )
+
+
+def _of(flow: Flow, sent: Sequence[SentFlow], *, probe: bool) -> list[SentFlow]:
+    return [each for each in sent if each.flow == flow and each.probe is probe]
+
+
+def _counts(flows: Sequence[Flow], sent: Sequence[SentFlow], found: Mapping[str, OtgFigures]) -> Iterator[FlowCount]:
+    for flow in flows:
+        rows = [found[each.name] for each in _of(flow, sent, probe=False)]
+        yield FlowCount(
+            instance=flow.instance,
+            direction=flow.direction,
+            sent=sum(row.sent for row in rows),
+            received=sum(row.received for row in rows),
+        )
+
+
+def _latencies(
+    flows: Sequence[Flow], sent: Sequence[SentFlow], found: Mapping[str, OtgFigures]
+) -> Iterator[FlowLatency]:
+    """Latencies have no percentiles: OTG has none."""
+    for flow in flows:
+        rows = [found[each.name] for each in _of(flow, sent, probe=True)]
+        if not rows:
+            continue
+        known = [(row.received, row.latency_ns) for row in rows if row.latency_ns is not None and row.received]
+        packets = sum(count for count, _ in known)
+        yield FlowLatency(
+            instance=flow.instance,
+            direction=flow.direction,
+            sent=sum(row.sent for row in rows),
+            received=sum(row.received for row in rows),
+            min_ns=round(min(values[0] for _, values in known)) if known else None,
+            mean_ns=sum(count * values[1] for count, values in known) / packets if known else None,
+            p50_ns=None,
+            p90_ns=None,
+            p99_ns=None,
+            p999_ns=None,
+            max_ns=round(max(values[2] for _, values in known)) if known else None,
+            histogram=None,
+        )

@@ -1,0 +1,71 @@
+"""Declaration of servers of the Open Traffic Generator API as the generator."""
+
+from ipaddress import ip_address
+from typing import Annotated, ClassVar, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.driver import GeneratorDriver, Leftover
+from resources.libraries.python.model.trial import Protocol
+
+_PACKAGE = "resources.libraries.python.drivers.generators.otg"
+
+
+_URL = r"^https?://[A-Za-z0-9.:\[\]-]+/?$"
+
+
+class Otg(Frozen):
+    """Where an OTG server is, and which of its ports are those of the testbed."""
+
+    NEVER_A_FIELD: ClassVar[bool] = True
+    """Without these settings the digest of a testbed is the one that it had before there were any."""
+    location: Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+/?$", max_length=300)] = (
+        "http://127.0.0.1:8443"
+    )
+    """URL of the server; https, or http on a loopback address."""
+    verify: bool = True
+    """Whether the server's certificate has to be trusted."""
+    ca_file: str | None = None
+    """File of the certificates that are trusted; None for those of the system."""
+    ports: dict[str, str] = Field(default_factory=dict, max_length=64)
+    """Location of a port on the server, by the name of the interface; others have the name of the interface."""
+    latency: bool = True
+    """Whether the server is asked for latency."""
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        url = urlsplit(self.location)
+        host = url.hostname or ""
+        if url.scheme == "http" and host != "localhost" and not _is_loopback(host):
+            raise ValueError(f"location {self.location}: http is for loopback addresses, others need https")
+        return self
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+SERVERS = "otg_servers"
+"""Servers that may be sending."""
+LEFTOVERS = (
+    Leftover(
+        key=SERVERS, label="traffic of", entry=f"{_PACKAGE}.registration:Otg", remove=f"{_PACKAGE}.client:stop_left"
+    ),
+)
+DRIVERS = (
+    GeneratorDriver(
+        name="otg",
+        label="OTG server",
+        options={"otg": Otg},
+        factory=f"{_PACKAGE}.driver:make",
+        missing=f"{_PACKAGE}.driver:missing_on",
+        protocols=(Protocol.UDP,),
+        tags_frames=True,
+        ipv6=True,
+    ),
+)

@@ -1,0 +1,121 @@
+"""The driver of OTG servers against our own server: trials, a search of a real chain, a run that was killed."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.registration import Otg
+from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration.otg_server import OtgServer, serving
+from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.integration.user_space import cell, deployed, victim
+from tests.realtime import RATE, realtime
+
+pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
+pytestmark = [
+    pytest.mark.usefixtures("awake"),
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
+]
+TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgServer]:
+    """A server of the ports that runs make."""
+    log = tmp_path_factory.mktemp("otg") / "server.log"
+    with serving(log, "--namespace", "csit-generator", "--cpus", "1") as running:
+        yield running
+        assert "Traceback" not in running.said
+
+
+def topology(url: str) -> Topology:
+    """The testbed with the generator at another place."""
+    found = load_topology(TOPOLOGY)
+    tg = found.tg.model_copy(update={"otg": Otg(location=url)})
+    return found.model_copy(update={"nodes": {**found.nodes, found.tg_name: tg}})
+
+
+@realtime(RATE)
+def test_trials_through_a_router_are_counted_by_flow_with_latency(server: OtgServer) -> None:
+    with deployed(topology(server.url), cell("CSC", 1, 1)) as deployment:
+        generator = deployment.parts.generator
+        trial = Trial(load_pps=2000.0, duration_s=0.5, frame=frame("128B"), probe_pps=100.0)
+        result = generator.run(trial)
+        assert [(row.direction, row.sent, row.received) for row in result.flows] == [
+            (way, 500, 500) for way in Direction
+        ], result
+        assert not result.generator_limited, result.note
+        for row in result.latency:
+            assert (row.sent, row.received) == (50, 50)
+            assert 0 < (row.min_ns or 0) <= (row.mean_ns or 0) <= (row.max_ns or 0)
+        mixed = generator.run(trial.model_copy(update={"frame": frame("IMIX"), "probe_pps": 0.0}))
+        assert mixed.sent == mixed.received == pytest.approx(1000, abs=3)
+        assert deployment.facts()["generator"]["generator"].startswith("OTG server 1.62")
+        assert deployment.problems() == ()
+
+
+@realtime(RATE)
+def test_a_search_of_a_chain_through_robot(server: OtgServer, tmp_path: Path) -> None:
+    file = tmp_path / "local-otg.yaml"
+    file.write_text(TOPOLOGY.read_text().replace("http://127.0.0.1:8443", server.url))
+    done = run_robot(
+        tmp_path / "results", "-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", "CELLS:1x1", "-v", "FRAMES:64B",
+        "-v", "SEARCH:quick,width=0.3,sum=1", "--suite", "csc-ndrpdr",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = results(tmp_path / "results")
+    assert record.ndr and record.ndr.lower_pps and record.ndr.lower_pps > 1000, done.stdout
+
+
+VICTIM = """
+import sys, threading, time
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.trial import Trial
+from tests.integration.test_otg_driver import topology
+from tests.integration.user_space import cell, deployed
+with deployed(topology("URL"), cell("CSC", 1, 1)) as deployment:
+    trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
+    client = deployment.parts.generator._client
+    start, client.transmit = client.transmit, lambda state: (start(state), print("deployed", flush=True))
+    deployment.parts.generator.run(trial)
+"""
+
+
+def test_the_next_run_stops_what_a_killed_one_has_left_sending(server: OtgServer) -> None:
+    with victim(VICTIM.replace("URL", server.url)) as run:
+        run.kill()
+        run.wait()
+    client = OtgClient(Otg(location=server.url))
+    assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
+    world = world_of(topology(server.url))
+    removed = world.open()
+    world.close()
+    assert f"stopped 2 flows of {server.url}" in removed
+    assert {row.transmit for row in client.flow_metrics().values()} == {"stopped"}
+
+
+def test_a_server_that_is_not_there_or_not_trusted_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CsitError, match=r"^OTG server http://127.0.0.1:1: version: .*refused"):
+        OtgClient(Otg(location="http://127.0.0.1:1")).version()
+    pem, trusted = tmp_path / "server.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", pem, "-out", trusted, "-days", "1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    pem.write_text(pem.read_text() + trusted.read_text())
+    with serving(tmp_path / "server.log", "--certificate", str(pem)) as own:
+        with pytest.raises(CsitError, match=r"^OTG server https://127.0.0.1:\d+: version: .*CERTIFICATE_VERIFY_FAILED"):
+            OtgClient(Otg(location=own.url)).version()
+        assert OtgClient(Otg(location=own.url, ca_file=str(trusted))).version().startswith("1.")
+        assert OtgClient(Otg(location=own.url, verify=False)).version().startswith("1.")

@@ -1,0 +1,140 @@
+"""Flows of a plan as OTG's, and OTG's metrics as a result."""
+
+import json
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import pytest
+from pydantic import ValidationError
+
+from resources.libraries.python.drivers.generators.otg.flows import configuration, figures, sent_flows, trial_result
+from resources.libraries.python.drivers.generators.otg.registration import Otg
+from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
+from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig, parse
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.paths import PROJECT
+
+FORWARD = Flow(
+    instance=1,
+    direction=Direction.FORWARD,
+    tx_interface="tg-1-1",
+    rx_interface="tg-1-2",
+    source_mac="02:00:00:00:00:01",
+    destination_mac="02:00:00:00:00:02",
+    source_ip="10.0.0.1",
+    sources=254,
+    destination_ip="20.0.0.1",
+)
+REVERSE = FORWARD.model_copy(
+    update={
+        "direction": Direction.REVERSE,
+        "tx_interface": "tg-1-2",
+        "rx_interface": "tg-1-1",
+        "source_ip": "2001:db8::1",
+        "destination_ip": "2001:db8::2",
+        "vlan": 7,
+    }
+)
+FLOWS = (FORWARD, REVERSE)
+INTERFACES = ("tg-1-1", "tg-1-2")
+
+
+def trial(name: str = "128B", **changes: object) -> Trial:
+    """A trial of 10 kpps for half a second."""
+    return Trial(load_pps=10_000.0, duration_s=0.5, frame=frame(name)).model_copy(update=changes)
+
+
+def row(name: str, sent: int, received: int, **changes: object) -> SimpleNamespace:
+    """A flow metric as snappi gives it."""
+    nothing = SimpleNamespace(minimum_ns=None, average_ns=None, maximum_ns=None)
+    known = {"frames_tx": sent, "frames_rx": received, "transmit": "stopped", "latency": nothing}
+    return SimpleNamespace(name=name, **{**known, **changes})
+
+
+def test_our_own_server_sends_what_a_plan_says() -> None:
+    sent = sent_flows(FLOWS, trial(probe_pps=100.0), latency=True)
+    asked = configuration(sent, INTERFACES, {"tg-1-2": "eth7"}, 0.5)
+    plans = planned_flows(parse(json.dumps(asked).encode(), OtgConfig), {"tg-1-1": None, "eth7": None}, 0)
+    assert [(each.pps, each.frame_bytes, each.duration_s, each.latency) for each in plans] == [
+        (5000, 128, 0.5, False), (100, 128, 0.5, True), (5000, 132, 0.5, False), (100, 132, 0.5, True),
+    ]  # fmt: skip
+    assert [(each.spec.tx_interface, each.spec.rx_interface) for each in plans[1:3]] == [
+        ("tg-1-1", "eth7"),
+        ("eth7", "tg-1-1"),
+    ]
+    assert len(plans[0].spec.headers) == 254
+    first, last = (bytes.fromhex(plans[0].spec.headers[index]) for index in (0, -1))
+    assert (first[26:30], last[26:30], first[30:34]) == (bytes([10, 0, 0, 1]), bytes([10, 0, 0, 254]), b"\x14\0\0\1")
+    tagged = bytes.fromhex(plans[2].spec.headers[0])
+    assert (tagged[12:16], tagged[16:18]) == (b"\x81\0\0\7", b"\x86\xdd")
+
+
+def test_a_mix_has_a_flow_of_each_size_with_its_share_and_a_direction_can_have_all() -> None:
+    sent = sent_flows(FLOWS, trial("IMIX", load_pps=24_000.0), latency=True)
+    assert [(each.frame_bytes, each.pps) for each in sent] == [(64, 7000), (570, 4000), (1518, 1000)] * 2
+    only = sent_flows(FLOWS, trial(only=Direction.REVERSE), latency=True)
+    assert [(each.flow.direction, each.pps) for each in only] == [(Direction.REVERSE, 10_000)]
+    assert not [each for each in sent_flows(FLOWS, trial(probe_pps=9.0), latency=False) if each.probe]
+    assert [each.pps for each in sent_flows(FLOWS, trial(load_pps=0.1), latency=True)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"count_losses": True}, "numbers no packets"),
+        ({"timeline_s": 0.1}, "numbers no packets"),
+        ({"on_off_s": (1.0, 1.0)}, "sends no bursts"),
+        ({"frame": frame("128B").model_copy(update={"flows": 1000})}, "1,000 flows: .* 254"),
+    ],
+)
+def test_what_an_otg_server_cannot_do_is_named(changes: Mapping[str, object], sentence: str) -> None:
+    with pytest.raises(Unsupported, match=sentence):
+        sent_flows(FLOWS, trial(**changes), latency=True)
+
+
+def test_metrics_become_counts_and_latency_without_percentiles() -> None:
+    asked = trial(probe_pps=100.0)
+    sent = sent_flows(FLOWS, asked, latency=True)
+    latency = SimpleNamespace(minimum_ns=900.0, average_ns=1500.5, maximum_ns=9000.0)
+    rows = [
+        row(sent[0].name, 2500, 2400), row(sent[1].name, 50, 49, latency=latency),
+        row(sent[2].name, 2500, 2500), row(sent[3].name, 50, 50),
+    ]  # fmt: skip
+    found = figures({each.name: each for each in rows}, sent)
+    result = trial_result(asked, FLOWS, sent, found, started_at="2026-01-01", total_duration_s=1.0)
+    assert [(each.sent, each.received) for each in result.flows] == [(2500, 2400), (2500, 2500)]
+    assert not result.generator_limited
+    assert result.offered_pps == 10_000
+    forward, reverse = result.latency
+    assert (forward.sent, forward.received) == (50, 49)
+    assert (forward.min_ns, forward.mean_ns, forward.max_ns, forward.p99_ns) == (900, 1500.5, 9000, None)
+    assert (reverse.received, reverse.min_ns, reverse.max_ns) == (50, None, None)
+
+
+def test_a_server_that_sends_too_little_is_to_blame_and_one_without_counters_is_named() -> None:
+    sent = sent_flows(FLOWS, trial(), latency=True)
+    found = figures({each.name: row(each.name, 2480, 2480) for each in sent}, sent)
+    result = trial_result(trial(), FLOWS, sent, found, started_at="2026-01-01", total_duration_s=1.0)
+    assert result.generator_limited
+    assert result.note == "the OTG server sent 4,960 of 5,000 packets"
+    with pytest.raises(CsitError, match="reports no counters of flow '1 forward 128 load'"):
+        figures({}, sent)
+
+
+def test_settings_are_in_the_digest_of_a_testbed_that_makes_them() -> None:
+    tg = load_topology(PROJECT / "topologies" / "local.yaml").tg
+    assert "otg" not in tg.in_full()
+    assert tg.model_copy(update={"otg": Otg(verify=False)}).in_full()["otg"]["verify"] is False
+
+
+def test_packets_cross_a_network_encrypted_only() -> None:
+    assert Otg(location="https://otg.example:8443").verify
+    assert Otg(location="http://localhost:8080")
+    assert Otg(location="http://[::1]:8080")
+    for location in ("http://192.0.2.1:8443", "http://otg.example", "ftp://127.0.0.1", "https://user@host"):
+        with pytest.raises(ValidationError):
+            Otg(location=location)
