@@ -112,6 +112,7 @@ def test_every_trial_begins_with_empty_tables_and_counts_entries(tmp_path: Path)
         assert [check.section for check in cell.checks] == ["4.4", "4.4", "4.5, 4.6", "4.8", "4.8, 4.9"]
         assert cell.is_valid, [check.text for check in cell.checks if not check.met]
         assert cell.rate.search_s <= 1.2 * cell.rate.sending_s
+        assert cell.rate.search_s == pytest.approx(cell.rate.sending_s + cell.rate.emptying_s, rel=0.02)
 
 
 def test_entries_that_are_missing_fail_a_rate_although_all_packets_arrive(tmp_path: Path) -> None:

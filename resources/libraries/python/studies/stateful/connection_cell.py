@@ -53,6 +53,8 @@ class ConnectionCell:
             for instance in range(1, cell.deployment.plan.cell.nf_chains + 1)
         ]
         self.trials: list[ConnectionTrial] = []
+        self.emptied_s = 0.0
+        """Time that deletions have taken, in sum."""
         self._counted: Mapping[str, ConnectionTable] = self.tables
         """After the last trial; no deletion changes its counters of failures."""
 
@@ -79,10 +81,10 @@ class ConnectionCell:
             rest = ", ".join(starmap("{} of {}".format, ((count, name) for name, count in left.items())))
             raise SystemBroken(f"entries are left after the deletion of all: {rest}")
         rows = [found[name] for name in self.tables]
+        total_s = (max(row.ended_ns for row in rows) - min(row.began_ns for row in rows)) / 1e9
+        self.emptied_s += total_s
         return TearDown(
-            entries=tuple(row.entries for row in rows),
-            seconds=tuple(row.seconds for row in rows),
-            total_s=(max(row.ended_ns for row in rows) - min(row.began_ns for row in rows)) / 1e9,
+            entries=tuple(row.entries for row in rows), seconds=tuple(row.seconds for row in rows), total_s=total_s
         )
 
     def open(self, trial: Trial, phase: Phase) -> TrialResult:

@@ -258,8 +258,9 @@ class StatefulTest:
         """Search the maximum connection establishment rate as NDR is searched."""
         limit = connections.limit
         most = MOST_FLOWS if limit is None else min(MOST_FLOWS, int(self.spec.fill * limit))
+        emptied_s = connections.emptied_s
         full = f"fills more than {self.spec.fill:.0%} of a table of {limit or MOST_FLOWS:,} entries"
-        return search_rate(
+        found = search_rate(
             connections.open_for_rate,
             self._profile,
             self.spec.frame,
@@ -268,6 +269,7 @@ class StatefulTest:
             instances=connections.instances,
             least_cps=LEAST_CPS[Protocol.UDP],
         )
+        return found.model_copy(update={"emptying_s": connections.emptied_s - emptied_s})
 
     def _with_tcp(self, row: CellConnections, cell: Cell) -> CellConnections:
         """Deploy a cell again, and add what a peer's TCP connections do; a note says why there are none."""

@@ -8,7 +8,7 @@ Row = tuple[object, ...]
 CELLS = (
     "kind", "instances", "nodes", "rate_lower_cps", "rate_upper_cps", "rate_complete", "tear_down_cps", "empty_s",
     "capacity_entries", "capacity_refused_at", "valid", "trials", "search_s", "sending_s",
-    "tcp_lower_cps", "tcp_upper_cps", "tcp_alone_cps", "tcp_limited_by_peer",
+    "emptying_s", "tcp_lower_cps", "tcp_upper_cps", "tcp_alone_cps", "tcp_limited_by_peer",
 )  # fmt: skip
 INSTANCES = ("kind", "instances", "nodes", "instance", "rate_cps", "capacity_entries")
 TEAR_DOWNS = ("kind", "instances", "nodes", "repetition", "table", "entries", "seconds", "tear_down_cps")
@@ -56,6 +56,7 @@ def _figures(cell: CellConnections) -> Row:
         rate.trials,
         rate.search_s,
         rate.sending_s,
+        rate.emptying_s,
         tcp.rate.lower_cps if tcp else None,
         tcp.rate.upper_cps if tcp else None,
         tcp.alone.lower_cps if tcp and tcp.alone else None,

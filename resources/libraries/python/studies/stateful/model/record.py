@@ -76,6 +76,8 @@ class EstablishmentRate(Frozen):
     search_s: float
     sending_s: float
     """Of this the time of the trials themselves."""
+    emptying_s: float = 0.0
+    """Of this the time of deletions before them."""
     remark: str = ""
     """What bounds the search, where that is not the system."""
 
