@@ -13,6 +13,7 @@ from resources.libraries.python.studies.stateful.analysis.validity import in_wor
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
+from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 ROOT = Path(__file__).parents[4]
@@ -152,6 +153,23 @@ def test_tcp_is_searched_as_udp_is_and_compared_with_the_peer_alone(tmp_path: Pa
     fast = measured(tmp_path, topology(insert_ns=100, link_ns=0, limit=1_000_000), SPEC + "tcp: true").cells[0]
     assert fast.tcp is not None and fast.tcp.limited_by_peer
     assert "the peer may be the limit" in in_words(fast)
+
+
+@pytest.mark.parametrize("failing", ["measure", "_rate_alone"])
+def test_a_missing_peer_leaves_the_figures_of_udp(
+    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise Unsupported("a peer is missing; install it")
+
+    monkeypatch.setattr(TcpPeer, failing, missing)
+    cell = measured(tmp_path, topology(), SPEC + "tcp: true").cells[0]
+    assert rate(cell) > 0 and len(cell.tear_downs) == 2
+    if failing == "measure":
+        assert cell.tcp is None and "TCP was not measured: a peer is missing; install it" in cell.notes
+    else:
+        assert cell.tcp is not None and cell.tcp.alone is None
+        assert "limit of the peer unknown: a peer is missing; install it" in in_words(cell)
 
 
 def test_cells_of_a_journal_are_not_measured_again(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import pytest
 
+from resources.libraries.python.drivers.generators.httperf import driver
 from resources.libraries.python.drivers.generators.httperf.command import (
     ClientReport,
     client,
     read_report,
     server_configuration,
 )
-from resources.libraries.python.drivers.generators.httperf.driver import trial_result
+from resources.libraries.python.drivers.generators.httperf.driver import missing, trial_result
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
 from tests.builders import plan_of
@@ -67,6 +68,11 @@ def test_descriptors_that_run_out_limit_the_client_unless_connections_of_the_ser
     held = result(whole, ClientReport(600, 300, 100, 2.0))
     assert held == ([(1000, 1000), (1000, 600)], False, None), "what the service does not answer holds descriptors"
     assert result(whole, ClientReport(1000, 0, 0, 1.8))[1:] == (True, "the client took 0.8 s longer than its schedule")
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "path_of", lambda name: "/usr/bin/httperf" if name == "httperf" else None)
+    assert list(map(str, missing())) == ["nginx missing for TCP connections; install it: apt-get install nginx"]
 
 
 def test_a_client_has_the_rate_and_the_server_every_address() -> None:
