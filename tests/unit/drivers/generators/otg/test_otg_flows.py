@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from pydantic import ValidationError
 
+from resources.libraries.python.drivers.generators.otg.client import stop_left
 from resources.libraries.python.drivers.generators.otg.flows import configuration, figures, sent_flows, trial_result
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
@@ -129,6 +130,11 @@ def test_settings_are_in_the_digest_of_a_testbed_that_makes_them() -> None:
     tg = load_topology(PROJECT / "topologies" / "local.yaml").tg
     assert "otg" not in tg.in_full()
     assert tg.model_copy(update={"otg": Otg(verify=False)}).in_full()["otg"]["verify"] is False
+
+
+def test_a_server_that_is_gone_keeps_no_later_run_from_starting() -> None:
+    (sentence,) = stop_left([Otg(location="http://127.0.0.1:1")])
+    assert sentence.startswith("could not stop traffic: OTG server http://127.0.0.1:1: flow metrics: ")
 
 
 def test_packets_cross_a_network_encrypted_only() -> None:
