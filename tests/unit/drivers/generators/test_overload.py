@@ -26,6 +26,20 @@ def test_a_system_that_keeps_up_is_searched_from_the_same_load() -> None:
     assert (found.offered_pps, found.search_pps) == (1e6, 1e6)
 
 
+def test_a_system_that_forwards_nothing_is_asked_once_more_and_at_the_lowest_load() -> None:
+    asked: list[float] = []
+    found = highest_loads(3_800_000, 0.0, lambda load_pps, _: asked.append(load_pps) or 3.0)
+    assert asked == [10_000]
+    assert (found.offered_pps, found.search_pps) == (3_800_000, 3_800_000)
+
+
+def test_a_system_that_collapses_to_nothing_is_searched_from_what_it_can() -> None:
+    forwards = collapsing(400_000, 0.5)
+    assert forwards(3_800_000) == 0
+    found = highest_loads(3_800_000, 0.0, lambda load_pps, _: forwards(load_pps))
+    assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
+
+
 @given(st.floats(1e4, 1e8), st.floats(0, 2e8), st.floats(0.0, 2.0))
 def test_a_search_begins_above_what_the_system_can_and_not_above_what_is_offered(
     offered_pps: float, capacity_pps: float, per_pps: float

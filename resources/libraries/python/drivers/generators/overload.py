@@ -7,6 +7,7 @@ from resources.libraries.python.model.trial import HighestLoads, TrialResult
 GLANCE_S = 0.1
 _OVERLOAD = 4.0
 _ENOUGH = 0.5
+_NOTHING = 0.01
 _LEAST_PPS = 10_000.0
 DURATION_S = 0.3
 SOFTWARE_PPS = 4_000_000.0
@@ -24,7 +25,8 @@ def highest_loads(
     More would show nothing but the collapse of a kernel whose receiving threads take all of their core (3.8 Mpps into
     a service that can forward 0.4 Mpps gave 0.02 Mpps back). A service that collapses gives back most when little more
     than it can do is asked of it, so the load is halved until at least half of it comes back, and the most that came
-    back counts.
+    back counts. A system that gives back nothing at the lowest load either, less than 1 % of 10,000 pps, is broken: no
+    load in between is offered.
 
     Args:
         offered_pps: Line rate, or what the generator can send, aggregate.
@@ -33,6 +35,9 @@ def highest_loads(
     """
     load_pps = offered_pps
     best_pps = forwarded_pps
+    nothing = load_pps > _LEAST_PPS and forwarded_pps < _NOTHING * load_pps
+    if nothing and forwarded_at(_LEAST_PPS, GLANCE_S) < _NOTHING * _LEAST_PPS:
+        load_pps = _LEAST_PPS
     while forwarded_pps < _ENOUGH * load_pps and load_pps > _LEAST_PPS:
         load_pps /= 2
         forwarded_pps = forwarded_at(load_pps, GLANCE_S)
