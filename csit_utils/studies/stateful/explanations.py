@@ -52,6 +52,6 @@ EXPLANATIONS = (
         "with more and more connections, then the number is bisected. A number counts where every packet arrives and "
         "every table has as many entries; where it does not, it is tried once more.",
         "A full table that evicts old entries lets all packets pass: only its entries show that it is full. Network "
-        "functions of one kernel share one hash table, whose buckets are in the table of cells.",
+        "functions of one kernel share one hash table, whose buckets are below the table of cells.",
     ),
 )

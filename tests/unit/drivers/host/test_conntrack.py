@@ -39,9 +39,10 @@ def test_without_a_table_the_kernel_tracks_nothing(settings: Path) -> None:
         conntrack.table()
 
 
-def test_timeouts_of_both_kinds_of_entries_are_set(settings: Path) -> None:
+def test_timeouts_of_all_kinds_of_entries_are_set(settings: Path) -> None:
     assert conntrack.hold(300).timeout_s == 300
     assert (settings / "nf_conntrack_udp_timeout_stream").read_text() == "300"
+    assert (settings / "nf_conntrack_tcp_timeout_time_wait").read_text() == "300"
     (settings / "nf_conntrack_udp_timeout").unlink()
     (settings / "nf_conntrack_udp_timeout").mkdir()
     with pytest.raises(CsitError, match="nf_conntrack_udp_timeout cannot be set to 300: Is a directory"):
