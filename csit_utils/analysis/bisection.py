@@ -18,6 +18,7 @@ from enum import StrEnum
 from functools import cache, lru_cache
 from itertools import pairwise
 from math import ceil, comb, floor, pi, sqrt
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ _SIGMAS = (1.0, 1.6, 2.5, 4.0, 6.5, 10.0)
 _STEPS_OF_CHANGE = 3
 _MOST_STEPS = 60
 """Steps of the grid in the range of all observations."""
+_PARTS = 4
+"""A change smaller than this part of the whole difference is none: it would cost more than all else to exclude."""
 _ROUNDED = 8
 """Steps by which the ends of the grid are rounded."""
 _NEGLIGIBLE = 20.0
@@ -44,6 +47,7 @@ _NEGLIGIBLE = 20.0
 _LEAST_VISITS = 2
 """Observations of good and bad revision before the first look, and of both sides of a change."""
 _SAME_WORTH_MEASURING = 0.05
+"""Only good and bad revision are measured while they are equal with at least this probability."""
 
 
 class BisectionAnswer(StrEnum):
@@ -62,7 +66,8 @@ class BisectionQuestion:
     revisions: int
     """From the good one, number 0, to the bad one."""
     change: float = 0.02
-    """Smallest change of interest, as a difference of natural logarithms: 0.02 is 2 %."""
+    """Smallest change of interest, as a difference of natural logarithms: 0.02 is 2 %. No change counts that is smaller
+    than a quarter of the whole difference."""
     wrong: float = 0.01
     """Largest probability of a wrong answer."""
     most: int = 400
@@ -117,12 +122,13 @@ def look(values: Mapping[int, Sequence[float]], skipped: AbstractSet[int], quest
     if counts[fewest] < _LEAST_VISITS:
         return Beliefs(None, (), 0.0, fewest, {})
     tolerated = question.wrong / _SAFETY
-    model = _Model([value for seen in measured.values() for value in seen], question.change)
+    whole = abs(median(measured[0]) - median(measured[last]))
+    model = _Model([value for seen in measured.values() for value in seen], max(question.change, whole / _PARTS))
     ends = model.posterior({end: measured[end] for end in (0, last)}, (1,), most=1)
     end = BisectionAnswer.UNDECIDED if sum(map(len, measured.values())) >= question.most else None
     if ends.changes[0] >= 1 - tolerated:
         return Beliefs(BisectionAnswer.NOT_HERE, (), ends.changes[0], None, ends.levels)
-    if ends.changes[0] > _SAME_WORTH_MEASURING and len(measured) == len(counts):
+    if ends.changes[0] > _SAME_WORTH_MEASURING:
         return Beliefs(end, (), ends.changes[0], None if end else fewest, ends.levels)
     places = _with_midpoints(sorted(measured), skipped, last)
     gaps = tuple(_positions(one, other, skipped) for one, other in pairwise(places))
@@ -195,8 +201,9 @@ def _settled(
 def _most_probable(places: Sequence[int], found: _Posterior) -> tuple[Culprit, ...]:
     """Places of changes, one for each expected change, in the order of revisions."""
     count = max(range(1, MOST_CHANGES + 1), key=lambda number: found.changes[number])
-    best = sorted(sorted(range(len(found.any)), key=lambda gap: -found.any[gap])[:count])
-    return tuple(_culprit(places, gap, found.any[gap]) for gap in best)
+    chances = found.single if count == 1 else found.any
+    best = sorted(sorted(range(len(chances)), key=lambda gap: -chances[gap])[:count])
+    return tuple(_culprit(places, gap, chances[gap]) for gap in best)
 
 
 def _culprit(places: Sequence[int], gap: int, probability: float) -> Culprit:

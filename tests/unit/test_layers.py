@@ -46,6 +46,7 @@ COMPOSITION = (
     "csit_utils/commands/qualify",
     "csit_utils/commands/otg",
     "csit_utils/commands/bench",
+    "csit_utils/commands/bisect",
     "csit_utils/bench",
 )
 """Where offline tools and the live system meet on purpose: these may import anything."""

@@ -1,0 +1,1 @@
+"""Bisection of the revisions of a component: specification, revisions, journal, loop and page."""

@@ -1,0 +1,93 @@
+"""Specification of a bisection, a YAML file."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import LONGEST_TRIAL_S
+from resources.libraries.python.model.function import UserProgram
+
+REVISION = "{revision}"
+"""Word of the argument vector that is replaced by the revision to install."""
+MOST_REVISIONS = 10_000
+MOST_OBSERVATIONS = 2_000
+_LONGEST_INSTALLATION_S = 7 * 24 * 3600
+Text = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class GitRange(Frozen):
+    """Commits of a git repository, along first parents."""
+
+    git: Path
+    """The repository; a relative path starts at the specification."""
+    good: Text
+    bad: Text
+
+
+class OrderedList(Frozen):
+    """Revisions in order, such as versions of a package; the first one is good, the last one is bad."""
+
+    versions: Annotated[tuple[Text, ...], Field(min_length=2, max_length=MOST_REVISIONS)]
+
+
+class CommandLines(Frozen):
+    """Kernel command lines: from the good one to the bad one, one parameter changed at a time."""
+
+    good_command_line: Text
+    bad_command_line: Text
+
+
+def _has_revision(argv: tuple[str, ...]) -> tuple[str, ...]:
+    if not any(REVISION in word for word in argv[1:]):
+        raise ValueError(f"no argument has {REVISION}, the revision to install")
+    return argv
+
+
+def _share(text: str) -> str:
+    share_of(text)
+    return text
+
+
+def share_of(text: str) -> float:
+    """Return a share such as `2%` as a number.
+
+    Raises:
+        ValueError: It has another form, or is not in [0.1 %, 50 %].
+    """
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,3})?)\s*%", text.strip(), re.ASCII)
+    value = float(match[1]) / 100 if match else 0.0
+    if not 0.001 <= value <= 0.5:
+        raise ValueError("expected a share from 0.1% to 50%, such as 2%")
+    return value
+
+
+class BisectionSpec(Frozen):
+    """What to bisect, how to install a revision, and what to measure."""
+
+    source: GitRange | OrderedList | CommandLines
+    install: Annotated[tuple[Text, ...], Field(min_length=2, max_length=100), AfterValidator(_has_revision)]
+    """Argument vector; `{revision}` is replaced. It runs in the folder of the specification, without a shell."""
+    install_limit_s: Annotated[float, Field(gt=0, le=_LONGEST_INSTALLATION_S)] = 3600.0
+    """An installation that takes longer is ended and counts as failed."""
+    topology: Path
+    """A relative path starts at the specification."""
+    cell: Text
+    """Such as `CSC 1x1 1c`, as for `./csit plan --cell`."""
+    nf_kinds: str = ""
+    program: UserProgram | None = None
+    """Of NFs that are programs of the user's."""
+    frame: str = "64B"
+    metric: Literal["MRR", "NDR", "PDR", "forwarded"] = "MRR"
+    load_pps: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    """Offered load, for the metric `forwarded`: the rate received at this load. Aggregate."""
+    search: str = "quick"
+    """Search profile of NDR and PDR."""
+    trials: Annotated[int, Field(ge=1, le=100)] = 1
+    """Trials in each deployment, of MRR and `forwarded`; their mean is one observation."""
+    trial_s: Annotated[float, Field(gt=0, le=LONGEST_TRIAL_S)] = 1.0
+    change: Annotated[str, AfterValidator(_share)] = "2%"
+    """Smallest change of interest."""
+    most_observations: Annotated[int, Field(ge=5, le=MOST_OBSERVATIONS)] = 400

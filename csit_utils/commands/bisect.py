@@ -1,0 +1,198 @@
+"""`bisect`: find the revision of a component that changed a metric of a cell."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
+from csit_utils.bisection.page import render_bisection
+from csit_utils.bisection.revisions import Revision, revisions_of
+from csit_utils.bisection.run import BisectionJournal, BisectionRun, Progress
+from csit_utils.bisection.spec import REVISION, BisectionSpec, share_of
+from csit_utils.bisection.texts import as_object, effort, headline, place
+from csit_utils.report.units import percent, rate, seconds
+from csit_utils.studies.density.commands.plan import parse_cell
+from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
+from resources.libraries.python.model.cell import Cell, TestType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology, load_yaml
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.paths import write_whole
+from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.writer import check_folder
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.model.selection import parse_kinds
+from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.worlds.factory import located, world_of
+
+_SPACE_BYTES = 10_000_000
+_LAST_OUTPUT = 300
+_STATUS = {BisectionAnswer.NOT_HERE: 3, BisectionAnswer.UNDECIDED: 4}
+
+
+def bisect(
+    specification: Annotated[Path, typer.Argument(help="Specification of a bisection, YAML.", metavar="SPEC")],
+    output: Annotated[
+        Path | None, typer.Option("-d", "--output", help="Folder of the results; default: results/<name of SPEC>.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the revisions; install and measure nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Find the revision of a component that changed a metric of a cell.
+
+    Installs and measures revisions between a good and a bad one, most where it is undecided, until the answer is wrong
+    with a probability of at most 1 %. Revisions are commits of a git repository, versions of a package, or kernel
+    command lines. Writes bisection.json, bisection.html and a journal: the same command resumes a bisection that was
+    interrupted, also by a reboot.
+
+    Exit status: 0 the culprit, or two, are named; 1 failed; 2 invalid input; 3 good and bad do not differ; 4 undecided.
+
+    Example: ./csit bisect nightly.yaml -d results/bisect
+    """
+    spec = load_yaml(specification, BisectionSpec)
+    base = specification.absolute().parent
+    revisions = revisions_of(spec.source, base)
+    if list_them:
+        for number, revision in enumerate(revisions):
+            typer.echo(f"{number}\t{revision.label}")
+        return
+    topology = load_topology(base / spec.topology)
+    cell = _cell(spec, specification)
+    folder = output or Path("results") / specification.stem
+    check_folder(folder, _SPACE_BYTES)
+    names = [revision.name for revision in revisions]
+    digest = digest_of(spec.model_dump_json(), topology.model_dump_json(), *names)
+    question = BisectionQuestion(len(revisions), share_of(spec.change), most=spec.most_observations)
+    topology = located(topology)
+    with BisectionJournal(folder / BisectionJournal.FILE, digest) as journal, closing(world_of(topology)) as world:
+        for line in (*journal.remarks, *world.open()):
+            typer.echo(line, err=True)
+        if journal.rows:
+            typer.echo(f"{journal.path}: {len(journal.rows)} steps of an earlier run are continued", err=True)
+        measure = _Measurement(spec, topology, world, cell)
+        run = BisectionRun(
+            revisions, question, journal, _Installation(spec, base), measure, tell=_teller(revisions, measure.metric)
+        )
+        result = run.run()
+    title = f"{spec.metric} of {spec.cell} on {topology.metadata.name}"
+    found = as_object(result, revisions)
+    write_whole(folder / "bisection.json", json.dumps(found, indent=1) + "\n")
+    page = folder / "bisection.html"
+    write_whole(page, render_bisection(result, revisions, title, simulated=topology.world is World.SIM))
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        typer.echo(headline(result, revisions))
+        typer.echo(effort(result, revisions))
+        typer.echo(f"page: {page}")
+    if result.beliefs.answer in _STATUS:
+        raise typer.Exit(_STATUS[result.beliefs.answer])
+
+
+def _cell(spec: BisectionSpec, path: Path) -> Cell:
+    """Return the cell with the user's program in each of its NFs."""
+    if (spec.metric == "forwarded") != (spec.load_pps is not None):
+        raise ConfigError(f"{path}: load_pps is for the metric forwarded, which needs it")
+    cell = parse_cell(spec.cell, "" if spec.program else spec.nf_kinds).cells()[0]
+    if spec.program is None:
+        return cell
+    programs = [spec.program] * cell.nf_nodes
+    fields = cell.model_dump(mode="json") | {"nf_kinds": parse_kinds(spec.nf_kinds), "programs": programs}
+    try:
+        return Cell.model_validate(fields)
+    except ValueError as error:
+        raise ConfigError(f"{path}: program: {error}") from error
+
+
+class _Installation:
+    """Runs the installation of a revision by its argument vector, and ends all of its processes after its limit."""
+
+    def __init__(self, spec: BisectionSpec, folder: Path) -> None:
+        self._spec, self._folder = spec, folder
+
+    def __call__(self, revision: Revision) -> None:
+        argv = [word.replace(REVISION, revision.name) for word in self._spec.install]
+        try:
+            process = subprocess.Popen(
+                argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, errors="replace", start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
+        try:
+            said, _ = process.communicate(timeout=self._spec.install_limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise NotReady(f"installation of {revision.label}", self._spec.install_limit_s, "still running") from error
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if process.returncode:
+            raise CommandFailed(argv, process.returncode, said.strip()[-_LAST_OUTPUT:])
+
+
+class _Measurement:
+    """Deploys the cell, measures it as a test does, and removes it."""
+
+    def __init__(self, spec: BisectionSpec, topology: Topology, world: Testbed, cell: Cell) -> None:
+        self._spec, self._topology, self._world = spec, topology, world
+        chosen = profile(spec.search).model_copy(update={"mrr_trials": spec.trials, "mrr_duration_s": spec.trial_s})
+        kind = TestType.MRR if spec.metric in ("MRR", "forwarded") else TestType.NDRPDR
+        self._asked = Asked(test_type=kind, cell=cell, frame=frame(spec.frame), profile=chosen)
+        self._environment = fingerprint()
+        self._deployments = 0
+        self.metric = spec.metric
+
+    def __call__(self) -> Sequence[float]:
+        # Simulated deployments differ by the number of their repetition.
+        asked = self._asked.model_copy(update={"repetition": self._deployments})
+        self._deployments += 1
+        test = DensityTest(self._topology, self._world, asked, self._environment)
+        test.plan()
+        try:
+            test.deploy()
+            test.verify_traffic()
+            return self._values(test)
+        finally:
+            if failure := test.remove():
+                typer.echo(failure, err=True)
+
+    def _values(self, test: DensityTest) -> Sequence[float]:
+        spec = self._spec
+        if spec.load_pps is not None:
+            trial = Trial(load_pps=spec.load_pps, duration_s=spec.trial_s, frame=self._asked.frame, purpose="bisect")
+            return [test.measure(trial).forwarded_pps for _ in range(spec.trials)]
+        if spec.metric == "MRR":
+            test.mrr()
+            return test.draft.mrr.receive_rates_pps if test.draft.mrr else ()
+        test.search((spec.metric,))
+        found = test.draft.ndr if spec.metric == "NDR" else test.draft.pdr
+        if found is None or found.lower_pps is None:
+            raise NoTraffic(f"{spec.metric} was not reached")
+        return (found.lower_pps,)
+
+
+def _teller(revisions: Sequence[Revision], metric: str) -> Callable[[Progress], None]:
+    """Return what prints a line of progress on standard error for each observation."""
+
+    def tell(now: Progress) -> None:
+        value = "skipped" if now.value is None else f"{metric} {rate(now.value)}"
+        best = max(now.beliefs.culprits, key=lambda each: each.probability, default=None)
+        probable = f"; most probable: {place(best, revisions)} ({percent(best.probability)})" if best else ""
+        left = f"; about {seconds(now.left_s)} left" if now.beliefs.next is not None else ""
+        print(f"{now.observations}: {revisions[now.revision].label}: {value}{probable}{left}", file=sys.stderr)
+
+    return tell

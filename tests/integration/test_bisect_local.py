@@ -1,0 +1,93 @@
+"""`./csit bisect` with real packets: a slow commit in the history of a forwarder that is built from each commit.
+
+One bisection by default; `CSIT_BISECTIONS=3` runs three, each with another history.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.paths import PROJECT
+from tests.integration.user_space import machine_stays_as_it_was
+from tests.realtime import RATE, realtime
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
+COMMITS = 12
+BISECTIONS = int(os.environ.get("CSIT_BISECTIONS", "1"))
+SOURCE = Path(__file__).with_name("data") / "forwarder.c"
+SLOW = 1000
+"""Rounds of the checksum of the slow commit: about 40 us per packet of 64 bytes."""
+INSTALL = """git -C history show "$1:forwarder.c" >forwarder.c
+  gcc -O2 -o forwarder.new forwarder.c
+  mv forwarder.new forwarder"""
+SPEC = """
+source: {git: history, good: first, bad: last}
+install:
+- sh
+- -ec
+- |
+  @INSTALL@
+- install
+- '{revision}'
+topology: @TOPOLOGY@
+cell: CSC 1x1 1c
+nf_kinds: process
+program: {start: [@FOLDER@/forwarder, '{left}', '{right}']}
+metric: forwarded
+load_pps: 6000
+trial_s: 0.5
+change: 10%
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    argv = ["git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def made_history(folder: Path, slow: int, broken: int) -> list[str]:
+    """Commit a forwarder that is slow from a commit on, and cannot be compiled in another."""
+    folder.mkdir()
+    git(folder, "init", "-q")
+    text = SOURCE.read_text(encoding="utf-8")
+    commits = []
+    for number in range(COMMITS):
+        changed = text.replace("count < 64", f"count < {64 + number}")  # changes nothing that can be measured
+        if number >= slow:
+            changed = changed.replace("work = 0", f"work = {SLOW}")
+        if number == broken:
+            changed += "#error unfinished\n"
+        (folder / "forwarder.c").write_text(changed, encoding="utf-8")
+        git(folder, "add", "forwarder.c")
+        git(folder, "commit", "-q", "-m", f"Change {number} of the forwarder")
+        commits.append(git(folder, "rev-parse", "HEAD"))
+    git(folder, "tag", "first", commits[0])
+    git(folder, "tag", "last", commits[-1])
+    return commits
+
+
+@pytest.mark.parametrize("seed", range(BISECTIONS))
+@realtime(RATE)
+def test_the_slow_commit_of_a_forwarder_is_found(tmp_path: Path, seed: int) -> None:
+    slow = random.Random(seed).randrange(2, COMMITS - 1)
+    broken = (slow + COMMITS // 2) % (COMMITS - 2) + 1
+    commits = made_history(tmp_path / "history", slow, -1 if broken in (slow, slow - 1) else broken)
+    words = {"INSTALL": INSTALL, "TOPOLOGY": str(PROJECT / "topologies" / "local.yaml"), "FOLDER": str(tmp_path)}
+    spec = SPEC
+    for word, value in words.items():
+        spec = spec.replace(f"@{word}@", value)
+    (tmp_path / "forwarder.yaml").write_text(spec, encoding="utf-8")
+    argv = [str(PROJECT / "csit"), "bisect", str(tmp_path / "forwarder.yaml"), "-d", str(tmp_path / "results")]
+    with machine_stays_as_it_was("forwarder"):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads((tmp_path / "results" / "bisection.json").read_text(encoding="utf-8"))
+    assert (found["answer"], found["culprits"][0]["revisions"]) == ("culprit", [commits[slow]]), done.stderr
+    assert found["probability"] >= 0.99
+    assert commits[slow][:12] in (tmp_path / "results" / "bisection.html").read_text(encoding="utf-8")
+    assert len(found["revisions"]) < COMMITS
