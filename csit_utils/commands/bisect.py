@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -131,15 +131,15 @@ class _Installation:
             )  # fmt: skip
         except OSError as error:
             raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
-        try:
-            said, _ = process.communicate(timeout=self._spec.install_limit_s)
-        except subprocess.TimeoutExpired as error:
-            raise NotReady(f"installation of {revision.label}", self._spec.install_limit_s, "still running") from error
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
+        with process:
+            try:
+                said, _ = process.communicate(timeout=self._spec.install_limit_s)
+            except subprocess.TimeoutExpired as error:
+                limit_s = self._spec.install_limit_s
+                raise NotReady(f"installation of {revision.label}", limit_s, "still running") from error
+            finally:
+                if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
         if process.returncode:
             raise CommandFailed(argv, process.returncode, said.strip()[-_LAST_OUTPUT:])
 

@@ -1,0 +1,296 @@
+"""`./csit bisect`: specifications, revisions, the loop with failures and interruptions, texts and page."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
+from csit_utils.bisection.page import render_bisection
+from csit_utils.bisection.revisions import Revision, revisions_of
+from csit_utils.bisection.run import BisectionJournal, BisectionResult, BisectionRun
+from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList, share_of
+from csit_utils.bisection.texts import as_object, effort, headline
+from csit_utils.commands.bisect import bisect
+from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
+from resources.libraries.python.model.load import load_yaml
+from resources.libraries.python.paths import PROJECT
+
+VERSIONS = tuple(Revision(name=f"1.{number}", label=f"1.{number}") for number in range(12))
+SIM = {
+    "source": {"versions": ["1.0", "1.1", "1.2", "1.3"]},
+    "install": ["true", "{revision}"],
+    "topology": str(PROJECT / "topologies" / "sim.yaml"),
+    "cell": "CSC 1x1 1c",
+}
+
+
+class System:
+    """A component that becomes slow with a version, and what was done to it."""
+
+    def __init__(self, slow: int, *, broken: frozenset[int] = frozenset(), dead: frozenset[int] = frozenset()) -> None:
+        self.slow, self.broken, self.dead = slow, broken, dead
+        self.installed: list[int] = []
+        self.measured = 0
+        self.dies_after = 10_000
+
+    def install(self, revision: Revision) -> None:
+        number = VERSIONS.index(revision)
+        self.installed.append(number)
+        if number in self.broken:
+            raise CommandFailed(["make"], 2, "no rule")
+
+    def measure(self) -> Sequence[float]:
+        if self.measured == self.dies_after:
+            raise KeyboardInterrupt
+        self.measured += 1
+        number = self.installed[-1]
+        if number in self.dead:
+            raise NoTraffic("no packet came back")
+        return ((900.0 if number >= self.slow else 1000.0) + self.measured % 3,)
+
+
+def bisected(system: System, path: Path, digest: str = "one") -> BisectionResult:
+    with BisectionJournal(path, digest) as journal:
+        question = BisectionQuestion(len(VERSIONS))
+        return BisectionRun(VERSIONS, question, journal, system.install, system.measure, clock=Clock().read).run()
+
+
+class Clock:
+    """Each look takes a second."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def read(self) -> float:
+        self._seconds += 1.0
+        return self._seconds
+
+
+def culprits(result: BisectionResult) -> list[tuple[int, int]]:
+    return [(each.first, each.last) for each in result.beliefs.culprits]
+
+
+def test_the_culprit_is_named_with_change_and_effort(tmp_path: Path) -> None:
+    result = bisected(System(7), tmp_path / "j")
+    assert culprits(result) == [(7, 7)]
+    assert headline(result, VERSIONS).startswith("culprit: 1.7: 1.00 kpps to 902 pps (")
+    assert f"of {len(VERSIONS)} revisions, {int(result.seconds)}" in effort(result, VERSIONS)
+    found = json.loads(json.dumps(as_object(result, VERSIONS)))
+    assert found["culprits"][0]["revisions"] == ["1.7"]
+    assert found["trials"] == sum(len(each["values"]) for each in found["revisions"])
+
+
+def test_a_revision_that_is_installed_is_not_installed_again(tmp_path: Path) -> None:
+    system = System(7)
+    bisected(system, tmp_path / "j")
+    assert all(one != other for one, other in zip(system.installed, system.installed[1:], strict=False))
+
+
+def test_what_cannot_be_installed_or_forwards_nothing_is_skipped_after_a_second_attempt(tmp_path: Path) -> None:
+    system = System(7, broken=frozenset({6}), dead=frozenset({5}))
+    result = bisected(system, tmp_path / "j")
+    assert culprits(result) == [(5, 7)]
+    assert set(result.skipped) <= {5, 6}
+    assert all(system.installed.count(number) == 2 for number in result.skipped)
+    assert "one of 3 revisions from 1.5 to 1.7" in headline(result, VERSIONS)
+
+
+@pytest.mark.parametrize("end", [0, 11])
+def test_an_end_that_cannot_be_measured_is_an_error_and_tried_again_by_the_next_run(tmp_path: Path, end: int) -> None:
+    with pytest.raises(CsitError, match=rf"1\.{end}: make ended with 2.*end of the bisection"):
+        bisected(System(7, broken=frozenset({end})), tmp_path / "j")
+    assert culprits(bisected(System(7), tmp_path / "j")) == [(7, 7)]
+
+
+def test_an_interrupted_bisection_continues_and_installs_again(tmp_path: Path) -> None:
+    whole, first, second = System(7), System(7), System(7)
+    expected = bisected(whole, tmp_path / "whole")
+    first.dies_after = 6
+    with pytest.raises(KeyboardInterrupt):
+        bisected(first, tmp_path / "j")
+    second.measured = 6
+    result = bisected(second, tmp_path / "j")
+    assert second.measured == whole.measured
+    assert len(second.installed) >= 1
+    assert culprits(result) == culprits(expected)
+    assert result.trials == expected.trials
+
+
+def test_a_torn_line_costs_one_observation(tmp_path: Path) -> None:
+    first = System(7)
+    first.dies_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        bisected(first, tmp_path / "j")
+    path = tmp_path / "j"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert culprits(bisected(System(7), path)) == [(7, 7)]
+
+
+def test_another_question_begins_anew(tmp_path: Path) -> None:
+    bisected(System(7), tmp_path / "j")
+    assert culprits(bisected(System(4), tmp_path / "j", "two")) == [(4, 4)]
+
+
+def test_the_page_marks_the_culprit_and_escapes_texts(tmp_path: Path) -> None:
+    result = bisected(System(7, broken=frozenset({5})), tmp_path / "j")
+    named = [Revision(name=each.name, label=f"<b>{each.label}") for each in VERSIONS]
+    page = render_bisection(result, named, "MRR of a cell", simulated=True)
+    assert page.count('class="culprit"') == 1
+    assert page.count('class="band"') == 1
+    assert page.count('class="level"') == len(result.observed)
+    assert "<b>1." not in page
+    assert "SIMULATED" in page
+    assert result.beliefs.answer is BisectionAnswer.CULPRIT
+
+
+def git(folder: Path, *arguments: str) -> str:
+    argv = ["git", "-C", str(folder), "-c", "user.name=test", "-c", "user.email=test@localhost", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Path]:
+    git(tmp_path, "init", "-q", "-b", "main")
+    for number in range(4):
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", f"Change {number}")
+        git(tmp_path, "tag", f"v{number}")
+    yield tmp_path
+
+
+def test_commits_are_listed_from_good_to_bad_also_from_the_first_one(repository: Path) -> None:
+    found = revisions_of(GitRange(git=Path(), good="v0", bad="main"), repository)
+    assert [each.label.split(" ", 1)[1] for each in found] == [f"Change {number}" for number in range(4)]
+    assert [each.name for each in found[:1]] == [git(repository, "rev-parse", "v0")]
+    assert len(revisions_of(GitRange(git=repository, good="v1", bad="v2"), Path("/"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "reason"),
+    [
+        ("v9", "main", "no revision 'v9'"),
+        ("main", "v0", "'main' is no ancestor of 'v0'"),
+        ("v1", "v1", "'v1' is no ancestor of 'v1'"),
+        ("--all", "main", "no revision '--all'"),
+    ],
+)
+def test_wrong_ends_are_refused(repository: Path, good: str, bad: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        revisions_of(GitRange(git=Path(), good=good, bad=bad), repository)
+
+
+def test_a_folder_without_a_repository_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no revision 'a'"):
+        revisions_of(GitRange(git=Path("nowhere"), good="a", bad="b"), tmp_path)
+
+
+def test_command_lines_change_by_one_parameter_at_a_time() -> None:
+    found = revisions_of(
+        CommandLines(good_command_line="quiet isolcpus=2 nosmt", bad_command_line="quiet isolcpus=2-3 mitigations=off"),
+        Path(),
+    )
+    assert [each.name for each in found] == [
+        "quiet isolcpus=2 nosmt",
+        "quiet isolcpus=2-3 nosmt",
+        "quiet isolcpus=2-3 nosmt mitigations=off",
+        "quiet isolcpus=2-3 mitigations=off",
+    ]
+    assert [each.label for each in found[1:]] == ["isolcpus=2 → isolcpus=2-3", "+ mitigations=off", "- nosmt"]
+
+
+def test_equal_command_lines_and_repeated_versions_are_refused() -> None:
+    with pytest.raises(ConfigError, match="same parameters"):
+        revisions_of(CommandLines(good_command_line="a b", bad_command_line="b a"), Path())
+    with pytest.raises(ConfigError, match="'2' is listed twice"):
+        revisions_of(OrderedList(versions=("1", "2", "2")), Path())
+
+
+@pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("50%", 0.5)])
+def test_shares_are_read(text: str, share: float) -> None:
+    assert share_of(text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"install": ["make"]}, "install"),
+        ({"install": ["make", "now"]}, "no argument has {revision}"),
+        ({"change": "0%"}, "expected a share from 0.1% to 50%"),
+        ({"source": {"versions": ["1"]}}, "source"),
+        ({"metric": "speed"}, "metric"),
+        ({"trials": 0}, "trials"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_wrong_specifications_are_refused_with_their_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
+    with pytest.raises(ConfigError, match=reason):
+        load_yaml(path, BisectionSpec)
+
+
+def command(folder: Path, **change: Any) -> int:
+    """Run the command in a folder; return its status."""
+    path = folder / "spec.yaml"
+    path.write_text(yaml.safe_dump(SIM | change), encoding="utf-8")
+    try:
+        bisect(path, folder / "out", list_them=False, as_json=True)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+@pytest.mark.parametrize("metric", ["MRR", "forwarded", "PDR"])
+def test_a_simulated_testbed_is_measured_by_each_metric(
+    tmp_path: Path, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load = {"load_pps": 1e6} if metric == "forwarded" else {}
+    assert command(tmp_path, metric=metric, change="10%", **load) == 3
+    said = capsys.readouterr()
+    found = json.loads(said.out.splitlines()[-1])
+    assert found["answer"] == "not in these revisions"
+    assert found == json.loads((tmp_path / "out" / "bisection.json").read_text(encoding="utf-8"))
+    assert f"{metric} " in said.err.splitlines()[-1]
+    assert "SIMULATED" in (tmp_path / "out" / "bisection.html").read_text(encoding="utf-8")
+
+
+def test_a_finished_bisection_is_not_measured_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command(tmp_path, change="10%")
+    lines = (tmp_path / "out" / "bisection.jsonl").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert command(tmp_path, change="10%") == 3
+    assert "steps of an earlier run are continued" in capsys.readouterr().err
+    assert (tmp_path / "out" / "bisection.jsonl").read_text(encoding="utf-8") == lines
+
+
+def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
+    assert command(tmp_path, most_observations=5, change="0.1%") == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"load_pps": 1000.0}, "load_pps is for the metric forwarded"),
+        ({"metric": "forwarded"}, "load_pps is for the metric forwarded"),
+        ({"cell": "CSC {1,2}x1"}, "cell"),
+        ({"program": {"start": ["true"]}}, "program: "),
+        ({"install": ["/no/such/program", "{revision}"]}, "install: /no/such/program cannot be run"),
+        ({"install": ["sh", "-c", "echo broken; exit 3", "{revision}"]}, "ended with 3: broken"),
+        ({"install": ["sleep", "60", "{revision}"], "install_limit_s": 0.05}, "still running"),
+    ],
+)
+def test_what_cannot_work_is_one_sentence(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CsitError, match=reason):
+        command(tmp_path, **change)
+
+
+def test_revisions_are_listed_without_measuring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(yaml.safe_dump(SIM | {"topology": "no such file"}), encoding="utf-8")
+    bisect(path, None, list_them=True, as_json=False)
+    assert capsys.readouterr().out.splitlines() == ["0\t1.0", "1\t1.1", "2\t1.2", "3\t1.3"]
