@@ -163,8 +163,7 @@ class _Measurement:
         test = DensityTest(self._topology, self._world, asked, self._environment)
         test.plan()
         try:
-            test.deploy()
-            test.verify_traffic()
+            test.deploy()  # traffic is not verified: a slow revision may lose packets at any rate
             return self._values(test)
         finally:
             if failure := test.remove():

@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, 
 COMMITS = 12
 BISECTIONS = int(os.environ.get("CSIT_BISECTIONS", "1"))
 SOURCE = Path(__file__).with_name("data") / "forwarder.c"
-SLOW = 1000
-"""Rounds of the checksum of the slow commit: about 40 us per packet of 64 bytes."""
+SLOW = 400
+"""Rounds of the checksum of the slow commit: 25,600 additions per packet of 64 bytes."""
 INSTALL = """git -C history show "$1:forwarder.c" >forwarder.c
   gcc -O2 -o forwarder.new forwarder.c
   mv forwarder.new forwarder"""
@@ -39,7 +39,7 @@ cell: CSC 1x1 1c
 nf_kinds: process
 program: {start: [@FOLDER@/forwarder, '{left}', '{right}']}
 metric: forwarded
-load_pps: 6000
+load_pps: 9000
 trial_s: 0.5
 change: 10%
 """
