@@ -25,7 +25,7 @@ FAILURES = (CommandFailed, NotReady, NoTraffic, SystemBroken)
 """What a revision may be the reason of; other errors end the bisection."""
 
 
-class Observed(Frozen):
+class ObservedRevision(Frozen):
     """One deployment of a revision was measured."""
 
     step: Literal["observed"] = "observed"
@@ -35,7 +35,7 @@ class Observed(Frozen):
     seconds: float
 
 
-class Skipped(Frozen):
+class SkippedRevision(Frozen):
     """A revision cannot be installed or measured."""
 
     step: Literal["skipped"] = "skipped"
@@ -43,19 +43,19 @@ class Skipped(Frozen):
     reason: str
 
 
-BisectionStep = Annotated[Observed | Skipped, Field(discriminator="step")]
+BisectionStep = Annotated[ObservedRevision | SkippedRevision, Field(discriminator="step")]
 
 
-class BisectionJournal(StepJournal[Observed | Skipped]):
+class BisectionJournal(StepJournal[ObservedRevision | SkippedRevision]):
     """Journal of a bisection."""
 
     FILE = "bisection.jsonl"
     KIND = "bisection"
-    ROWS: ClassVar[TypeAdapter[Observed | Skipped]] = TypeAdapter(BisectionStep)
+    ROWS: ClassVar[TypeAdapter[ObservedRevision | SkippedRevision]] = TypeAdapter(BisectionStep)
 
 
 @dataclass(frozen=True)
-class Progress:
+class BisectionProgress:
     """What is known while a bisection runs."""
 
     observations: int
@@ -101,7 +101,7 @@ class BisectionRun:
         install: Callable[[Revision], None],
         measure: Callable[[], Sequence[float]],
         *,
-        tell: Callable[[Progress], None] = lambda _: None,
+        tell: Callable[[BisectionProgress], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._revisions, self._question, self._journal = revisions, question, journal
@@ -122,18 +122,18 @@ class BisectionRun:
             step = self._observe(number)
             self._journal.keep(step)
             self._steps.append(step)
-            if isinstance(step, Skipped) and number in (0, len(self._revisions) - 1):
+            if isinstance(step, SkippedRevision) and number in (0, len(self._revisions) - 1):
                 raise CsitError(f"{self._revisions[number].label}: {step.reason}; it is an end of the bisection")
             found = self._look()
-            value = fmean(step.values) if isinstance(step, Observed) else None
-            self._tell(Progress(self._count, number, value, found, self._left_s()))
-        observed = [step for step in self._steps if isinstance(step, Observed)]
+            value = fmean(step.values) if isinstance(step, ObservedRevision) else None
+            self._tell(BisectionProgress(self._count, number, value, found, self._left_s()))
+        observed = [step for step in self._steps if isinstance(step, ObservedRevision)]
         trials, seconds = sum(len(step.values) for step in observed), sum(step.seconds for step in observed)
         return BisectionResult(found, self._values(), self._skipped(), trials, seconds)
 
     @property
     def _count(self) -> int:
-        return sum(isinstance(step, Observed) for step in self._steps)
+        return sum(isinstance(step, ObservedRevision) for step in self._steps)
 
     def _look(self) -> Beliefs:
         logs = {number: [log(value) for value in seen] for number, seen in self._values().items()}
@@ -142,16 +142,18 @@ class BisectionRun:
     def _values(self) -> dict[int, list[float]]:
         found: dict[int, list[float]] = {}
         for step in self._steps:
-            if isinstance(step, Observed):
+            if isinstance(step, ObservedRevision):
                 found.setdefault(self._numbers[step.revision], []).append(fmean(step.values))
         return found
 
     def _skipped(self) -> dict[int, str]:
         ends = (0, len(self._revisions) - 1)
-        rows = [(self._numbers[step.revision], step.reason) for step in self._steps if isinstance(step, Skipped)]
+        rows = [
+            (self._numbers[step.revision], step.reason) for step in self._steps if isinstance(step, SkippedRevision)
+        ]
         return {number: reason for number, reason in rows if number not in ends}
 
-    def _observe(self, number: int) -> Observed | Skipped:
+    def _observe(self, number: int) -> ObservedRevision | SkippedRevision:
         revision, begin_s = self._revisions[number], self._clock()
         for left in reversed(range(_ATTEMPTS)):
             try:
@@ -162,17 +164,17 @@ class BisectionRun:
                 values = tuple(self._measure())
                 if min(values) <= 0:
                     raise NoTraffic("nothing was received")
-                return Observed(revision=revision.name, values=values, seconds=self._clock() - begin_s)
+                return ObservedRevision(revision=revision.name, values=values, seconds=self._clock() - begin_s)
             except RunStopped:
                 raise
             except FAILURES as error:
                 self._installed = None
                 if not left:
-                    return Skipped(revision=revision.name, reason=str(error))
+                    return SkippedRevision(revision=revision.name, reason=str(error))
         raise AssertionError
 
     def _left_s(self) -> float:
         """Observations that a bisection with little noise takes, and the mean duration of those so far."""
         usual = 8 + 3 * ceil(log2(len(self._revisions)))
-        observed = [step.seconds for step in self._steps if isinstance(step, Observed)]
+        observed = [step.seconds for step in self._steps if isinstance(step, ObservedRevision)]
         return fmean(observed) * max(usual - len(observed), 2) if observed else 0.0

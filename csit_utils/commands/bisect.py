@@ -15,7 +15,7 @@ import typer
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
-from csit_utils.bisection.run import BisectionJournal, BisectionRun, Progress
+from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import REVISION, BisectionSpec, share_of
 from csit_utils.bisection.texts import as_object, effort, headline, place
 from csit_utils.report.units import percent, rate, seconds
@@ -184,10 +184,10 @@ class _Measurement:
         return (found.lower_pps,)
 
 
-def _teller(revisions: Sequence[Revision], metric: str) -> Callable[[Progress], None]:
+def _teller(revisions: Sequence[Revision], metric: str) -> Callable[[BisectionProgress], None]:
     """Return what prints a line of progress on standard error for each observation."""
 
-    def tell(now: Progress) -> None:
+    def tell(now: BisectionProgress) -> None:
         value = "skipped" if now.value is None else f"{metric} {rate(now.value)}"
         best = max(now.beliefs.culprits, key=lambda each: each.probability, default=None)
         probable = f"; most probable: {place(best, revisions)} ({percent(best.probability)})" if best else ""
