@@ -1,9 +1,12 @@
 """Energy meters of a node: a powercap tree as a two-socket server has it, and what ipmitool prints."""
 
+import json
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.testbed.energy import Ipmi, Powercap
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node import redfish
 from resources.libraries.python.testbed.node.checks.energy import check
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
 from resources.libraries.python.testbed.node.sent import energy
@@ -176,3 +180,31 @@ def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) ->
     assert finding.what.startswith(f"no energy meter: no {tree}/none/intel-rapl:*: the kernel shows no energy")
     (finding,) = check("nodes.DUT1", Ipmi(meter="ipmi"), none)
     assert finding.level is Severity.WARNING and finding.what.startswith("no power by ipmi: ")
+
+
+class Endless:
+    """A response of a BMC whose body does not end."""
+
+    _content = None
+    closed = False
+
+    def iter_content(self, size: int) -> Iterator[bytes]:
+        yield from repeat(b"[" * size)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_an_answer_of_a_bmc_without_an_end_is_refused() -> None:
+    answer = Endless()
+    with pytest.raises(OSError, match="more than 1,048,576 bytes"):
+        redfish._read_bounded(answer)
+    assert answer.closed
+
+
+@pytest.mark.parametrize("watts", ["1e400", "9" * 400, "NaN", "null", "[]"])
+def test_a_power_that_is_no_number_is_no_power(watts: str) -> None:
+    document = json.loads(
+        f'{{"PowerWatts": {{"Reading": {watts}}}, "PowerControl": [{{"PowerConsumedWatts": {watts}}}]}}'
+    )
+    assert [redfish.power_of(link, document) for link in ("EnvironmentMetrics", "Power")] == [None, None]

@@ -45,10 +45,8 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
         url = meter.url.rstrip("/")
         connector = sushy.connector.Connector(
             url,
-            username=meter.user,
-            password=password,
             verify=verify,
-            read_timeout=_WITHIN_S,
+            default_request_timeout=_WITHIN_S,
             connect_timeout=_WITHIN_S,
             server_side_retries=1,
             server_side_retries_delay=1,
