@@ -14,6 +14,7 @@ from typing import cast
 import pytest
 
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as missing_openvpn
+from resources.libraries.python.drivers.functions.wireguard.driver import in_kernel
 from resources.libraries.python.drivers.functions.wireguard.driver import missing as missing_wireguard
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
@@ -43,7 +44,9 @@ from tests.integration.user_space import (
 from tests.realtime import CPU, LOSS, realtime
 
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
-NO_OPENVPN, NO_WIREGUARD = ("; ".join(map(str, lacks())) for lacks in (missing_openvpn, missing_wireguard))
+NO_OPENVPN = "; ".join(map(str, missing_openvpn()))
+# That of the kernel has a test on machines of its own.
+NO_WIREGUARD = "; ".join(map(str, missing_wireguard(in_kernel=False))) or "the kernel has WireGuard" * in_kernel()
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 ROUTER, OPENVPN, WIREGUARD = map(NfKind, ("linux_router", "openvpn", "wireguard"))
 needs_openvpn = pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)

@@ -32,7 +32,7 @@ OWN = "/etc/emulated"
 _PACKAGES = (
     "linux-image-amd64", "kmod", "mount", "busybox-static", "openssh-server", "sudo", "python3", "procps",
     "iproute2", "iputils-ping", "nftables", "ethtool", "tcpdump", "pciutils", "numactl", "irqbalance",
-    "dpdk", "dpdk-dev", "openvswitch-switch-dpdk",
+    "dpdk", "dpdk-dev", "openvswitch-switch-dpdk", "wireguard-tools",
 )  # fmt: skip
 _LEFT_OUT = (
     "/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/lintian/*", "/usr/include/*",

@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.wireguard import driver
 from resources.libraries.python.drivers.functions.wireguard.driver import WireGuards, ask, ends_of, make_keys, settings
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.kinds import NfKind
 from tests.unit.planning.polled_ports import together
 
@@ -46,7 +47,7 @@ def test_a_wg_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(CommandFailed, match=r"wg set .* ended with 1: no such device") as failed:
         ask([program(tmp_path, "wg", "echo no such device >&2; exit 1"), "set", "x"], "opensesame")
     assert "opensesame" not in str(failed.value)
-    monkeypatch.setattr(driver, "_WITHIN_S", 0.05)
+    monkeypatch.setattr(tunnels, "_WITHIN_S", 0.05)
     with pytest.raises(NotReady, match="wg genkey not ready"):
         ask([program(tmp_path, "wg", "exec sleep 60"), "genkey"])
     with pytest.raises(CsitError, match=r"^/no/wg cannot be run: No such file or directory$"):
@@ -56,16 +57,27 @@ def test_a_wg_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytes
 def test_a_machine_says_in_one_sentence_each_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "path_of", {"wireguard-go": "/usr/bin/wireguard-go"}.get)
     monkeypatch.setattr(tunnels, "TUN", tmp_path / "tun")
-    wg, tun = map(str, driver.missing())
+    wg, tun = map(str, driver.missing(in_kernel=False))
     assert wg == (
         "wg missing for NFs of kind wireguard; install it: apt-get install --no-install-recommends wireguard-tools"
     )
     assert tun.startswith(f"{tmp_path}/tun cannot be opened for NFs of kind wireguard")
+    assert [str(each) for each in driver.missing(in_kernel=True)] == [wg], "neither a program nor a tun device"
     nothing = cast(Any, SimpleNamespace())  # would fail on any use
-    functions = WireGuards(together([NfKind("wireguard")]).functions, nothing, nothing, nothing, nothing)
-    with pytest.raises(Unsupported, match="wg missing for NFs of kind wireguard"):
-        functions.start()
-    assert functions.facts() == {} and functions.processed() == {}
+    row = together([NfKind("wireguard")]).functions
+    for functions in (WireGuards(row, nothing, nothing, nothing, nothing), WireGuards(row, nothing, nothing)):
+        with pytest.raises(Unsupported, match=r"^wg missing for NFs of kind wireguard"):
+            functions.start()
+        assert functions.facts() == {} and functions.processed() == {}
+
+
+def test_a_tunnel_of_the_kernel_cannot_be_killed() -> None:
+    nothing = cast(Any, SimpleNamespace())
+    functions = WireGuards(together([NfKind("wireguard")]).functions, nothing, nothing)
+    (name,) = {function.name for function in functions._functions}
+    with pytest.raises(Unsupported, match=f"{name} cannot be hit by 'kill': its tunnel is in the kernel"):
+        functions.steps(name, PartEvent.KILL)
+    assert functions.steps("nf-9-9", PartEvent.KILL) is None
 
 
 def test_sockets_of_a_killed_run_are_removed_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,27 +7,29 @@ import os
 import socket
 import subprocess
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from socket import AF_INET
 
-from pyroute2.netlink.rtnl import RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, rt_proto, rt_scope, rt_type
+from pyroute2.netlink.rtnl import RTM_NEWLINK, RTM_NEWROUTE, RTM_NEWRULE, RTM_SETLINK, rt_proto, rt_scope, rt_type
 from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
+from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
+from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
@@ -95,6 +97,67 @@ def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> Pass
     return Passed(came, sum(row[_RX_PACKETS] for row in rows))
 
 
+def tunnel_device(device: str, kind: str, data: Sequence[tuple[str, int]] = ()) -> Request:
+    """Make a device of a kind that encrypts in the kernel.
+
+    Args:
+        device: Its name.
+        kind: Such as `wireguard`.
+        data: Attributes of the kind.
+    """
+    info: list[tuple[str, object]] = [("IFLA_INFO_KIND", kind), ("IFLA_INFO_DATA", {"attrs": list(data)})]
+    attrs = [("IFLA_IFNAME", device), ("IFLA_LINKINFO", {"attrs": info if data else info[:1]})]
+    return Request(RTM_NEWLINK, CREATE_NEW, encoded(ifinfmsg, {}, attrs), f"make {device}")
+
+
+def kernel_makes(*requests: Request, work: Callable[[], object] = lambda: None) -> bool:
+    """Whether this kernel takes some requests, tried in a network namespace that is gone afterwards.
+
+    Args:
+        requests: Such as for a device of a kind that may be a module, which is then loaded.
+        work: What is tried there too.
+    """
+
+    def attempt() -> None:
+        unshare(CLONE_NEWNET)
+        netlink = Netlink()
+        try:
+            netlink.do(requests)
+            work()
+        finally:
+            netlink.close()
+
+    try:
+        aside(attempt)
+    except (CsitError, OSError):
+        return False
+    return True
+
+
+def given(argv: Sequence[str], stdin: str, secrets: str) -> str:
+    """Run a program of a tunnel with an input that is not shown, and return what it prints.
+
+    Args:
+        argv: The program with its arguments.
+        stdin: Its input.
+        secrets: What it is, for errors.
+
+    Raises:
+        CommandFailed: It failed.
+        NotReady: It did not end.
+        CsitError: It cannot be run.
+    """
+    try:
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
+    except OSError as error:
+        raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise NotReady(secrets, _WITHIN_S, "still running") from error
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stderr)
+    return done.stdout.strip()
+
+
 def loopback_up() -> Request:
     """What the ends of a tunnel reach each other by."""
     return set_up("lo", _LOOPBACK)
@@ -141,19 +204,19 @@ class Tunnels(Disturbed):
     by the routes that any NF has; the other way round alike. Subclasses start the ends.
     """
 
-    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, left: Companions, right: Companions) -> None:
+    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, *companions: Companions) -> None:
         """Prepare.
 
         Args:
             functions: Those that are of this kind.
             fabric: Has their namespaces, which route; started before `start`.
-            left: Runs the left ends.
-            right: Runs the right ends.
+            companions: Run the left and the right ends; none where the kernel has both.
         """
         self._functions = tuple(functions)
         self._owners = tuple(function.name for function in self._functions)
         self._fabric = fabric
-        self._companions = (left, right)
+        self._companions = companions
+        self._in_kernel = not companions
         self._before: dict[str, Passed] = {}
 
     @abstractmethod
@@ -187,7 +250,19 @@ class Tunnels(Disturbed):
             NotReady: A tunnel does not carry packets in time.
         """
         for name in self._owners:
-            self._companions[1].wait_for(name, "a tunnel that carries", partial(self._not_carrying, name), READY_S)
+            self._wait_for(name, -1, "a tunnel that carries", partial(self._not_carrying, name))
+
+    def _wait_for(self, name: str, side: int, what: str, missing: Callable[[], str]) -> None:
+        """Wait for a fact that an end of an NF's tunnel brings about: a program, or the kernel.
+
+        Raises:
+            CsitError: The program has ended.
+            NotReady: The deadline passed.
+        """
+        if self._in_kernel:
+            wait_until(f"{what} of {name}", missing, READY_S)
+        else:
+            self._companions[side].wait_for(name, what, missing, READY_S)
 
     def _not_carrying(self, name: str) -> str:
         """A packet goes into each end at every look, until all those of one look have come out before the next."""
@@ -204,6 +279,8 @@ class Tunnels(Disturbed):
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target not in self._owners:
             return None
+        if self._in_kernel:
+            raise Unsupported(f"{target} cannot be hit by '{event}': its tunnel is in the kernel, not in a process")
         return process_steps(event, target, lambda: [each.pids()[target] for each in self._companions])
 
     def affinity(self) -> Mapping[str, frozenset[int]]:
@@ -243,8 +320,12 @@ class Tunnels(Disturbed):
 
     def _passed_by(self) -> Iterator[str]:
         for name, row in self._passed().items():
-            received = sum(port.rx_packets for port in self._fabric.counters([name]).values())
-            if row.came < _TAKEN_IN * received - _FEW:
+            ports = self._fabric.counters([name]).values()
+            received, sent = sum(port.rx_packets for port in ports), sum(port.tx_packets for port in ports)
+            # The kernel does not count packets that its queues have no room for.
+            if self._in_kernel and row.left < _TAKEN_IN * sent - _FEW:
+                yield f"{name} sent {sent} packets, and only {row.left} came out of its tunnel"
+            if not self._in_kernel and row.came < _TAKEN_IN * received - _FEW:
                 yield f"{name} received {received} packets, and only {row.came} went into its tunnel"
 
     def stop(self) -> None:

@@ -40,6 +40,7 @@ _KINDS_PPS = {
     "nginx_proxy": 0.09e6,
     "openvpn": 0.08e6,
     "wireguard": 0.1e6,
+    "ipsec": 0.2e6,
 }
 """The same of other kinds. Assumed: the fewer, the more is done to each packet."""
 _COPY_US = 0.046

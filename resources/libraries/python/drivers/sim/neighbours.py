@@ -53,6 +53,7 @@ CONTENTION: Mapping[str, Contention] = {
     "tcpdump": Contention(0.92, 0.28, 0.33),
     "openvpn": Contention(0.90, 0.50, 0.95),
     "wireguard": Contention(0.90, 0.50, 0.95),
+    "ipsec": Contention(0.90, 0.50, 0.95),
 }
 _OTHER = Contention(0.50, 0.30, 0.30)
 _WAYS = 2

@@ -1,9 +1,10 @@
-"""Network functions as a WireGuard tunnel with both ends in one network namespace, in user space by wireguard-go.
+"""Network functions as a WireGuard tunnel with both ends in one network namespace.
 
+They are in the kernel where it has WireGuard, and processes of wireguard-go elsewhere.
 Keys are generated at each start; they are never in a file or an argument.
 """
 
-import subprocess
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,12 +12,14 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.tunnels import (
-    READY_S,
     TunnelEnd,
     Tunnels,
     devices_here,
+    given,
+    kernel_makes,
     loopback_up,
     no_tun,
+    tunnel_device,
     version,
 )
 from resources.libraries.python.drivers.functions.wireguard.registration import SOCKETS
@@ -26,18 +29,18 @@ from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
-_FOR = "for NFs of kind wireguard"
+_KIND = "wireguard"
+_FOR = f"for NFs of kind {_KIND}"
 _PORTS, _TABLES = (51820, 51821), (101, 102)
 _SOCKETS = Path("/var/run/wireguard")
 """Where wireguard-go listens for its configuration: a file by the name of the device, for all network namespaces."""
 _LONGEST_NAME = 15
 """Of an interface (IFNAMSIZ)."""
-_WITHIN_S = 15.0
 _INITIATOR = "initiator"
 _EVERYTHING = "0.0.0.0/0"
 
@@ -51,13 +54,11 @@ class KeyPair:
 
 
 class WireGuards(Tunnels):
-    """NFs that encrypt packets and decrypt them again by two processes of wireguard-go."""
+    """NFs that encrypt packets and decrypt them again, in the kernel or by two processes of wireguard-go."""
 
-    def __init__(
-        self, functions: Sequence[NfPlan], fabric: Fabric, left: Companions, right: Companions, machine: Claims
-    ) -> None:
+    def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, machine: Claims, *companions: Companions) -> None:
         """As `Tunnels`; the machine's record has the control sockets, which a killed run would leave."""
-        super().__init__(functions, fabric, left, right)
+        super().__init__(functions, fabric, *companions)
         self._machine = machine
         self._claimed: list[str] = []
         self._version = ""
@@ -71,23 +72,22 @@ class WireGuards(Tunnels):
 
         Raises:
             Unsupported: Something is missing.
-            CommandFailed: An end does not take its configuration, or the kernel refused a route.
+            CommandFailed: An end does not take its configuration, or the kernel refused a route or device.
             CsitError: An end has ended; the text has its last words.
             NotReady: A tunnel does not carry packets in time.
         """
-        program, wg = path_of("wireguard-go"), path_of("wg")
-        lacks = tuple(missing())
-        if program is None or wg is None or lacks:
+        lacks = tuple(missing(in_kernel=self._in_kernel))
+        wg = path_of("wg")
+        if wg is None or lacks:
             raise Unsupported("; ".join(map(str, lacks)))
-        self._version = version(program)
         for name in self._owners:
             self._fabric.change(name, [loopback_up()])
-        self._claimed = [end.device for name in self._owners for end in ends_of(name)]
-        for device in self._claimed:
-            self._machine.claim(SOCKETS, device)
-        for side, companions in enumerate(self._companions):
+        if self._in_kernel:
+            self._version = f"Linux {os.uname().release}"
             for name in self._owners:
-                companions.start(name, [program, "--foreground", ends_of(name)[side].device])
+                self._fabric.change(name, [tunnel_device(end.device, _KIND) for end in ends_of(name)])
+        else:
+            self._start_programs()
         for function in self._functions:
             keys = (make_keys(wg), make_keys(wg))
             for side in (0, 1):
@@ -95,17 +95,27 @@ class WireGuards(Tunnels):
         self._wait_until_carrying()
         configure_routers(self._functions, self._fabric)
 
+    def _start_programs(self) -> None:
+        program = path_of("wireguard-go") or ""
+        self._version = version(program)
+        self._claimed = [end.device for name in self._owners for end in ends_of(name)]
+        for device in self._claimed:
+            self._machine.claim(SOCKETS, device)
+        for side, companions in enumerate(self._companions):
+            for name in self._owners:
+                companions.start(name, [program, "--foreground", ends_of(name)[side].device])
+
     def _configure(self, wg: str, function: NfPlan, side: int, keys: tuple[KeyPair, KeyPair]) -> None:
         """Tell an end its key and its peer, and route into it."""
         end, name = ends_of(function.name)[side], function.name
-        companions = self._companions[side]
-        companions.wait_for(name, f"an open {end.device}", partial(self._not_made, name, end), READY_S)
-        ask([wg, *settings(end, keys[1 - side].public)], keys[side].private)
-        companions.wait_for(name, f"an open {end.device}", partial(self.not_open, name, end), READY_S)
+        self._wait_for(name, side, f"an open {end.device}", partial(self._not_made, name, end))
+        argv = [wg, *settings(end, keys[1 - side].public)]
+        self._fabric.run_inside(name, partial(ask, argv, keys[side].private))
         self._route_into(function, side)
+        self._wait_for(name, side, f"an open {end.device}", partial(self.not_open, name, end))
 
     def _not_made(self, name: str, end: TunnelEnd) -> str:
-        if not _socket(end.device).exists():
+        if not self._in_kernel and not _socket(end.device).exists():
             return "it does not take its configuration"
         return "" if end.device in self._fabric.run_inside(name, devices_here) else "there is no such device"
 
@@ -119,8 +129,10 @@ class WireGuards(Tunnels):
     def facts(self) -> Mapping[str, str]:
         if not self._version:
             return {}
-        does = "encrypts each packet by ChaCha20-Poly1305 and decrypts it again, in two processes"
-        return {"wireguard": f"{self._version} in user space, {does}"}
+        where = "in the kernel" if self._in_kernel else "in user space"
+        who = "on all CPUs of the machine" if self._in_kernel else "in two processes"
+        does = f"encrypts each packet by ChaCha20-Poly1305 and decrypts it again, {who}"
+        return {"wireguard": f"{self._version} {where}, {does}"}
 
 
 def remove_left(devices: Iterable[str]) -> list[str]:
@@ -183,34 +195,35 @@ def ask(argv: Sequence[str], private_key: str = "") -> str:
         NotReady: It did not end.
         CsitError: It cannot be run.
     """
-    try:
-        done = subprocess.run(
-            argv, input=f"{private_key}\n", capture_output=True, text=True, timeout=_WITHIN_S, check=False
-        )
-    except OSError as error:
-        raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise NotReady(f"wg {argv[1]}", _WITHIN_S, "still running") from error
-    if done.returncode:
-        raise CommandFailed(argv, done.returncode, done.stderr)
-    return done.stdout.strip()
+    return given(argv, f"{private_key}\n", f"wg {argv[1]}")
+
+
+def in_kernel() -> bool:
+    """Whether the kernel has WireGuard; its module is loaded by that where it is one."""
+    return kernel_makes(tunnel_device("wg-probe", _KIND))
 
 
 def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> WireGuards:
     """Make the driver of NFs on a node."""
-    left, right = (context.companions(f"wireguard-{side}") for side in ("left", "right"))
-    return WireGuards(row, context.fabric, left, right, context.lock)
+    ends = () if in_kernel() else (context.companions(f"wireguard-{side}") for side in ("left", "right"))
+    return WireGuards(row, context.fabric, context.lock, *ends)
 
 
-def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
-    for program, package in (("wireguard-go", "wireguard-go"), ("wg", "wireguard-tools")):
+def missing(*, in_kernel: bool) -> Iterator[PreflightProblem]:
+    """What this machine lacks.
+
+    Args:
+        in_kernel: Whether the kernel has WireGuard.
+    """
+    programs = {"wg": "wireguard-tools"} if in_kernel else {"wireguard-go": "wireguard-go", "wg": "wireguard-tools"}
+    for program, package in programs.items():
         if path_of(program) is None:
             fix = f"install it: apt-get install --no-install-recommends {package}"
             yield PreflightProblem(f"{program} missing {_FOR}", fix)
-    yield from no_tun(_FOR)
+    if not in_kernel:
+        yield from no_tun(_FOR)
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
     """What this machine lacks for NFs of a node."""
-    return missing()
+    return missing(in_kernel=in_kernel())

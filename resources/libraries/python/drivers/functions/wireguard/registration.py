@@ -1,7 +1,7 @@
 """Declaration of WireGuard tunnels as NFs."""
 
 from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.driver import TUN, FunctionDriver, Leftover, RequiredProgram
+from resources.libraries.python.model.driver import FunctionDriver, KernelFeature, Leftover, RequiredProgram
 from resources.libraries.python.model.kinds import Form
 
 DRIVERS = (
@@ -12,8 +12,8 @@ DRIVERS = (
         form=Form.PROGRAM_BESIDE,
         factory="resources.libraries.python.drivers.functions.wireguard.driver:make",
         missing="resources.libraries.python.drivers.functions.wireguard.driver:missing_on",
-        programs=(RequiredProgram("wireguard-go", "wireguard-go"), RequiredProgram("wg", "wireguard-tools")),
-        kernel=(TUN,),
+        programs=(RequiredProgram("wg", "wireguard-tools"),),
+        kernel=(KernelFeature("WireGuard", "WIREGUARD", "wireguard", instead="wireguard-go takes its place"),),
         events=frozenset({PartEvent.KILL, PartEvent.PAUSE}),
         on_request=True,
     ),

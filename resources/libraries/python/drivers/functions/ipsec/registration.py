@@ -1,0 +1,20 @@
+"""Declaration of IPsec tunnels as NFs."""
+
+from resources.libraries.python.model.driver import FunctionDriver, KernelFeature
+from resources.libraries.python.model.kinds import Form
+
+DRIVERS = (
+    FunctionDriver(
+        name="ipsec",
+        label="IPsec",
+        word="ipsec",
+        form=Form.PROGRAM_BESIDE,
+        factory="resources.libraries.python.drivers.functions.ipsec.driver:make",
+        missing="resources.libraries.python.drivers.functions.ipsec.driver:missing_on",
+        kernel=(
+            KernelFeature("ESP", "INET_ESP", "esp4"),
+            KernelFeature("XFRM interfaces", "XFRM_INTERFACE", "xfrm_interface"),
+        ),
+        on_request=True,
+    ),
+)

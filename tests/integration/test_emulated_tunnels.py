@@ -1,0 +1,67 @@
+"""Tunnels of the kernel as NFs, on machines whose kernel has WireGuard and ESP; its own counters are the witness."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.errors import CommandFailed
+from tests.integration.emulated import Emulated
+from tests.integration.robot_runs import going_on, results
+from tests.realtime import LOSS, realtime
+
+pytestmark = [pytest.mark.root, pytest.mark.emulated]
+_WITHIN_S = 600.0
+COUNTERS = """
+ip netns exec csit-nf-1-1 wg show all transfer
+ip -n csit-nf-1-1 -s xfrm state
+ip netns exec csit-nf-1-1 cat /proc/net/xfrm_stat
+"""
+"""In the network namespace of the NF: bytes of WireGuard's peers, packets of the security associations, and errors."""
+
+
+@realtime(LOSS)
+def test_packets_are_encrypted_by_the_kernel(emulated: Emulated, tmp_path: Path) -> None:
+    kinds = ["wireguard", "ipsec"]
+    topology = emulated.write_topology(
+        tmp_path, nodes={"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"containers": kinds}}
+    )
+    words = (
+        f"TOPOLOGY:{topology}", "CELLS:1x1", "NF_SIZES:1c", f"NF_KINDS:{','.join(kinds)}", "FRAMES:128B",
+        "SEARCH:quick,sum=1,mrr=1,time=10",
+    )  # fmt: skip
+    options = [word for value in words for word in ("-v", value)]
+    most = Counter[str]()
+    with going_on(tmp_path / "out", *options, "--suite", "csc-mrr") as run:
+        while run.poll() is None:
+            most |= counted(emulated)
+        said, _ = run.communicate(timeout=_WITHIN_S)
+    assert run.returncode == 0, said
+    rows = {row.asked.cell.nf_kinds[0]: row for row in results(tmp_path / "out")}
+    kernel = emulated.run("DUT1", "uname", "-r").strip()
+    for kind, cipher in zip(kinds, ("ChaCha20-Poly1305", "AES-128-GCM"), strict=True):
+        row = rows[kind]
+        assert row.mrr and row.mrr.mean_pps > 0, said
+        fact = row.facts["functions"][kind]
+        assert fact.startswith(f"Linux {kernel} in the kernel, ")
+        assert cipher in fact
+    # Either end of WireGuard, and either security association; none of IPsec's packets was refused.
+    assert len([name for name, count in most.items() if name.startswith("nf-1-1-wg") and count > 10_000]) == 2, most
+    assert most["spi 0x00001001"] > 100 < most["spi 0x00001002"], most
+    assert not [name for name in most if name.startswith("Xfrm")], most
+
+
+def counted(emulated: Emulated) -> Counter[str]:
+    """Bytes that an end of WireGuard received, packets of a security association, errors; empty without the NF."""
+    try:
+        text = emulated.shell("DUT1", COUNTERS)
+    except CommandFailed:
+        return Counter()
+    found = Counter({line.split()[0]: int(line.split()[2]) for line in text.splitlines() if line.startswith("nf-")})
+    for state in re.split(r"(?m)^src ", text)[1:]:
+        spi, packets = re.search(r"spi (0x[0-9a-f]+)", state), re.search(r"(\d+)\(packets\)", state)
+        if spi and packets:
+            found[f"spi {spi[1]}"] = int(packets[1])
+    found.update({name: int(number) for name, number in re.findall(r"^(Xfrm\w+)\s+(\d+)$", text, re.M) if int(number)})
+    return found
