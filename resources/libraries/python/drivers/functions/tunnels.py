@@ -3,6 +3,7 @@
 Each port has a routing table of its own, which sends packets into the tunnel.
 """
 
+import errno
 import os
 import socket
 import subprocess
@@ -374,4 +375,8 @@ def _send_one_each(devices: Iterable[str]) -> None:
     for device in devices:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
-            sender.sendto(b"", _NOWHERE)
+            try:
+                sender.sendto(b"", _NOWHERE)
+            except OSError as error:
+                if error.errno != errno.EDESTADDRREQ:  # the kernel's end learns its peer's address by the handshake
+                    raise
