@@ -5,15 +5,18 @@ the lab's own key or a password gets in. All is named after a number that is the
 what a lab that was killed has left is removed by the next one.
 """
 
+import atexit
 import fcntl
 import os
 import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +25,7 @@ import yaml
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.testbed.connection.runtime import FOLDER
 from tests.integration.lab_machine import SSHD, USERS, Machine, make_key, remove
 
 STATE = Path("/run/csit-lab")
@@ -36,19 +40,51 @@ def missing() -> str:
     return f"not installed here: {', '.join(lacking)}" if lacking else "" if os.geteuid() == 0 else "needs root"
 
 
+@cache
+def _runtimes() -> Path:
+    """A folder of what agents run on, by version, until this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="csit-lab-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _runtimes_of(node: Machine) -> Path:
+    return Path(f"/proc/{node.pid}/root{FOLDER}")
+
+
+def _keep_runtimes(node: Machine) -> None:
+    _copy_runtimes(_runtimes_of(node), _runtimes())
+
+
+def _copy_runtimes(source: Path, target: Path) -> None:
+    """Copy what is not there, with its compiled modules; nothing that is being unpacked."""
+    for each in source.iterdir() if source.is_dir() else ():
+        if each.name.startswith(".") or (target / each.name).exists():
+            continue
+        target.mkdir(mode=0o755, exist_ok=True)
+        new = target / f".new-{each.name}"
+        if subprocess.run(["cp", "-a", str(each), str(new)], check=False).returncode == 0:
+            new.rename(target / each.name)
+        else:  # an agent that is ending has changed something there
+            shutil.rmtree(new)
+
+
 class Lab:
     """The lab; a context manager.
 
     A node's own things are in `nodes`: its address, its processes, `run` past the SSH server, `reset`.
     """
 
-    def __init__(self, *, duts: int = 1, cables: int = 4) -> None:
+    def __init__(self, *, duts: int = 1, cables: int = 4, used: bool = False) -> None:
         """Say what it will be. Nothing happens before `with`.
 
         Args:
             duts: Nodes of type DUT, 1 or 2.
             cables: Ports of every node, named cab1, cab2, …: odd ones towards TG port 1, even ones towards TG port 2.
+            used: Its nodes have what an agent runs on from earlier such labs of this process, as nodes that are used
+                again do: sending, unpacking and compiling it takes 5 s of CPU time.
         """
+        self._used = used
         self._names = ("TG", *(f"DUT{number + 1}" for number in range(duts)))
         self._cables = cables
         self._stack = ExitStack()
@@ -75,6 +111,9 @@ class Lab:
                 self.reconnect(name)
             self._plug_cables()
             for node in self.nodes.values():
+                if self._used:
+                    _copy_runtimes(_runtimes(), _runtimes_of(node))
+                    stack.callback(_keep_runtimes, node)
                 node.start_sshd()
             self.trust()
             self._stack = stack.pop_all()

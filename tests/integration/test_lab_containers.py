@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(bool(LACKING), rea
 
 @realtime(LOSS)
 def test_nfs_of_a_node_run_in_containers_there(tmp_path: Path) -> None:
-    with Lab() as lab:
+    with Lab(used=True) as lab:
         before = state(lab)
         nodes = {"TG": {"cpus": TG_CPUS}, "DUT1": {"container": {"engine": "podman"}}}
         topology = lab.topology(tmp_path, nodes=nodes)

@@ -47,7 +47,7 @@ SILENCE_S = 6.0
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     limit = RT_LIMIT.read_text(encoding="ascii")
-    with Lab() as made:
+    with Lab(used=True) as made:
         yield made
     # Nodes of this lab share a kernel: what one has set back another may have changed before.
     RT_LIMIT.write_text(limit, encoding="ascii")

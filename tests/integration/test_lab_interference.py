@@ -35,7 +35,7 @@ def test_a_node_tells_what_its_nfs_have_processed_and_used_also_when_steps_break
     (tmp_path / "small.yaml").write_text(SPEC)
     resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
     (tmp_path / "small.robot").write_text(SUITE.format(resource=resource, spec=tmp_path / "small.yaml"))
-    with Lab() as lab:
+    with Lab(used=True) as lab:
         kinds = ["linux_router", "linux_gateway", "tcpdump"]
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
         run_losing_nodes(lab, tmp_path, FAULTS, *options(topology), sources=[tmp_path / "small.robot"])

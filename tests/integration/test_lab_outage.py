@@ -34,7 +34,7 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
     (tmp_path / "small.yaml").write_text(SPEC)
     suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
     (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
-    with Lab() as lab:
+    with Lab(used=True) as lab:
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
         words = (*options(topology), "-i", "ROUTERS")
         run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[tmp_path / "small.robot"])

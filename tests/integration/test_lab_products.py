@@ -28,7 +28,7 @@ DUT = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP}}
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab() as made:
+    with Lab(used=True) as made:
         yield made
 
 
@@ -56,7 +56,7 @@ def test_instances_have_their_own_packets_however_they_are_told_apart(
 
 @realtime(LOSS)
 def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
-    with Lab(duts=2) as three:
+    with Lab(duts=2, used=True) as three:
         row = measured(three, tmp_path, "link", "1x1")
     assert row.plan and set(row.plan.machines.values()) == {"TG", "DUT1", "DUT2"}
     assert row.mrr and row.mrr.mean_pps > 1000

@@ -53,7 +53,7 @@ until grep -q ':0007 ' /proc/net/tcp; do sleep 0.01; done"""
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab(cables=2) as made:
+    with Lab(cables=2, used=True) as made:
         yield made
 
 

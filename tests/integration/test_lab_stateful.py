@@ -29,7 +29,7 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     (tmp_path / "small.yaml").write_text(SPEC)
     suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
     (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
-    with Lab() as lab:
+    with Lab(used=True) as lab:
         before = state(lab)
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": ["linux_nat"]}})
         done = run_robot(tmp_path / "out", *options(topology), "-i", "NAT", sources=[tmp_path / "small.robot"])

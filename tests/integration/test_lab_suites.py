@@ -70,7 +70,7 @@ def _limit_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab() as made:
+    with Lab(used=True) as made:
         yield made
 
 
@@ -166,7 +166,7 @@ def test_what_a_trial_costs_over_ssh_is_in_the_record(rows: dict[tuple[str, str]
 
 @realtime(LOSS)
 def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
-    with Lab(duts=2) as three:
+    with Lab(duts=2, used=True) as three:
         before = state(three)
         words = options(topology_of(three, tmp_path), "-v", "CELLS:1x1", "--suite", "csc-mrr")
         done = run_robot(tmp_path / "out", *words)

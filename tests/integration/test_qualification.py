@@ -126,7 +126,7 @@ def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> Non
 @needs_lab
 @realtime(RATE)
 def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) -> None:
-    with Lab() as lab:
+    with Lab(used=True) as lab:
         before = state(lab)
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
         done = csit(str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))

@@ -33,7 +33,7 @@ The Token
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab() as made:
+    with Lab(used=True) as made:
         yield made
 
 
