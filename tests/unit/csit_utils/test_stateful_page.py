@@ -74,6 +74,15 @@ def test_a_rate_that_the_peer_does_not_exceed_by_itself_is_no_measure() -> None:
     assert "new-tcp-connections" not in measured
 
 
+def test_packets_lost_before_a_table_are_no_refusal() -> None:
+    lost = trial(Phase.CAPACITY, 5_000.0, 990, 1)
+    assert not lost.lost_before_tables, "an entry is missing for packets that arrived"
+    row = lost.instances[0].model_copy(update={"arrived": 990})
+    assert lost.model_copy(update={"instances": (row,)}).lost_before_tables
+    assert not lost.model_copy(update={"instances": (row,), "evicted": 1}).lost_before_tables
+    assert not trial(Phase.CAPACITY, 5_000.0, 1000, 1).lost_before_tables, "it is complete"
+
+
 def test_the_page_names_where_the_method_differs_from_the_rfc() -> None:
     text = words(made(PAGE, stateful_record()))
     for section, sentence in DEVIATIONS:

@@ -298,6 +298,15 @@ class StatefulTest:
             return any(connections.fill(entries, load_cps, Phase.CAPACITY).complete for _ in range(2))
 
         lower, upper = search_capacity(passes, connections.limit or _FIRST_ENTRIES, most, self.spec.capacity_width)
+        refusing = [each for each in connections.trials[begun:] if max(row.sent for row in each.instances) == upper]
+        if upper is not None and refusing and all(each.lost_before_tables for each in refusing):
+            return TableCapacity(
+                entries=lower,
+                refused_at=None,
+                rate_cps=load_cps,
+                trials=len(connections.trials) - begun,
+                remark=f"of {upper:,} connections some were lost before any table; tables refused none",
+            )
         bound = "the generator's 5-tuples" if most == MOST_FLOWS else "the time after which entries expire"
         return TableCapacity(
             entries=lower,

@@ -60,6 +60,12 @@ class ConnectionTrial(Frozen):
         """Whether all connections were established."""
         return all(each.established == each.sent > 0 for each in self.instances)
 
+    @property
+    def lost_before_tables(self) -> bool:
+        """Whether connections failed although tables refused and evicted none: their packets were lost elsewhere."""
+        all_kept = all(each.entries >= each.arrived for each in self.instances)
+        return not self.complete and all_kept and self.failed == self.dropped == self.evicted == 0
+
 
 class EstablishmentRate(Frozen):
     """The maximum connection establishment rate of a cell."""
