@@ -20,7 +20,6 @@ search: quick,width=0.4,trial=0.1,sum=0.3
 tear_downs: 1
 connections: 1000
 capacity: false
-tcp: true
 """
 
 
@@ -40,6 +39,4 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     (found,) = record.stateful.cells
     assert list(found.tables) == ["nf-1-1", "nf-2-1"]
     assert found.rate.lower_cps > 0
-    assert found.tcp is not None and found.tcp.alone is not None, found.notes
-    assert found.tcp.rate.lower_cps > 0 and found.tcp.peer.startswith("httperf")
     assert [each.entries for each in found.tear_downs] == [(1000, 1000)]
