@@ -13,6 +13,7 @@ from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.energy import IDLE
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.captures import MIX6, pcap
 from tests.integration.energy_counters import counter
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, agent_is_killed, run_losing_nodes
@@ -89,6 +90,24 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
         assert done.returncode == 0, done.stdout + done.stderr
         wait_for_state(lab, before)
     return {(row.cell.service_type.value, row.asked.test_type.value): row for row in results(folder / "out")}
+
+
+@realtime(LOSS)
+def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "six.pcap"
+    file.write_bytes(pcap(MIX6))
+    frames = f"FRAMES:128B,pcap:{file}"
+    words = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,mrr=1,time=5", "-v", frames)
+    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+    done = run_robot(tmp_path / "out", *options(topology, *words, "-v", "IP_VERSION:6", "--suite", "csc-mrr"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    own, plain = sorted(results(tmp_path / "out"), key=lambda row: row.asked.frame.capture is None)
+    assert (plain.asked.frame.name, own.asked.frame.ip_version) == ("128B-ip6", 6)
+    assert own.asked.frame.capture and own.asked.frame.capture.packets == len(MIX6)
+    for row in (own, plain):
+        assert row.passed and row.plan and ":" in row.plan.flows[0].source_ip
+        assert row.mrr and row.mrr.mean_pps > 1000
+        assert all(flow.received for flow in row.trials[-1].flows)
 
 
 @realtime(LOSS)
