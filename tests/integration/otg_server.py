@@ -56,10 +56,10 @@ def serving(log: Path, *arguments: str) -> Iterator[OtgServer]:
 
 
 @contextmanager
-def serving_a_cable(log: Path) -> Iterator[OtgServer]:
+def serving_a_cable(log: Path, namespace: str = NAMESPACE) -> Iterator[OtgServer]:
     """Run a server whose two ports are joined by a cable."""
     with (
-        veth_pair(NAMESPACE, (LEFT, RIGHT)),
-        serving(log, LEFT, RIGHT, "--namespace", NAMESPACE, "--cpus", "0") as server,
+        veth_pair(namespace, (LEFT, RIGHT)),
+        serving(log, LEFT, RIGHT, "--namespace", namespace, "--cpus", "0") as server,
     ):
         yield server

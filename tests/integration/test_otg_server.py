@@ -239,7 +239,7 @@ def test_requests_are_bounded_and_silent_clients_keep_no_others_waiting(server: 
 
 
 def test_a_signal_ends_server_and_workers_while_they_send(tmp_path: Path) -> None:
-    with serving_a_cable(tmp_path / "server.log") as own:
+    with serving_a_cable(tmp_path / "server.log", f"{NAMESPACE}-own") as own:
         api = snappi.api(location=own.url)
         config = configured(api, ("f1", "p1", "p2"))
         config.flows[0].duration.choice = "continuous"

@@ -30,6 +30,7 @@ from resources.libraries.python.errors import ConfigError, CsitError, NotReady
 
 _LOG = logging.getLogger(__name__)
 _START_S, _PREPARE_S, _PROGRESS_S, _STOP_S = 15.0, 15.0, 15.0, 15.0
+_CLOSE_S = 3.0
 _WINDOW_S = 1.0
 _SAMPLES = 32
 _COLUMNS = {"bytes_rx": 0, "frames_rx": 1, "bytes_tx": 8, "frames_tx": 9}
@@ -138,6 +139,9 @@ class _Flow:
                 raise NotReady(f"the end of flow {self.plan.name}", _STOP_S, "it still sends")
 
     def close(self) -> None:
+        """End the worker, after its report where it was told to stop."""
+        if self._thread is not None:
+            self._thread.join(_CLOSE_S)
         self._stack.close()
 
 
