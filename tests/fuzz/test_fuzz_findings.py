@@ -222,6 +222,9 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a report of iperf3 without figures": said_to("reports of iperf3", b'{"end": {}, "intervals": 3}'),
     "an answer of a node of 100,000 brackets": said_to("readings of meters", MARK.encode() + b"[" * 100_000),
     "an answer of a node without answers": said_to("readings of meters", MARK.encode() + b'{"began_s": "now"}'),
+    "a node whose clock is not a number": said_to(
+        "readings of meters", MARK.encode() + b'{"began_s": NaN, "ended_s": 1, "answers": {"energy": {"domains": []}}}'
+    ),
     "an energy counter that is not a number": said_to(
         "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"NaN")
     ),

@@ -51,6 +51,8 @@ MOST_SWEEP_LOADS = 1000
 MOST_SIZING_LOADS = 10_000
 MOST_SIZES = 10_000
 """Maximum number of sizes of a service that is sized."""
+LATEST_S = 1e12
+"""Maximum of a time in seconds since the epoch."""
 MOST_SAMPLES = 10_000
 """Maximum number of readings of an energy meter in one trial."""
 LARGEST_ANSWER_BYTES = 1 << 20

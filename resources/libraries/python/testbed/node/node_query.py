@@ -10,6 +10,7 @@ from typing import Any
 
 from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.bounds import LATEST_S
 from resources.libraries.python.redaction import outgoing, with_texts
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 
@@ -83,7 +84,8 @@ def ask_all(
     # It began after we asked, and ended before we heard of it.
     match answered:
         case {"began_s": int() | float() as began_s, "ended_s": int() | float() as ended_s, "answers": dict(said)}:
-            if all(isinstance(said.get(_name(module)), dict) for module in questions):
+            times_fit = max(abs(began_s), abs(ended_s)) <= LATEST_S and began_s <= ended_s  # also false for NaN
+            if times_fit and all(isinstance(said.get(_name(module)), dict) for module in questions):
                 latest_s, earliest_s = began_s - sent_s, ended_s - (sent_s + round_trip_s)
                 return Answers(said, (latest_s + earliest_s) / 2, (latest_s - earliest_s) / 2, round_trip_s)
     raise CsitError(f"{connection.name}: {python} gave an answer of another form: {shown(answered)}")
