@@ -161,7 +161,7 @@ def test_bad_input_is_told_and_what_does_not_fit_is_skipped(tmp_path: Path) -> N
     assert done.returncode == 1, done.stdout + done.stderr
     assert "2 tests, 0 passed, 1 failed, 1 skipped" in done.stdout
     assert "testbed sim has no NFs of kind testpmd for a CSP" in done.stdout
-    assert "no NF kind 'iptables'; choose from linux_router" in done.stdout
+    assert "no NF kind 'iptables'; choose from ipsec, linux_router" in done.stdout
     assert "Traceback" not in done.stdout
     assert not (tmp_path / "results").exists()
 

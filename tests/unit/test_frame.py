@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -259,6 +260,7 @@ FOLLOWED = {"add-a-driver.md", "add-a-study.md"}
 """Pages that make the files they name; tests of their own follow them to the letter."""
 STUDIES: dict[str, type[Frozen]] = {
     "vnfs": ChainFile, "contenders": InterferenceFile, "events": OutageFile, "tear_downs": StatefulFile,
+    "install": BisectionSpec,
 }  # fmt: skip
 """Files that are no topologies, by a key that only they have."""
 

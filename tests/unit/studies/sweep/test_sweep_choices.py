@@ -55,7 +55,7 @@ def test_a_generator_is_chosen_by_name_and_sends_what_it_can() -> None:
 @pytest.mark.parametrize(
     ("variables", "row", "sentence"),
     [
-        ({}, {"nf_kinds": "linux_firewal"}, "no NF kind 'linux_firewal'; choose from linux_router, tcpdump"),
+        ({}, {"nf_kinds": "linux_firewal"}, "no NF kind 'linux_firewal'; choose from ipsec, linux_router, tcpdump"),
         ({}, {"frame": "63B"}, "no frame size '63B'; frames.yaml has 64B, 128B"),
         ({}, {"nf_sizes": "1.5c"}, "no NF size '1.5c'; there are 0.5c, 1c, 2c and so on to 256c"),
         ({}, {"nf_sizes": "1c+2c"}, "service firewall: 2 NF sizes for 1 NFs; give one for all or one for each"),

@@ -17,7 +17,8 @@ _BACKLOG = 4096
 _CLIENT_ERRORS = ("fd-unavail", "addrunavail", "ftab-full")
 _PATHS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 _TOTAL = re.compile(r"^Total: connections (\d+) requests \d+ replies (\d+) test-duration ([\d.]+) s$", re.MULTILINE)
-_ERROR = re.compile(r"([a-z-]+) (\d+)")
+_ERROR = re.compile(r"(?<![a-z-])([a-z-]+) (\d+)")
+"""Looks behind, so that a long word is not read once from each of its letters."""
 
 
 @dataclass(frozen=True, slots=True)
