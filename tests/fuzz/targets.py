@@ -15,15 +15,20 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from csit_utils.dataset.inputs import sources
 from csit_utils.dataset.items import Problem
 from csit_utils.dataset.load import items, read_json, read_source
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
+from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig
 from resources.libraries.python.drivers.generators.otg.server.schema import parse as parse_request
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import convert_topology, load_topology
 from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
@@ -65,6 +70,7 @@ from resources.libraries.python.testbed.node.redfish import power_of
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
+from tests.captures import MIX, MIX6, pcap, pcapng
 from tests.fuzz.oracle import ATTEMPTS, refused
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, csit_soak, fixed, nfvbench, searched
 from tests.unit.csit_utils.stateful_cells import cell
@@ -171,6 +177,13 @@ def _reservation(content: bytes, folder: Path) -> None:
 
 def _otg(content: bytes, _: Path) -> None:
     planned_flows(parse_request(content, OtgConfig), {"eth1": 1e10, "eth2": None}, 0)
+
+
+def _capture(content: bytes, _: Path) -> None:
+    captured = CapturedLoad(read_capture(content, "load.pcap"))
+    addresses = ("fd00:10:1::1", 254, "fd00:20:1::1") if captured.ipv6 else ("10.0.1.1", 2, "20.0.1.1")
+    flow = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", *addresses)
+    captured.write(flow, np.zeros(captured.data.shape, dtype=np.uint8))
 
 
 def _notation(content: bytes, _: Path) -> None:
@@ -408,6 +421,12 @@ TARGETS = {
             configuration(packet=[ETHERNET, VLAN, IPV6, UDP], rate={"choice": "percentage", "percentage": 10}),
         ),
         _JSON, 0.03,
+    ),
+    "captures": Target(
+        _capture,
+        (pcap(MIX), pcap(MIX6, order=">"), pcapng(MIX)),
+        (b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a", b"\x06\x00\x00\x00", b"\x45", b"\x86\xdd", b"\xff\xff", b"\x00"),
+        0.03,
     ),
     "scanner": Target(_xml, (_OUTPUT,), _XML + _JSON, 0.03),
     "archives": Target(_file(_archive, "run.zip"), (_zipped(_OUTPUT),), (b"PK\x03\x04", b"PK\x01\x02", b"\xff"), 0.02),

@@ -25,7 +25,7 @@ MOST_KB_PER_TEST = 10
 """Of resident memory. Robot keeps its result of each test until the end, also of one that only logs a line: 1.9 kB."""
 MOST_OWN_BYTES_PER_TEST = 1900
 """Of what this project and pydantic hold. It is 1.5 kB: the test's names, its entry in the journal, the name of its
-record, and 0.5 kB of strings that pydantic-core keeps until it has 16,384."""
+record, and 0.5 kB that the validation of records holds, possibly in its cache of strings, which is bounded."""
 
 ROBOT_LISTENER_API_VERSION = 3
 """This module is a listener of Robot too."""
