@@ -163,7 +163,7 @@ class Side:
 
     def lay(self, plan: Plan, size: str = "64B") -> None:
         """Make what all else stands on."""
-        asked = cast(Asked, SimpleNamespace(frame=frame(size)))
+        asked = cast(Asked, SimpleNamespace(frame=frame(size), generator=None))
         self.share = self.machine.share(plan, asked)
         for part in self.share.cables:
             self._started.callback(part.stop)

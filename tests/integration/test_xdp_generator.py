@@ -207,7 +207,7 @@ def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
     try:
         cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
         whole = make_plan(topology, cell, world.layout)
-        asked: Any = SimpleNamespace(frame=frame(name))
+        asked: Any = SimpleNamespace(frame=frame(name), generator=None)
         with Deployment(whole, world.parts(whole, cast(Asked, asked))) as deployment:
             trial = Trial(load_pps=8000, duration_s=0.6, frame=frame(name), probe_pps=200)
             result = deployment.parts.generator.run(trial)
