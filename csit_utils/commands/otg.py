@@ -35,8 +35,8 @@ def otg(
     """Serve the built-in generator to programs that speak the Open Traffic Generator API (snappi).
 
     A port's location is the name of its interface. Flows have Ethernet, VLAN, IPv4, IPv6 and UDP headers, a fixed size
-    and a constant rate. What the generator cannot do is refused with the name of the field. Everybody who reaches the
-    address can send: it is loopback unless you say otherwise. Ctrl-C or SIGTERM stops all traffic. Root is needed for
+    and a constant rate. What the generator cannot do is refused with the name of the field. Any program that can
+    reach the address can send: it is loopback by default. Ctrl-C or SIGTERM stops all traffic. Root is needed for
     raw packets.
 
     \b

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from resources.libraries.python.model.trial import HighestLoads, TrialResult
+from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 
 GLANCE_S = 0.1
 _OVERLOAD = 4.0
@@ -44,6 +44,16 @@ def highest_loads(
         best_pps = max(best_pps, forwarded_pps)
     search_pps = min(offered_pps, _OVERLOAD * best_pps) if best_pps else offered_pps
     return HighestLoads(offered_pps=offered_pps, search_pps=search_pps)
+
+
+def at_other_loads(run: Callable[[Trial], TrialResult], trial: Trial) -> Callable[[float, float], TrialResult]:
+    """Return how to repeat a trial at another load (aggregate pps) and duration (s), to its end and without probes."""
+
+    def repeat(load_pps: float, duration_s: float) -> TrialResult:
+        changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
+        return run(trial.model_copy(update=changes))
+
+    return repeat
 
 
 def found_by_trials(run: Callable[[float, float], TrialResult], line_pps: float | None) -> HighestLoads:

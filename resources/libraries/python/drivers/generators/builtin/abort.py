@@ -29,7 +29,7 @@ class LossWatch:
             before: what they were before the trial.
             most_lost: how many may be lost; None: any number.
             told_to_stop: Whether another worker has ended the trial.
-            tell: Is told at each look what has been sent; the trial then also ends where nothing may be lost.
+            tell: Called at each look with the packets sent; the trial then also ends where nothing may be lost.
         """
         self._received = received
         self._most_lost = most_lost

@@ -168,7 +168,7 @@ class FlowPorts:
         Args:
             spec: flows, and the way of sending that is wanted.
             stop_asked: whether the driver wants a running trial to end.
-            tell: is told what has been sent of each flow, in a trial with `TrialSpec.progress`.
+            tell: called with the packets sent of each flow, in a trial with `TrialSpec.progress`.
 
         Raises:
             CsitError: there is no such port, or XDP is a must and does not work.

@@ -69,7 +69,7 @@ class TrialSpec:
     mark: int = 0
     """Mark of the numbered frames of the first flow, a number of 32 bits; the next ones follow. 0: that of probes."""
     progress: bool = False
-    """The worker tells every 0.1 s what it has sent, and ends early when it is told to stop."""
+    """The worker reports every 0.1 s what it has sent, and ends early on request."""
     late_s: float = 0.0
     """How much longer than planned sending may take where that is needed to send all packets."""
     gaps: bool = False

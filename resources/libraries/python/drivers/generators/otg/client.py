@@ -1,6 +1,6 @@
 """A client of one OTG server, by snappi: certificates are checked, answers bounded, errors are one sentence.
 
-snappi 1.62 checks no certificate whatever it is told, and waits for ever; so requests pass an adapter that does better.
+snappi 1.62 checks no certificate, whatever its options, and has no timeout; requests pass an adapter that adds both.
 """
 
 import importlib

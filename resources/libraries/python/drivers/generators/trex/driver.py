@@ -178,13 +178,9 @@ class TrexGenerator:
         Raises:
             CsitError: As `run`.
         """
-
-        def run(load_pps: float, duration_s: float) -> TrialResult:
-            changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
-            return self.run(trial.model_copy(update=changes))
-
         line = max_rate(self._plan, trial.frame)
-        return overload.found_by_trials(run, line.aggregate_pps if line else None)
+        repeat = overload.at_other_loads(self.run, trial)
+        return overload.found_by_trials(repeat, line.aggregate_pps if line else None)
 
     def facts(self) -> Mapping[str, str]:
         """Versions, ports, cores, and the resolution of latency."""

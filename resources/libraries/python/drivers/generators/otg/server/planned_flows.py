@@ -38,7 +38,7 @@ class PlannedFlow:
 
     @property
     def trial(self) -> TrialSpec:
-        """What its worker is told; the sum of load and probes is the number of packets asked for."""
+        """Trial of its worker; the sum of load and probes is the number of packets asked for."""
         packets = round(self.pps * self.duration_s)
         probe_pps = (
             min(self.pps, max(_PROBE_PPS, _FEWEST_PROBES / self.duration_s), _MOST_PROBES / self.duration_s)
