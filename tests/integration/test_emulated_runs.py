@@ -94,9 +94,8 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
     assert row.ndr.lower_pps
     assert row.pdr.lower_pps
     assert 100 < row.ndr.lower_pps <= row.pdr.lower_pps
-    # Counted by the XDP program on the TG's PCI ports, or the reason why not.
-    print(row.loss_patterns)
-    assert list(row.loss_patterns)[:2] == ["NDR", "PDR"]
+    # Counted by the XDP program on the TG's PCI ports.
+    assert [losses.label for losses in row.losses[:2]] == ["NDR", "PDR"], row.loss_patterns
     for losses in row.losses:
         assert [(flow.instance, flow.direction.value) for flow in losses.flows] == [(1, "forward"), (1, "reverse")]
         assert all(flow.sent > 0 and 0 <= flow.lost <= flow.sent for flow in losses.flows)
