@@ -36,7 +36,7 @@ EXPLANATIONS = (
     Explanation(
         "other-goals",
         "Other definitions of NDR and PDR",
-        "What the trials of a search say about the definitions of others: RFC 2544, ETSI TST 009, NFVbench and more.",
+        "What the trials of a search say about the definitions of others: RFC 2544, TST 009, NFVbench and more.",
         "Packets per second, all service instances and both directions together.",
         "Trials of at least the other goal's duration classify their load as in draft-ietf-bmwg-mlrsearch. Shorter "
         "ones give a bound if, with 95 % confidence, enough trials of full length would fail (each contains one that "
