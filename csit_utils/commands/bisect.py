@@ -53,9 +53,9 @@ def bisect(
     """Find the revision of a component that changed a metric of a cell.
 
     Installs and measures revisions between a good and a bad one, most where it is undecided, until the answer is wrong
-    with a probability of at most 1 %. Revisions are commits of a git repository, versions of a package, or kernel
-    command lines. Writes bisection.json, bisection.html and a journal: the same command resumes a bisection that was
-    interrupted, also by a reboot.
+    with a probability of at most 1 % by a model of the noise. Revisions are commits of a git repository, versions of a
+    package, or kernel command lines. Writes bisection.json, bisection.html and a journal: the same command resumes a
+    bisection that was interrupted, also by a reboot.
 
     Exit status: 0 the culprit, or two, are named; 1 failed; 2 invalid input; 3 good and bad do not differ; 4 undecided.
 
