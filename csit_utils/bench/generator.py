@@ -33,6 +33,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 )
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, Unsupported
 
 NAMESPACE = "csit-gen-bench"
@@ -55,6 +56,7 @@ _AHEAD = ("nice", "-n", "-20")
 _TRAFGEN_SAYS = re.compile(r"(\d{1,12}) sec, (\d+) usec on CPU\d+ \((\d+) packets\)")
 _UNPACED = TrialSpec(None, _ROUND_S, (_FRAME_BYTES,), 0.0)
 _FLOW = FlowSpec(*PORTS, "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.0.1", 254, "20.0.0.1")
+_REMOVED_WITHIN_S = 10.0
 _SIOCETHTOOL = 0x8946
 _ETHTOOL_STSO, _ETHTOOL_SGRO = 0x1F, 0x2C
 
@@ -374,6 +376,7 @@ def veth_pair(
     if os.geteuid() != 0:
         raise Unsupported("network namespaces need root")
     remove_left(namespace)
+    _wait_gone(names)  # the kernel removes the threads of an earlier pair after the command has ended
     run("ip", "netns", "add", namespace)
     try:
         inside = ("ip", "-n", namespace)
@@ -394,6 +397,13 @@ def veth_pair(
         yield
     finally:
         run("ip", "netns", "del", namespace)
+
+
+def _wait_gone(names: tuple[str, str]) -> None:
+    def left() -> str:
+        return ", ".join(data_threads.running(names))
+
+    wait_until("the data threads of an earlier benchmark to end", left, _REMOVED_WITHIN_S)
 
 
 def remove_left(namespace: str) -> None:

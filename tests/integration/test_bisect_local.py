@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, 
 COMMITS = 12
 BISECTIONS = int(os.environ.get("CSIT_BISECTIONS", "1"))
 SOURCE = Path(__file__).with_name("data") / "forwarder.c"
-SLOW = 400
-"""Rounds of the checksum of the slow commit: 25,600 additions per packet of 64 bytes."""
+SLOW_NS = 150_000
+"""Time that the slow commit spends on a packet: it forwards less than 7 kpps, however fast the CPU is."""
 INSTALL = """git -C history show "$1:forwarder.c" >forwarder.c
   gcc -O2 -o forwarder.new forwarder.c
   mv forwarder.new forwarder"""
@@ -59,7 +59,7 @@ def made_history(folder: Path, slow: int, broken: int) -> list[str]:
     for number in range(COMMITS):
         changed = text.replace("count < 64", f"count < {64 + number}")  # changes nothing that can be measured
         if number >= slow:
-            changed = changed.replace("work = 0", f"work = {SLOW}")
+            changed = changed.replace("work_ns = 0", f"work_ns = {SLOW_NS}")
         if number == broken:
             changed += "#error unfinished\n"
         (folder / "forwarder.c").write_text(changed, encoding="utf-8")

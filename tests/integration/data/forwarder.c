@@ -10,9 +10,10 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-static const unsigned work = 0; /* rounds of a checksum per packet */
+static const unsigned work_ns = 0; /* CPU time that the checksum of a packet takes at least */
 
 struct side {
 	int fd;
@@ -49,10 +50,18 @@ static struct side opened(const char *name)
 	return made;
 }
 
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
 static void checksum(const unsigned char *frame, int length)
 {
 	volatile uint32_t sum = 0;
-	for (unsigned round = 0; round < work; round++)
+	int64_t begin = work_ns ? cpu_ns() : 0;
+	while (work_ns && cpu_ns() - begin < work_ns)
 		for (int i = 0; i < length; i++)
 			sum += frame[i];
 }
