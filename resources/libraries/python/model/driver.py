@@ -255,6 +255,8 @@ class GeneratorDriver(Driver):
     """Sends IPv6, too."""
     captures: bool = False
     """Sends the packets of a capture."""
+    lab_problem: str = ""
+    """Reason why a lab cannot have it; empty where it can."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

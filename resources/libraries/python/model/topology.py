@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.nodes import DutNode, Name, TgNode
 from resources.libraries.python.model.testbed.attachment import attachment_of
@@ -90,6 +91,10 @@ class Topology(Frozen):
         for name, parts in sims.items():
             if parts:
                 raise Misfit(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
+        generator = driver_registry.generators()[self.tg.generator.driver]
+        if generator.lab_problem:
+            place = ("nodes", self.tg_name, "generator", "driver")
+            raise Misfit(place, f"{generator.name}: {generator.lab_problem}")
         first = self.dut
         for name, node in self.duts.items():
             for key in ("vswitch", "containers", "container", "vms"):

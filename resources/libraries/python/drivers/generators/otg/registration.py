@@ -21,9 +21,7 @@ class Otg(Frozen):
 
     NEVER_A_FIELD: ClassVar[bool] = True
     """Without these settings the digest of a testbed is the one that it had before there were any."""
-    location: Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+/?$", max_length=300)] = (
-        "http://127.0.0.1:8443"
-    )
+    location: Annotated[str, Field(pattern=_URL, max_length=300)] = "http://127.0.0.1:8443"
     """URL of the server; https, or http on a loopback address."""
     verify: bool = True
     """Whether the server's certificate has to be trusted."""
@@ -67,5 +65,7 @@ DRIVERS = (
         protocols=(Protocol.UDP,),
         tags_frames=True,
         ipv6=True,
+        lab_problem="nodes of a lab are not given snappi, and a server there would have to keep its ports; it is for "
+        "world local",
     ),
 )
