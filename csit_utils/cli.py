@@ -21,8 +21,8 @@ from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
 
 _RUN = (
-    "local", "doctor", "qualify", "otg", "reserve", "prepare", "status", "release", "cleanup", "emulate", "convert",
-    "robot", "outcome",
+    "local", "night", "doctor", "qualify", "otg", "reserve", "prepare", "status", "release", "cleanup", "emulate",
+    "convert", "robot", "outcome",
 )  # fmt: skip
 _READ = ("import", "export", "report", "show", "compare", "trend", "gate", "bisect", "explain", "schema", "bench")
 _OF_STUDIES = study_commands()

@@ -1,5 +1,6 @@
 """`robot`: Robot Framework's command line; rows of density suites are made before tests are filtered."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -22,27 +23,51 @@ def robot(context: typer.Context) -> None:
 
     Example: ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC --exclude 10R10C tests/density
     """
-    framework = RobotFramework()
     folder, arguments = _resumed(context.args)
-    if folder is not None:
-        arguments = again(folder, arguments)
+    raise typer.Exit(run_suites(arguments, resume=folder))
+
+
+def run_suites(
+    arguments: list[str],
+    *,
+    resume: Path | None = None,
+    modifiers: Sequence[object] = (),
+    listeners: Sequence[object] = (),
+) -> int:
+    """Run suites in this process, so that Ctrl-C and SIGTERM reach Robot, which then cleans up.
+
+    Args:
+        arguments: Robot's command line; empty for that of the run to resume.
+        resume: Folder of the run to resume.
+        modifiers: Of suites, after their rows are made.
+        listeners: Of Robot.
+
+    Returns:
+        Robot's exit status.
+
+    Raises:
+        ConfigError: The command line is wrong, or there is no run to resume.
+        CsitError: Another process writes its results there.
+    """
+    framework = RobotFramework()
+    if resume is not None:
+        arguments = again(resume, arguments)
     try:
         options, sources = framework.parse_arguments(arguments)
     except Information as text:
         typer.echo(str(text))
-        raise typer.Exit(0) from None
+        return 0
     except DataError as error:
         raise ConfigError(str(error)) from error
-    if folder is not None:
-        options["outputdir"] = str(folder)
+    if resume is not None:
+        options["outputdir"] = str(resume)
     # Before Robot overwrites the output.xml of that run.
     refuse_active(Path(options.get("outputdir") or ".") / JOURNAL_FILE)
     options["variable"] = [*options.get("variable", []), remembered("robot", arguments)]
-    modifiers = [
-        *options.pop("prerunmodifier", ()),
-        RowsBeforeFilter(options.get("variable", []), options.get("include", [])),
-    ]
-    raise typer.Exit(framework.execute(*sources, prerunmodifier=modifiers, **options))
+    options["listener"] = [*options.get("listener", []), *listeners]
+    rows = RowsBeforeFilter(options.get("variable", []), options.get("include", []))
+    options["prerunmodifier"] = [*options.get("prerunmodifier", []), rows, *modifiers]
+    return int(framework.execute(*sources, **options))
 
 
 def _resumed(given: list[str]) -> tuple[Path | None, list[str]]:

@@ -10,6 +10,8 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.planning.cost import StudyCost
 
 ContextT = TypeVar("ContextT")
 
@@ -165,3 +167,8 @@ class Study:
     kinds: tuple[RecordKind, ...] = ()
     measures: tuple[Measure, ...] = ()
     explanations: tuple[Explanation, ...] = ()
+    preview: Callable[[Sequence[str], World], StudyCost] | None = None
+    """Cost of a test of its suite, given the arguments of the test, paths in full, and the world of the testbed.
+
+    Raises CsitError where the test cannot be run there.
+    """

@@ -13,10 +13,15 @@ from resources.libraries.python.errors import ConfigError
 
 
 @cache
+def studies_by_name() -> dict[str, Study]:
+    """Return all studies by the names of their folders."""
+    return {name: import_module(f"csit_utils.studies.{name}.study").STUDY for name in folders()}
+
+
+@cache
 def studies() -> tuple[Study, ...]:
     """Return all studies in the order of the report."""
-    found = [import_module(f"csit_utils.studies.{name}.study").STUDY for name in folders()]
-    return tuple(sorted(found, key=lambda study: study.order))
+    return tuple(sorted(studies_by_name().values(), key=lambda study: study.order))
 
 
 @cache

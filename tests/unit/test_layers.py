@@ -47,6 +47,8 @@ COMPOSITION = (
     "csit_utils/commands/otg",
     "csit_utils/commands/bench",
     "csit_utils/commands/bisect",
+    "csit_utils/commands/night",
+    "csit_utils/night/",
     "csit_utils/bench",
 )
 """Where offline tools and the live system meet on purpose: these may import anything."""

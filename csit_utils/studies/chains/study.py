@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
@@ -28,6 +29,7 @@ from csit_utils.studies.chains.volume_figures import distances_figure, resources
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
     ChainsRecord,
@@ -36,6 +38,8 @@ from resources.libraries.python.studies.chains.model.record import (
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import Chain
+from resources.libraries.python.studies.chains.planning.chain_generation import generate
+from resources.libraries.python.studies.chains.planning.cost import cost
 
 EXPLANATIONS = (
     Explanation(
@@ -326,4 +330,5 @@ STUDY = Study(
     pages=(PAGE,),
     kinds=(RecordKind("chains", "Chain study", _title, headline, _identity, _lines, tables=_tables, queried=_QUERIED),),
     explanations=EXPLANATIONS,
+    preview=lambda arguments, _: cost(generate(load_chains(Path(arguments[0])))),
 )

@@ -17,7 +17,7 @@ _DEPLOY_S = {World.LOCAL: 1.0, World.SIM: 0.0, World.LAB: 30.0}
 """Bringing a cell of containers up and removing it."""
 _BOOT_S = 4.0
 """A guest's boot in software emulation; 3.5 s measured. On few cores guests boot one after another."""
-_SIMULATED_TEST_S = 0.1
+SIMULATED_TEST_S = 0.1
 """Real time of a simulated test; 84 tests took 6 s."""
 
 
@@ -52,7 +52,7 @@ class Times:
     @property
     def real_seconds(self) -> float:
         """Wall-clock time."""
-        return _SIMULATED_TEST_S * self.tests if self.simulated else self.seconds
+        return SIMULATED_TEST_S * self.tests if self.simulated else self.seconds
 
     def error(self) -> str:
         """How far the estimate may be off, in words."""
@@ -81,29 +81,26 @@ def times(
     Raises:
         ConfigError: More measurements, or more time, than `model.bounds` allows.
     """
-    overhead_s = _OVERHEAD_S[topology.world]
-    if topology.simulation is not None:
-        overhead_s = float(topology.simulation.get("overhead_s", overhead_s))
     suites = []
     for service_type in ServiceType:
         own = [row for row in rows if row.cell.service_type is service_type]
         running = [row for row in own if row.runs]
         for test_type in test_types if own else ():
-            each = (
-                estimate_s(
-                    profile,
-                    test_type,
-                    trial_overhead_s=overhead_s,
-                    deploy_s=_deploy_s(topology, row.cell),
-                    extras=extras,
-                )
-                for row in running
-            )
+            each = (test_s(topology, row.cell, profile, test_type, extras) for row in running)
             name = f"{service_type.lower()}-{test_type.lower()}"
             suites.append(SuiteTime(name, len(running) * frames, frames * sum(each)))
     found = Times(profile.name, tuple(suites), topology.world is World.SIM)
     refuse_endless("this selection", found.tests, "tests", found.seconds)
     return found
+
+
+def test_s(topology: Topology, cell: Cell, profile: SearchProfile, test_type: TestType, extras: Extras) -> float:
+    """Estimate the seconds of one test; of a virtual clock in a simulation."""
+    overhead_s = _OVERHEAD_S[topology.world]
+    if topology.simulation is not None:
+        overhead_s = float(topology.simulation.get("overhead_s", overhead_s))
+    deploy_s = _deploy_s(topology, cell)
+    return estimate_s(profile, test_type, trial_overhead_s=overhead_s, deploy_s=deploy_s, extras=extras)
 
 
 def _deploy_s(topology: Topology, cell: Cell) -> float:

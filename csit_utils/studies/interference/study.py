@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from statistics import fmean
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
@@ -28,7 +29,9 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     matrix_in_words,
 )
 from resources.libraries.python.studies.interference.analysis.sweeps import Spot, spots
+from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
+from resources.libraries.python.studies.interference.planning.cost import cost
 
 EXPLANATIONS = (
     Explanation(
@@ -346,4 +349,5 @@ STUDY = Study(
     ),
     measures=(NORMALIZED,),
     explanations=EXPLANATIONS,
+    preview=lambda arguments, _: cost(load_interference(Path(arguments[0]))),
 )

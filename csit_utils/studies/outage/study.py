@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
@@ -19,7 +20,8 @@ from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import MeanInterval, Outage, OutageRecord
-from resources.libraries.python.studies.outage.model.spec import CONTROL
+from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
+from resources.libraries.python.studies.outage.planning.schedule import cost
 
 SURVIVED = Measure("kept-in-event", "")
 """Share of the packets from an event on that arrive, at one instance."""
@@ -126,4 +128,5 @@ STUDY = Study(
     kinds=(RecordKind("outage", "Outage", _title, headline, _identity, _lines, measured=_measured, tables=_tables),),
     measures=(SURVIVED,),
     explanations=EXPLANATIONS,
+    preview=lambda arguments, _: cost(load_outage(Path(arguments[0]))),
 )

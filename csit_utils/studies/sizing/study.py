@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from csit_utils.analysis.measures import OF_WORKLOAD, Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
@@ -18,11 +18,15 @@ from csit_utils.report.study import Page, RecordKind, Study, View
 from csit_utils.report.units import DASH
 from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
+from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.sizing.analysis.tables import sizing_table
+from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Sized, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 
 EXPLANATIONS = (
     Explanation(
@@ -300,6 +304,16 @@ def _name_first(record: SizingRecord) -> bool:
     return record.sizing is not None and best_of(record.sizing) is not None
 
 
+def _preview(arguments: Sequence[str], world: World) -> SizingCost:
+    """Cost of a sizing: deployment, workload, the world that it needs, options."""
+    deployment, workload, only_in, *options = arguments
+    if only_in != "any" and (only_in == "real") == (world is World.SIM):
+        raise PlanError(f"needs world {only_in}")
+    chosen = dict(option.split("=", 1) for option in options)
+    asked = load_specifications(Path(deployment), Path(workload), chosen)
+    return cost(asked.deployment, asked.workload)
+
+
 STUDY = Study(
     order=30,
     pages=(PAGE,),
@@ -318,4 +332,5 @@ STUDY = Study(
     ),
     measures=(CAPACITY,),
     explanations=EXPLANATIONS,
+    preview=_preview,
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
@@ -17,6 +18,8 @@ from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
 from resources.libraries.python.studies.stateful.analysis.validity import DEVIATIONS, in_words, peer_limit
 from resources.libraries.python.studies.stateful.model.record import CellConnections, StatefulDensity, StatefulRecord
+from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from resources.libraries.python.studies.stateful.planning.cost import cost
 
 RATE = Measure("new-connections", "cps")
 """Maximum connection establishment rate of a cell, aggregate."""
@@ -128,4 +131,5 @@ STUDY = Study(
     ),
     measures=(RATE, TCP_RATE, TEAR_DOWN, CAPACITY),
     explanations=EXPLANATIONS,
+    preview=lambda arguments, _: cost(load_stateful(Path(arguments[0]))),
 )

@@ -78,7 +78,7 @@ def plan(
     Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
-    words |= {"FLOWS": flows, "IP_VERSION": ip_version, "SEARCH": search} | _variables(variable or [])
+    words |= {"FLOWS": flows, "IP_VERSION": ip_version, "SEARCH": search} | variables_of(variable or [])
     testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)
     layout, memory = _known(testbed, cpus or [])
     if cell:
@@ -101,7 +101,7 @@ def plan(
     rows = list(candidates(testbed, layout, selection, memory))
     typer.echo(f"planned {len(rows)} cells in {time.perf_counter() - begin:.2f} s", err=True)
     extras = chosen_extras(words.get)
-    took = times(testbed, rows, profile(words["SEARCH"]), _test_types(tests), len(selection.frames), extras=extras)
+    took = times(testbed, rows, profile(words["SEARCH"]), test_types_of(tests), len(selection.frames), extras=extras)
     if html is not None:
         from csit_utils.studies.density.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
 
@@ -118,7 +118,12 @@ def plan(
         typer.echo(f"page: {html}")
 
 
-def _variables(given: list[str]) -> dict[str, str]:
+def variables_of(given: list[str]) -> dict[str, str]:
+    """Return the values of Robot variables `NAME:value` by name.
+
+    Raises:
+        ConfigError: One has another form, or chooses no cells.
+    """
     found = {}
     for text in given:
         name, colon, value = text.partition(":")
@@ -129,7 +134,12 @@ def _variables(given: list[str]) -> dict[str, str]:
     return found
 
 
-def _test_types(text: str) -> list[TestType]:
+def test_types_of(text: str) -> list[TestType]:
+    """Return the test types of a list such as `NDRPDR,MRR`.
+
+    Raises:
+        ConfigError: One is unknown, or there is none.
+    """
     known = {kind.value: kind for kind in TestType}
     words = [word.strip().upper() for word in text.split(",") if word.strip()]
     wrong = [word for word in words if word not in known]

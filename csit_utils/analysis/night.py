@@ -1,0 +1,379 @@
+"""Choice of the tests of a night with a time limit, by what stored results leave open.
+
+Three reasons to measure a test, in this order:
+
+- **suspected**: its newest figures differ from the earlier ones, and are too few for a confirmed step. `trend` says so
+  for cells with enough figures, `compare` of the newest figure with all others for the rest. As many repetitions as a
+  step lacks (`trends.steps.LEAST`). Score: relative size of the change.
+- **unseen**: never measured, or not for some days. Once. Score: days since the last figure.
+- **uncertain**: the 95 % interval of its present level, as `compare` computes it for several runs (Student's t of the
+  standard deviation, at least the resolution), is wider than wanted. Repeated until it is expected to be narrow enough.
+  Score: expected decrease of the interval's half-width per hour.
+
+Lines are taken by reason and score while they fit, so more time never gives up a line, except for a more pressing one
+that did not fit before.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from math import inf, sqrt
+from operator import itemgetter
+from statistics import median
+
+from scipy.special import stdtrit
+
+from csit_utils.analysis.cells import CellMetric, when
+from csit_utils.analysis.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
+from csit_utils.analysis.trends.steps import LEAST
+from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
+from csit_utils.dataset.rows import TestRow
+from resources.libraries.python.model.cell import Dimensions
+
+MOST_REPEATS = 10
+"""Of a test in one night."""
+UNKNOWN = 1.0
+"""Half-width of the interval of a level that one figure alone does not give, for the score."""
+_DAY_S = 86400.0
+
+
+class NightReason(StrEnum):
+    """Why a test is measured, most pressing first."""
+
+    SUSPECTED = "suspected"
+    UNSEEN = "unseen"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True, order=True)
+class NightKey:
+    """Identity of a test in results of several nights on one testbed."""
+
+    suite: str
+    """Suite of the density matrix, such as `csc-ndrpdr`, or the folder of another study."""
+    name: str
+    """Robot's name of the test."""
+    profile: str = ""
+    """Search profile; empty for other studies."""
+
+
+@dataclass(frozen=True)
+class NightTest:
+    """A test that can be measured."""
+
+    key: NightKey
+    title: str
+    """The cell, or the study and its test."""
+    name: str
+    """Robot's full name."""
+    seconds: float | None
+    """Expected duration; None if it is not known."""
+    why_not: str | None = None
+    """Why it cannot be measured here."""
+    study: bool = False
+    """Whether it belongs to another study than the density matrix."""
+    tried: bool = False
+    """Whether it was measured in this night already, so that it is not unseen whatever its results are."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What stored results say of a test."""
+
+    last_seen: datetime | None = None
+    """Start of the newest test with a figure."""
+    metric: str = ""
+    """The least certain metric."""
+    count: int = 0
+    """Its figures at the present level."""
+    spread: float | None = None
+    """Relative standard deviation of its figures; None if it cannot be estimated."""
+    freedom: int | None = None
+    """Degrees of freedom of a spread that comes from other cells; None if it is that of the own figures."""
+    suspected: float | None = None
+    """Relative change of the newest figures."""
+    suspect: str = ""
+    """Metric of this change."""
+    missing: int = 0
+    """Figures that this change lacks for a step."""
+
+    def half_width(self, count: int) -> float | None:
+        """Return half of the width of the 95 % interval of the level after so many figures, relative; None: unknown."""
+        freedom = count - 1 if self.freedom is None else self.freedom
+        if self.spread is None or not count or freedom < 1:
+            return None
+        return _quantile(freedom) * self.spread / sqrt(count)
+
+
+@cache
+def _quantile(freedom: int) -> float:
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
+@dataclass(frozen=True)
+class NightLine:
+    """One measurement of a test."""
+
+    test: NightTest
+    known: Known
+    reason: NightReason
+    repeat: int
+    """Number of the measurement of this test in the night, from 1."""
+    score: float
+    """See the module; comparable within a reason."""
+    before: float | None = None
+    """Half-width of the interval before it, for `UNCERTAIN`; None: unknown."""
+    after: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Expected duration."""
+        return self.test.seconds or 0.0
+
+    @property
+    def run(self) -> tuple[NightReason, int, str]:
+        """Lines of one Robot run, in which every test occurs once."""
+        return self.reason, self.repeat, self.test.title if self.test.study else ""
+
+
+class Omission(StrEnum):
+    """Why a test is not, or not as often as wanted, in a plan."""
+
+    UNFIT = "unfit"
+    """The testbed cannot run it."""
+    NO_DURATION = "no duration"
+    SETTLED = "settled"
+    """Nothing is open."""
+    NO_TIME = "no time"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A test that is not measured, or less often than wanted."""
+
+    test: NightTest
+    known: Known
+    why: Omission
+    wanted: int = 0
+    planned: int = 0
+    """Measurements."""
+
+
+@dataclass(frozen=True)
+class NightRules:
+    """What counts as settled."""
+
+    within: float = 0.02
+    """Half-width of the 95 % interval at which a level is settled, relative."""
+    unseen_days: float = 7.0
+    """A test without a figure for so long is unseen."""
+    opening_s: float = 0.0
+    """Time to open the testbed for each suite of each run."""
+
+
+@dataclass(frozen=True)
+class NightPlan:
+    """The lines of a night in their order, and what is left out."""
+
+    lines: tuple[NightLine, ...]
+    left_out: tuple[LeftOut, ...]
+    budget_s: float
+    opening_s: float = 0.0
+    """Sum over all runs and suites."""
+    runs: Mapping[tuple[NightReason, int, str], tuple[NightLine, ...]] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """Expected duration of everything."""
+        return sum(line.seconds for line in self.lines) + self.opening_s
+
+
+def plan_night(
+    tests: Sequence[NightTest], known: Mapping[NightKey, Known], budget_s: float, now: datetime, rules: NightRules
+) -> NightPlan:
+    """Choose the measurements of a night.
+
+    Args:
+        tests: All tests of the matrix and of the chosen studies.
+        known: What stored results say; a test that is missing was never measured.
+        budget_s: Time limit; may be infinite.
+        now: Begin of the night.
+        rules: What counts as settled.
+
+    Returns:
+        A plan whose expected duration is at most the budget. Each test is in its lines, or left out with the reason.
+    """
+    wanted: dict[NightKey, list[NightLine]] = {}
+    omitted: list[LeftOut] = []
+    for test in tests:
+        about = known.get(test.key, Known())
+        if test.why_not is not None:
+            omitted.append(LeftOut(test, about, Omission.UNFIT))
+        elif lines := list(_wanted(test, about, now, rules)):
+            if test.seconds is None:
+                omitted.append(LeftOut(test, about, Omission.NO_DURATION, len(lines)))
+            else:
+                wanted[test.key] = lines
+        else:
+            omitted.append(LeftOut(test, about, Omission.SETTLED))
+    planned: dict[NightKey, list[NightLine]] = defaultdict(list)
+    opened: set[tuple[object, ...]] = set()
+    spent_s = 0.0
+    for line in sorted((line for lines in wanted.values() for line in lines), key=_urgency):
+        key, place = line.test.key, (line.run, line.test.key.suite)
+        price_s = line.seconds + (0.0 if place in opened else rules.opening_s)
+        if len(planned[key]) == line.repeat - 1 and spent_s + price_s <= budget_s:
+            planned[key].append(line)
+            opened.add(place)
+            spent_s += price_s
+    for key, lines in wanted.items():
+        if (count := len(planned[key])) < len(lines):
+            omitted.append(LeftOut(lines[0].test, lines[0].known, Omission.NO_TIME, len(lines), count))
+    order = {test.key: number for number, test in enumerate(tests)}
+    lines = [line for own in planned.values() for line in own]
+    return _in_runs(
+        lines, sorted(omitted, key=lambda each: order[each.test.key]), budget_s, rules.opening_s * len(opened)
+    )
+
+
+def _in_runs(lines: list[NightLine], omitted: list[LeftOut], budget_s: float, opening_s: float) -> NightPlan:
+    """Put lines into the order in which they are measured: by reason and run, together those of one suite."""
+    first: dict[object, int] = {}
+    for place, line in enumerate(sorted(lines, key=_urgency)):
+        first.setdefault((line.run, line.test.key.suite), place)
+    rank = list(NightReason).index
+
+    def place_of(line: NightLine) -> tuple[object, ...]:
+        suite = first[line.run, line.test.key.suite]
+        return rank(line.reason), line.test.study, line.repeat, suite, _urgency(line)
+
+    ordered = sorted(lines, key=place_of)
+    runs: dict[tuple[NightReason, int, str], list[NightLine]] = defaultdict(list)
+    for line in ordered:
+        runs[line.run].append(line)
+    return NightPlan(
+        tuple(ordered), tuple(omitted), budget_s, opening_s, {run: tuple(own) for run, own in runs.items()}
+    )
+
+
+def _urgency(line: NightLine) -> tuple[int, float, float, NightKey, int]:
+    return list(NightReason).index(line.reason), -line.score, line.seconds, line.test.key, line.repeat
+
+
+def _wanted(test: NightTest, known: Known, now: datetime, rules: NightRules) -> Iterator[NightLine]:
+    """Measurements of a test that something would be learned from."""
+    if known.suspected is not None:
+        for repeat in range(1, known.missing + 1):
+            yield NightLine(test, known, NightReason.SUSPECTED, repeat, abs(known.suspected))
+        return
+    days = inf if known.last_seen is None else (now - known.last_seen).total_seconds() / _DAY_S
+    repeat = 0
+    if days >= rules.unseen_days and not test.tried:
+        repeat = 1
+        yield NightLine(test, known, NightReason.UNSEEN, repeat, days)
+    score = inf
+    while repeat < MOST_REPEATS:
+        count = known.count + repeat
+        before, after = known.half_width(count), known.half_width(count + 1)
+        if (before is not None and before <= rules.within) or (before is None and count > 1):
+            return
+        repeat += 1
+        fewer = (UNKNOWN if before is None else min(before, UNKNOWN)) - min(after or 0.0, UNKNOWN)
+        score = min(score, max(fewer, 0.0) / max((test.seconds or 1.0) / 3600, 1e-9))  # never above its predecessor's
+        yield NightLine(test, known, NightReason.UNCERTAIN, repeat, score, before, after)
+
+
+_Place = tuple[NightKey, str, tuple[str, Dimensions]]
+"""A metric of a test where it is measured: the service and its size."""
+
+
+def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Known]:
+    """Return what stored results of one testbed say of each test.
+
+    Args:
+        rows: Tests of all nights, with the identity of each.
+    """
+    pairs = list(rows)
+    keys = {id(row): key for key, row in pairs}
+    newest: dict[_Place, Trend] = {}
+    for trend in trends([row for _, row in pairs]):
+        # What a study measures in several places is apart; where drivers changed, only the present ones count.
+        where = trend.cell.series.service_type, trend.cell.dimensions
+        place = keys[id(trend.figures[-1].row)], str(trend.cell.metric), where
+        if place not in newest or trend.figures[-1].at > newest[place].figures[-1].at:
+            newest[place] = trend
+    called = _called(pairs)
+    spreads = {place: _spread(trend) for place, trend in newest.items()}
+    pooled: dict[str, list[float]] = defaultdict(list)
+    for (_, metric, _), (count, spread) in spreads.items():
+        if spread is not None and count > 1:
+            pooled[metric].append(spread)
+    found: dict[NightKey, Known] = {}
+    for place, trend in newest.items():
+        (key, metric, _), (count, spread) = place, spreads[place]
+        about = Known(trend.figures[-1].at, metric, count, spread)
+        others = pooled[metric]
+        if count == 1 and len(others) >= FEWEST_CELLS:
+            about = replace(about, spread=max(median(others), spread or 0.0), freedom=len(others) - 1)
+        elif count == 1:
+            about = replace(about, spread=None)
+        change = trend.suspected if len(trend.figures) >= FEWEST else called.get(trend.cell)
+        if change is not None:
+            missing = LEAST - (trend.fresh or 1)
+            about = replace(about, suspected=change, suspect=metric, missing=missing)
+        found[key] = about if key not in found else _worse(found[key], about)
+    return found
+
+
+def _worse(one: Known, other: Known) -> Known:
+    """The least certain of two metrics, with the larger suspected change of both."""
+    wide = max(one, other, key=_width)
+    change = max(one, other, key=lambda each: abs(each.suspected or 0.0))
+    seen = [each.last_seen for each in (one, other) if each.last_seen is not None]
+    return replace(
+        wide, last_seen=max(seen), suspected=change.suspected, suspect=change.suspect, missing=change.missing
+    )
+
+
+def _width(known: Known) -> float:
+    width = known.half_width(known.count)
+    return inf if width is None else width
+
+
+def _spread(trend: Trend) -> tuple[int, float | None]:
+    """Number of figures at the present level, and their relative standard deviation, at least the resolution."""
+    own = trend.figures[trend.steps[-1].index if trend.steps else 0 :]
+    now = side(trend.cell, own)
+    if now.mean_pps <= 0:
+        return len(own), None
+    return len(own), max(now.stdev_pps or 0.0, now.resolution_pps) / now.mean_pps
+
+
+def _called(pairs: Sequence[tuple[NightKey, TestRow]]) -> dict[CellMetric, float]:
+    """Changes of the newest figure of each test against all others that `compare` calls significant."""
+    last: dict[NightKey, TestRow] = {}
+    for key, row in pairs:
+        if row.status == "PASS" and (key not in last or when(row) > when(last[key])):
+            last[key] = row
+    after = {id(row) for row in last.values()}
+    found = compare([row for _, row in pairs if id(row) not in after], list(last.values()))
+    return {
+        CellMetric(change.b.series, change.dimensions, change.metric): change.change
+        for change in found.of(Outcome.REGRESSION, Outcome.PROGRESSION)
+    }
+
+
+_LATEST = 5
+
+
+def durations(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, float]:
+    """Return the duration of each test, in seconds: the median of its last five that passed."""
+    took: dict[NightKey, list[tuple[datetime, float]]] = defaultdict(list)
+    for key, row in rows:
+        if row.status == "PASS" and row.started_at and row.finished_at:
+            began, ended = datetime.fromisoformat(row.started_at), datetime.fromisoformat(row.finished_at)
+            took[key].append((when(row), (ended - began).total_seconds()))
+    return {key: median(value for _, value in sorted(own, key=itemgetter(0))[-_LATEST:]) for key, own in took.items()}

@@ -1,0 +1,159 @@
+"""Tests that a night can choose from, with their expected durations, and stored results of them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from robot.api import TestSuite
+from robot.errors import DataError
+from robot.model import TagPatterns
+
+from csit_utils.analysis.night import NightKey, NightTest
+from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.rows import OWN, TestRow
+from csit_utils.studies.density.plan_time import SIMULATED_TEST_S, test_s
+from csit_utils.studies.registry import kind_of, studies_by_name
+from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.cell import ServiceType, TestType
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.paths import PROJECT
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.density.planning.extras import chosen_extras
+from resources.libraries.python.studies.density.planning.rows import cell_label
+from resources.libraries.python.studies.density.suite_rows import rows_for
+from resources.libraries.python.studies.shared.choices import specification_file
+
+DENSITY = PROJECT / "tests" / "density"
+CHARACTERIZATION = PROJECT / "tests" / "characterization"
+OPENING_S = {World.LOCAL: 3.0, World.SIM: 0.3, World.LAB: 10.0}
+"""Opening the testbed of a suite, and removing leftovers."""
+_UNLESS_ASKED = "${UNLESS ASKED}"
+"""In a tag of tests that run only where `MORE` is set."""
+_SPECIFICATIONS = (".yaml", ".json")
+
+
+def matrix_tests(
+    variables: Mapping[str, str], types: Sequence[ServiceType], test_types: Sequence[TestType]
+) -> Iterator[NightTest]:
+    """Yield the tests of a density matrix, in the order of suites.
+
+    Args:
+        variables: Of the suites, with `TOPOLOGY`.
+        types: Service types.
+        test_types: A suite each, for each service type.
+
+    Raises:
+        CsitError: A choice is wrong.
+    """
+    topology, search = load_topology(Path(variables["TOPOLOGY"])), profile(variables["SEARCH"])
+    extras = chosen_extras(variables.get)
+    for service_type in types:
+        for test_type in test_types:
+            made = rows_for({**variables, "SERVICE_TYPE": service_type.value, "TEST_TYPE": test_type.value}.get)
+            suite = f"{service_type.lower()}-{test_type.lower()}"
+            if made is None:
+                continue
+            for row in made.rows:
+                cost_s = test_s(topology, row.cell, search, test_type, extras)
+                yield NightTest(
+                    NightKey(suite, row.name, search.name),
+                    f"{cell_label(row.cell)} {row.frame.name} {test_type}",
+                    f"Density.{suite.title()}.{row.name}",
+                    SIMULATED_TEST_S if topology.world is World.SIM else cost_s,
+                )
+            for refused in dict.fromkeys(each.refused for each in made.refused):
+                title = f"{cell_label(refused.cell)} {test_type}"
+                yield NightTest(NightKey(suite, title), title, "", None, refused.reason)
+
+
+def study_tests(pattern: str, topology: Topology, more: str = "") -> Iterator[NightTest]:
+    """Yield the tests of other studies with the tags of a Robot pattern, such as `OUTAGE OR STATEFUL`.
+
+    Args:
+        pattern: Of tags.
+        topology: The testbed.
+        more: Value of the variable `MORE`; if empty, tests that need it are left out.
+
+    Raises:
+        ConfigError: No test has such tags.
+    """
+    try:
+        suites = TestSuite.from_file_system(str(CHARACTERIZATION))
+    except DataError as error:
+        raise ConfigError(str(error)) from error
+    tags = TagPatterns([pattern])
+    found = [test for test in suites.all_tests if tags.match(test.tags)]
+    if not found:
+        raise ConfigError(f"--studies '{pattern}': no test of {CHARACTERIZATION} has these tags")
+    for test in found:
+        if not more and any(_UNLESS_ASKED in tag for tag in test.tags):
+            continue
+        study = Path(test.source).stem
+        made = NightTest(NightKey(study, test.name), f"{study}: {test.name}", test.full_name, None, study=True)
+        declared = studies_by_name().get(study)
+        if declared is None or declared.preview is None:
+            yield made
+            continue
+        try:
+            cost = declared.preview([_in_full(argument) for argument in test.body[0].args], topology.world)
+        except CsitError as error:
+            yield replace(made, why_not=str(error))
+            continue
+        simulated = topology.world is World.SIM
+        yield replace(made, seconds=SIMULATED_TEST_S * cost.steps if simulated else cost.seconds)
+
+
+def _in_full(argument: str) -> str:
+    return str(specification_file(argument)) if argument.endswith(_SPECIFICATIONS) else argument
+
+
+def stored_rows(found: Contents, topology: Topology) -> list[tuple[NightKey, TestRow]]:
+    """Return stored tests of a testbed with their identities."""
+    of_kind = {kind.kind: name for name, study in studies_by_name().items() for kind in study.kinds}
+    pairs = [
+        (
+            NightKey(f"{row.service_type}-{row.test_type}".lower(), row.test_name, row.profile or ""),
+            row,
+        )
+        for row in found.tests
+    ]
+    pairs += [
+        (NightKey(of_kind[item.record.kind], row.test_name), row)
+        for item in found.characterizations
+        if item.record.kind in of_kind
+        for row in kind_of(item).measured(item)
+    ]
+    return list(_of_testbed(pairs, topology))
+
+
+def _of_testbed(pairs: Iterable[tuple[NightKey, TestRow]], topology: Topology) -> Iterator[tuple[NightKey, TestRow]]:
+    for key, row in pairs:
+        if (row.testbed, row.world, row.origin) == (topology.metadata.name, topology.world.value, OWN) and row.recorded:
+            yield key, row
+
+
+def with_durations(tests: Iterable[NightTest], measured_s: Mapping[NightKey, float]) -> list[NightTest]:
+    """Return tests with the durations of stored results, where there are any, in the place of estimates."""
+    return [replace(test, seconds=measured_s.get(test.key, test.seconds)) for test in tests]
+
+
+def tried_tonight(
+    tests: Iterable[NightTest], known: Collection[NightKey], statuses: Mapping[str, Collection[str]]
+) -> list[NightTest]:
+    """Return tests with what has become of them in the night so far.
+
+    A test that failed, or gave no figure, is not measured again in the same night.
+
+    Args:
+        tests: All tests.
+        known: Tests with a figure.
+        statuses: Of tests that have ended in the night, by full name.
+    """
+    found = []
+    for test in tests:
+        ended = statuses.get(test.name, ())
+        no_more = "failed in this night" if "FAIL" in ended else "gave no figure in this night"
+        lost = bool(ended) and ("FAIL" in ended or test.key not in known)
+        found.append(replace(test, tried=bool(ended), why_not=no_more if lost else test.why_not))
+    return found

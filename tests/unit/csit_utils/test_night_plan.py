@@ -1,0 +1,216 @@
+"""The plan of a night: never too long, nothing forgotten, most pressing first, and more hours do no less."""
+
+from datetime import UTC, datetime, timedelta
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csit_utils.analysis.night import (
+    MOST_REPEATS,
+    Known,
+    NightKey,
+    NightLine,
+    NightPlan,
+    NightReason,
+    NightRules,
+    NightTest,
+    Omission,
+    durations,
+    known_tests,
+    plan_night,
+)
+from csit_utils.dataset.rows import TestRow
+from csit_utils.night.texts import reason_of, summary, why_left_out
+from csit_utils.report.units import MINUS
+from tests.unit.csit_utils.histories import FIRST, nights, row
+
+NOW = datetime(2026, 11, 26, 22, 0, tzinfo=UTC)
+RULES = NightRules(within=0.02, unseen_days=7, opening_s=3.0)
+RATE = 5e6
+
+seconds = st.none() | st.floats(0.1, 5000)
+abouts = st.builds(
+    Known,
+    last_seen=st.floats(0, 60).map(lambda days: NOW - timedelta(days=days)),
+    metric=st.sampled_from(["NDR", "PDR"]),
+    count=st.integers(1, 30),
+    spread=st.none() | st.floats(0.0001, 0.5),
+    freedom=st.none() | st.integers(7, 40),
+    suspected=st.none() | st.floats(-0.5, -0.01),
+    suspect=st.just("PDR"),
+    missing=st.integers(1, 2),
+)
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> tuple[list[NightTest], dict[NightKey, Known]]:
+    """Tests of two suites and of a study, some of them known."""
+    tests, known = [], {}
+    for number in range(draw(st.integers(0, 25))):
+        suite = draw(st.sampled_from(["csc-ndrpdr", "csp-mrr", "outage"]))
+        key = NightKey(suite, f"test {number}", "ladder")
+        why_not = draw(st.sampled_from([None, None, None, "needs 33 cores on NUMA 0, 28 available"]))
+        tests.append(NightTest(key, f"{suite} {number}", str(key), draw(seconds), why_not, suite == "outage"))
+        if draw(st.booleans()):
+            known[key] = draw(abouts)
+    return tests, known
+
+
+def plan(
+    offered: tuple[list[NightTest], dict[NightKey, Known]], budget_s: float, rules: NightRules = RULES
+) -> NightPlan:
+    return plan_night(*offered, budget_s, NOW, rules)
+
+
+def identity(line: NightLine) -> tuple[NightKey, int]:
+    return line.test.key, line.repeat
+
+
+def urgency(line: NightLine) -> tuple[int, float]:
+    return list(NightReason).index(line.reason), -line.score
+
+
+@given(offers(), st.floats(0, 20000))
+def test_a_plan_never_exceeds_the_budget(offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float) -> None:
+    found = plan(offered, budget)
+    openings = {(line.run, line.test.key.suite) for line in found.lines}
+    assert sum(line.test.seconds or 0.0 for line in found.lines) + 3.0 * len(openings) == pytest.approx(found.seconds)
+    assert found.seconds <= budget + 1e-6
+
+
+@given(offers(), st.floats(0, 20000))
+def test_each_test_is_planned_or_left_out_with_the_reason(
+    offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float
+) -> None:
+    found = plan(offered, budget)
+    planned = {line.test.key for line in found.lines}
+    left = {each.test.key for each in found.left_out if not each.planned}
+    assert planned | left == {test.key for test in offered[0]}
+    assert not planned & left
+    for each in found.left_out:
+        assert why_left_out(each)
+        assert each.planned == sum(line.test.key == each.test.key for line in found.lines)
+        assert (each.why is Omission.UNFIT) == (each.test.why_not is not None)
+    assert [line for run in found.runs.values() for line in run] == list(found.lines)
+    assert all(len({line.test.key for line in run}) == len(run) for run in found.runs.values())
+
+
+@given(offers(), st.floats(0, 20000), st.floats(1, 3))
+def test_more_hours_give_nothing_up_but_for_something_more_pressing(
+    offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float, factor: float
+) -> None:
+    less, more = plan(offered, budget), plan(offered, factor * budget)
+    few, many = {identity(line): line for line in less.lines}, {identity(line): line for line in more.lines}
+    gained = [urgency(line) for key, line in many.items() if key not in few]
+    lost = [urgency(line) for key, line in few.items() if key not in many]
+    assert not lost or min(gained) <= min(lost)
+
+
+@given(offers())
+def test_a_night_without_an_end_measures_all_that_something_is_learned_from(
+    offered: tuple[list[NightTest], dict[NightKey, Known]],
+) -> None:
+    found = plan(offered, inf)
+    assert not [each for each in found.left_out if each.why is Omission.NO_TIME]
+    assert found.lines == plan(offered, found.seconds + 1e-3).lines
+
+
+@given(offers(), st.floats(0, 20000))
+def test_suspected_before_unseen_before_uncertain_and_repeats_in_order(
+    offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float
+) -> None:
+    found = plan(offered, budget)
+    ranks = [list(NightReason).index(line.reason) for line in found.lines]
+    assert ranks == sorted(ranks)
+    for key in {line.test.key for line in found.lines}:
+        repeats = [line.repeat for line in found.lines if line.test.key == key]
+        assert repeats == list(range(1, len(repeats) + 1))
+        assert len(repeats) <= MOST_REPEATS
+
+
+def one(known: Known | None, took_s: float | None = 60.0, budget_s: float = 3600.0, **changes: object) -> NightPlan:
+    """The plan for a single test."""
+    key = NightKey("csc-ndrpdr", "one", "ladder")
+    test = NightTest(key, "CSC 1R1C", "Density.Csc-Ndrpdr.one", took_s, **changes)  # type: ignore[arg-type]
+    return plan(([test], {key: known} if known else {}), budget_s, NightRules(0.02, 7, 0))
+
+
+def test_a_suspected_step_is_measured_as_often_as_a_step_lacks_figures() -> None:
+    found = one(Known(NOW, "PDR", 20, 0.01, None, -0.04, "PDR", 2))
+    assert [reason_of(line) for line in found.lines] == [
+        f"suspected: PDR {MINUS}4.0 %, 1 of 2 figures that a step lacks",
+        f"suspected: PDR {MINUS}4.0 %, 2 of 2 figures that a step lacks",
+    ]
+    assert summary(found) == "2 measurements of 1 test (2 suspected) in 2 runs: about 2 min of 1 h 0 min"
+
+
+def test_what_was_not_seen_for_a_week_is_measured_once_and_what_is_settled_is_left_out() -> None:
+    settled = Known(NOW - timedelta(days=8), "PDR", 20, 0.01)
+    assert [reason_of(line) for line in one(settled).lines] == ["unseen: last measured 8 days ago"]
+    fresh = one(Known(NOW - timedelta(days=6), "PDR", 20, 0.01))
+    assert not fresh.lines
+    assert [why_left_out(each) for each in fresh.left_out] == ["settled: PDR ±0.47 %"]
+    assert not one(settled, tried=True).lines
+
+
+def test_an_interval_is_narrowed_until_it_is_narrow_enough() -> None:
+    found = one(Known(NOW, "NDR", 3, 0.02))
+    widths = [line.after for line in found.lines]
+    # Student's t: 4.303 / sqrt(3), 3.182 / sqrt(4), 2.776 / sqrt(5), 2.571 / sqrt(6), 2.447 / sqrt(7) times 2 %.
+    assert found.lines[0].before == pytest.approx(0.0497, abs=1e-4)
+    assert widths == pytest.approx([0.0318, 0.0248, 0.0210, 0.0185], abs=1e-4)
+    scores = [line.score for line in found.lines]
+    assert scores[0] == pytest.approx((0.0497 - 0.0318) * 60, abs=0.01)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_test_whose_duration_nobody_knows_is_left_out() -> None:
+    (left,) = one(None, took_s=None).left_out
+    assert left.why is Omission.NO_DURATION
+
+
+def test_a_test_that_is_longer_than_the_night_is_left_out_with_its_duration() -> None:
+    (left,) = one(None, took_s=7200.0).left_out
+    assert why_left_out(left) == "no time: not planned; one takes 2 h 0 min"
+
+
+def keyed(rows: list[TestRow]) -> list[tuple[NightKey, TestRow]]:
+    return [(NightKey("csc-ndrpdr", each.test_name, "ladder"), each) for each in rows]
+
+
+def test_a_fall_of_the_last_night_is_suspected_and_lacks_two_figures() -> None:
+    found = known_tests(keyed(nights(20, lambda night: RATE if night < 19 else 0.88 * RATE)))
+    (about,) = found.values()
+    assert about.suspected == pytest.approx(-0.12, abs=0.02)
+    assert about.missing == 2
+    assert about.last_seen == FIRST + timedelta(days=19, minutes=11)
+
+
+def test_a_fall_is_suspected_also_with_too_few_figures_for_a_trend() -> None:
+    found = known_tests(keyed(nights(6, lambda night: RATE if night < 5 else 0.8 * RATE)))
+    (about,) = found.values()
+    assert about.suspected == pytest.approx(-0.2, abs=0.02)
+    assert not known_tests(keyed(nights(6, lambda _: RATE)))[next(iter(found))].suspected
+
+
+def test_only_figures_of_the_present_level_count() -> None:
+    found = known_tests(keyed(nights(30, lambda night: RATE if night < 20 else 0.8 * RATE)))
+    (about,) = found.values()
+    assert about.count == 10
+    assert about.spread == pytest.approx(0.005, abs=0.003)
+
+
+def test_one_figure_has_the_spread_of_the_other_cells_or_none() -> None:
+    others = [each for cell in range(1, 9) for each in nights(5, lambda _: RATE, cell=("CSC", cell, 2))]
+    alone = row(RATE, cell=("CSC", 1, 1))
+    about = known_tests(keyed([*others, alone]))[NightKey("csc-ndrpdr", alone.test_name, "ladder")]
+    assert (about.count, about.freedom) == (1, 7)
+    assert about.half_width(1) == pytest.approx(2.365 * 0.005, rel=0.5)
+    assert known_tests(keyed([alone]))[NightKey("csc-ndrpdr", alone.test_name, "ladder")].half_width(1) is None
+
+
+def test_durations_are_those_of_the_latest_tests_that_passed() -> None:
+    rows = [*nights(4, lambda night: RATE if night else None)]
+    assert list(durations(keyed(rows)).values()) == [300.0]
