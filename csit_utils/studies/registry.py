@@ -12,7 +12,6 @@ from csit_utils.studies import folders
 from resources.libraries.python.errors import ConfigError
 
 
-@cache
 def studies_by_name() -> dict[str, Study]:
     """Return all studies by the names of their folders."""
     return {name: import_module(f"csit_utils.studies.{name}.study").STUDY for name in folders()}
