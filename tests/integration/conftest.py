@@ -1,7 +1,7 @@
 """Fixtures that several files of tests share."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,14 @@ from tests import realtime
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
 
-TRAFFIC = {"test_lab_faults.py", "test_lab_interference.py", "test_lab_outage.py", "test_lab_sizing.py"}
-"""Marked `parallel`, but not beside each other: labs that send share the kernel's limits and names of data threads."""
+TRAFFIC = {
+    "test_lab_containers.py", "test_lab_faults.py", "test_lab_interference.py", "test_lab_outage.py",
+    "test_lab_sizing.py", "test_lab_stateful.py", "test_lab_suites.py", "test_secrets.py",
+}  # fmt: skip
+"""Marked `parallel`, but not beside each other: they share this machine's testbed, or its kernel's limits and names of
+data threads."""
+_YIELDS = 10
+"""Nice value of what is beside traffic."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,6 +34,14 @@ def pytest_configure(config: pytest.Config) -> None:
     )  # a second in every run adds up
     config.pluginmanager.register(realtime)
     config.pluginmanager.register(realtime.Tries())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Of several processes, the one with traffic goes first: the others have the time in which it waits."""
+    if "PYTEST_XDIST_WORKER" in os.environ and os.geteuid() == 0:
+        os.setpriority(os.PRIO_PROCESS, 0, 0 if item.path.name in TRAFFIC else _YIELDS)
+    return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,36 @@
 """Looks at this machine's processes, on whatever node of a lab they are."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 
+_RUN = "PYTEST_XDIST_TESTRUNUID"
+"""In the environment of what tests start that run in several processes: which run of pytest it is."""
 
-def processes(wanted: Callable[[list[str]], bool]) -> dict[int, str]:
-    """Command lines that are wanted, by pid."""
-    found = {}
+
+def entries(wanted: Callable[[list[str]], bool]) -> Iterator[tuple[Path, list[str]]]:
+    """Folders below /proc with command lines that are wanted, without those of another run of tests beside this one."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if wanted(words) and not _of_other_tests(entry):
+                    yield entry, words
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if wanted(words):
-                found[int(entry.name)] = " ".join(words)
-    return found
+
+
+def _of_other_tests(entry: Path) -> bool:
+    rows = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+    runs = [value for name, _, value in (row.partition("=") for row in rows) if name == _RUN]
+    return bool(runs) and runs != [os.environ.get(_RUN)]
+
+
+def processes(wanted: Callable[[list[str]], bool]) -> dict[int, str]:
+    """Command lines that are wanted, by pid."""
+    return {int(entry.name): " ".join(words) for entry, words in entries(wanted)}
 
 
 def running(word: str) -> dict[int, str]:

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.host.links.namespaces import run_inside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.integration.machine_watch import entries
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"
@@ -92,26 +93,32 @@ def events(output: Path) -> list[dict[str, Any]]:
 
 
 def network_state() -> dict[str, set[str]]:
-    """Namespaces, links of the root namespace, NAPI kernel threads, generator workers and guests on this machine."""
-    processes = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                name = (entry / "comm").read_text(encoding="utf-8").strip()
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            processes[int(entry.name)] = (name, command)
-    folder = Path("/run/netns")
+    """Namespaces, links of the root namespace, NAPI kernel threads, generator workers and guests on this machine.
+
+    Without what belongs to labs and to other runs of tests, which may be beside this one.
+    """
+    folder, here = Path("/run/netns"), Path("/proc/self/ns/uts").readlink()
+    mounts = (line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines())
     return {
         "namespaces": {entry.name for entry in folder.iterdir()} if folder.is_dir() else set(),
-        "links": set(os.listdir("/sys/class/net")),  # noqa: PTH208 (names are wanted)
-        "threads": {name for name, _ in processes.values() if name.startswith("napi/cs")},
-        "workers": {command for _, command in processes.values() if _is_worker(command)},
-        "mounts": {
-            line.split()[1] for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if "csit" in line
-        },
+        "links": {name for name in os.listdir("/sys/class/net") if not name.startswith("csl")},  # noqa: PTH208 (names)
+        "threads": {name for name in _names(Path("/proc").glob("[0-9]*")) if name.startswith("napi/cs")},
+        "workers": {" ".join(words) for entry, words in entries(_is_worker) if _link(entry / "ns" / "uts") == here},
+        "mounts": {place for place in mounts if "csit" in place and not place.startswith("/run/csit-lab/")},
     }
+
+
+def _names(folders: Iterable[Path]) -> Iterator[str]:
+    for folder in folders:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            yield (folder / "comm").read_text(encoding="utf-8").strip()
+
+
+def _link(place: Path) -> Path | None:
+    """Where it leads to; None where a process has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return place.readlink()
+    return None
 
 
 def wait_for_network_state(before: dict[str, set[str]], seconds: float = 30) -> None:
@@ -127,8 +134,8 @@ def _difference(before: dict[str, set[str]], now: dict[str, set[str]]) -> str:
     )
 
 
-def _is_worker(command: str) -> bool:
-    return "drivers.generator" in command or command.startswith("qemu-system")
+def _is_worker(words: list[str]) -> bool:
+    return any("drivers.generator" in word for word in words) or words[0].startswith("qemu-system")
 
 
 @contextmanager

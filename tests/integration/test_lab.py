@@ -34,6 +34,14 @@ def lab() -> Iterator[Lab]:
     with Lab(duts=2, cables=4) as made:
         yield made
     wait_for_network_state(before)
+    assert not made.directory.exists()
+    assert not is_there(made.number)
+
+
+def is_there(number: int) -> bool:
+    """Whether this machine has something left of a lab."""
+    mounts = Path("/proc/mounts").read_text(encoding="utf-8")
+    return Path(f"/sys/class/net/csl{number}").exists() or f"{STATE / str(number)}/" in mounts
 
 
 def test_nodes_are_apart(lab: Lab) -> None:
@@ -117,6 +125,5 @@ def test_what_a_killed_lab_has_left_goes_with_the_next_one() -> None:
         assert str(identity) not in left.stdout.split() or lab.number == number
         assert not any("sleep 1000" in line for node in lab.nodes.values() for line in node.processes().values())
     assert not state.exists()
-    assert f"csl{number}" not in os.listdir("/sys/class/net")  # noqa: PTH208 (names are wanted)
-    assert str(state) not in Path("/proc/mounts").read_text(encoding="utf-8")
+    assert not is_there(number)
     assert PROJECT.exists()

@@ -12,7 +12,7 @@ from tests.integration.robot_runs import results, run_robot
 from tests.realtime import LOSS, realtime
 
 LACKING = "; ".join(map(str, missing(Container(engine="podman"))))
-pytestmark = [pytest.mark.root, needs_lab, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 
 @realtime(LOSS)

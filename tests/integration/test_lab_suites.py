@@ -30,7 +30,7 @@ from tests.integration.pauses import SENDING, Moment
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.realtime import LOSS, RATE, realtime
 
-pytestmark = [pytest.mark.root, needs_lab]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
 NO_VMS = "; ".join(map(str, vm_missing()))
 DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}

@@ -13,7 +13,7 @@ from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import DENSITY, PROJECT, argv, environment, results
 
-pytestmark = [pytest.mark.root, needs_lab]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 SUITE = r"""\
 *** Settings ***
 Resource    {resource}

@@ -34,6 +34,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration import machine_watch
 from tests.integration.local_fabric import send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 
@@ -186,17 +187,8 @@ def run_folders() -> set[str]:
 
 
 def processes(word: str) -> dict[int, str]:
-    """Command lines of this machine's processes that have a word in them, by pid."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if word in Path(words[0]).name:
-                found[int(entry.name)] = " ".join(words)
-    return found
+    """Command lines of this machine's processes that run a program with a word in its name, by pid."""
+    return machine_watch.processes(lambda words: word in Path(words[0]).name)
 
 
 @contextmanager
