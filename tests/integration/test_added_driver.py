@@ -10,7 +10,7 @@ from tests.how_to_driver import added_drivers
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import cell, deployed, send_and_count
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
 
 @pytest.mark.parametrize("isolated", ["true", "false"])

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.how_to_study import SUITE, csit_in, finished_in, project_with_study
 from tests.integration.robot_runs import network_state, wait_for_network_state
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
 
 def starts(folder: Path) -> list[dict[str, Any]]:

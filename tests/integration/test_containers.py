@@ -47,7 +47,12 @@ LOCAL_PODMAN = PROJECT / "topologies" / "local-podman.yaml"
 PODMAN = Container(engine="podman")
 LACKING = "; ".join(map(str, missing(PODMAN)))
 NO_DOCKER = "; ".join(map(str, missing(Container(engine="docker"))))
-pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
+pytestmark = [
+    pytest.mark.parallel,
+    pytest.mark.usefixtures("awake"),
+    pytest.mark.root,
+    pytest.mark.skipif(bool(LACKING), reason=LACKING),
+]
 WITH_NFT = pytest.mark.skipif(bool(list(missing_nft())), reason="; ".join(map(str, missing_nft())))
 WITH_TESTPMD = pytest.mark.skipif(bool(list(missing_testpmd())), reason="; ".join(map(str, missing_testpmd())))
 ROUTER, FIREWALL, NAT, TESTPMD, PROCESS = (

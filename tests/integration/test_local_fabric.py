@@ -26,7 +26,7 @@ from tests.integration.local_fabric import FRAMES, PROJECT, deployed, difference
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 VICTIM = """
 import sys, time
 from tests.builders import plan_of

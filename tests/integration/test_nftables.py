@@ -25,7 +25,11 @@ from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import FRAMES, cell, deployed, machine_stays_as_it_was, planned, send_and_count
 from tests.realtime import LOSS, realtime
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing())))]
+pytestmark = [
+    pytest.mark.parallel,
+    pytest.mark.root,
+    pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),
+]
 ROUTER, FIREWALL, NAT = NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_nat")
 NO_PORTS, UDP = 61, 17
 LOCAL = PROJECT / "topologies" / "local.yaml"

@@ -24,7 +24,7 @@ from tests.integration.local_fabric import send
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
-pytestmark = [pytest.mark.root, pytest.mark.usefixtures("awake")]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.usefixtures("awake")]
 FRAMES = 20
 WITH_OVS = pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto"))))
 

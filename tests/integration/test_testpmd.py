@@ -27,6 +27,7 @@ from tests.integration.user_space import (
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
+    pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(bool(list(missing())), reason="; ".join(map(str, missing()))),

@@ -43,7 +43,7 @@ from tests.integration.user_space import (
 )
 from tests.realtime import CPU, LOSS, realtime
 
-pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root]
+pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("awake"), pytest.mark.root]
 NO_OPENVPN = "; ".join(map(str, missing_openvpn()))
 # That of the kernel has a test on machines of its own.
 NO_WIREGUARD = "; ".join(map(str, missing_wireguard(in_kernel=False))) or "the kernel has WireGuard" * in_kernel()

@@ -39,6 +39,7 @@ from tests.integration.robot_runs import PROJECT, environment, network_state, re
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
+    pytest.mark.parallel,
     pytest.mark.root,
     pytest.mark.skipif(bool(missing()), reason="; ".join(map(str, missing()))),
 ]

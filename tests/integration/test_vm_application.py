@@ -45,7 +45,7 @@ from tests.realtime import LOSS, realtime
 
 LACKING = [str(each) for each in missing()]
 LACKING += [f"no {name} here" for name in ("nft", "tcpdump", "pktstat", "perl") if path_of(name) is None]
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))]
+pytestmark = [pytest.mark.parallel, pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason="; ".join(LACKING))]
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 REFUSED_SENDER = "198.18.0.1"
 """In the rules of every firewall."""
