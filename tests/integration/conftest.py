@@ -19,11 +19,13 @@ from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
 
 TRAFFIC = {
-    "test_added_driver.py", "test_added_study.py", "test_containers.py", "test_lab_containers.py",
-    "test_lab_faults.py", "test_lab_interference.py", "test_lab_outage.py", "test_lab_sizing.py",
-    "test_lab_stateful.py", "test_lab_suites.py", "test_local_fabric.py",
-    "test_nftables.py", "test_passive_nfs.py", "test_secrets.py", "test_suricata.py", "test_testpmd.py",
-    "test_tunnels.py", "test_vm.py", "test_vm_application.py",
+    "test_added_driver.py", "test_added_study.py", "test_capture_load.py", "test_command_local.py",
+    "test_containers.py", "test_fault_moments.py", "test_faults.py", "test_instances.py",
+    "test_ipv6_traffic.py", "test_lab_containers.py", "test_lab_faults.py", "test_lab_interference.py",
+    "test_lab_outage.py", "test_lab_sizing.py", "test_lab_stateful.py", "test_lab_suites.py", "test_local_fabric.py",
+    "test_nftables.py", "test_ovs.py", "test_passive_nfs.py", "test_real_functions.py", "test_robot_local.py",
+    "test_secrets.py", "test_suricata.py", "test_testpmd.py", "test_tunnels.py", "test_vm.py",
+    "test_vm_application.py",
 }  # fmt: skip
 """Marked `parallel`, but not beside each other: they share this machine's testbed, or its kernel's limits and names of
 data threads."""

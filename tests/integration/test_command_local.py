@@ -23,7 +23,7 @@ from tests.integration.robot_runs import (
 )
 from tests.realtime import RATE, realtime
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=0.6,latency=0.4")
 
 
@@ -68,7 +68,6 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     assert "failed" in stdout
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("options", "status", "sentence"),
     [
@@ -88,7 +87,6 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], statu
 
 
 @realtime(RATE)
-@pytest.mark.parallel
 def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(tmp_path: Path) -> None:
     """The choice that the command hands to Robot, with the rows that Robot then makes of it."""
     options = ["--dryrun", "-v", "TOPOLOGY:topologies/local.yaml", "-v", "NF_SIZES:1c", "-v", f"CELLS:{CELLS}"]
