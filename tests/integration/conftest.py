@@ -24,7 +24,7 @@ TRAFFIC = {
     "test_ipv6_traffic.py", "test_lab_containers.py", "test_lab_faults.py", "test_lab_interference.py",
     "test_lab_outage.py", "test_lab_sizing.py", "test_lab_stateful.py", "test_lab_suites.py", "test_local_fabric.py",
     "test_nftables.py", "test_ovs.py", "test_passive_nfs.py", "test_real_functions.py", "test_robot_local.py",
-    "test_secrets.py", "test_suricata.py", "test_testpmd.py", "test_tunnels.py", "test_vm.py",
+    "test_secrets.py", "test_testpmd.py", "test_tunnels.py", "test_vm.py",
     "test_vm_application.py",
 }  # fmt: skip
 """Marked `parallel`, but not beside each other: they share this machine's testbed, or its kernel's limits and names of

@@ -30,7 +30,6 @@ from tests.integration.user_space import machine_stays_as_it_was, processes
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
-    pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(shutil.which("suricata") is None, reason="suricata is not installed"),

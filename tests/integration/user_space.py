@@ -175,7 +175,7 @@ def machine_stays_as_it_was(program: str) -> Iterator[None]:
     """Afterwards no process of a program, no namespace and no folder is left that was not there before."""
     before, running, folders = network_state(), processes(program), run_folders()
     yield
-    assert processes(program) == running
+    wait_until(f"end of {program}", lambda: "" if processes(program) == running else str(processes(program)), 30.0)
     wait_for_network_state(before)
     assert run_folders() <= folders
 
