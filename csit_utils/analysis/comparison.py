@@ -350,10 +350,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
     The false discovery rate is at most `FALSE_CALLS`; without any change, that is the probability of a false report.
     Valid for independent and for positively dependent figures, such as NDR and PDR of a cell.
     """
-    from scipy.stats import false_discovery_control  # noqa: PLC0415 - importing scipy.stats takes longer than a comparison
-
-    probabilities = [each.probability for each in changes if each.probability is not None]
-    adjusted = iter(false_discovery_control(probabilities).tolist())
+    adjusted = iter(_adjusted([each.probability for each in changes if each.probability is not None]))
     for each in changes:
         if each.probability is None:
             yield each
@@ -366,6 +363,16 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE, remarks=(*each.remarks, alone))
         else:
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE)
+
+
+def _adjusted(probabilities: Sequence[float]) -> list[float]:
+    """Return adjusted p-values, as `scipy.stats.false_discovery_control` does, whose import takes half a second."""
+    falling = sorted(range(len(probabilities)), key=probabilities.__getitem__, reverse=True)
+    adjusted, least = [1.0] * len(falling), 1.0
+    for below, place in enumerate(falling):
+        least = min(least, probabilities[place] * len(falling) / (len(falling) - below))
+        adjusted[place] = least
+    return adjusted
 
 
 def _direction(change: float) -> Outcome:

@@ -8,12 +8,11 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.reading import INPUTS, ReadingProgress, contents_of, read, tell_problems
-from csit_utils.dataset.contents import InMemory, Joined
-from csit_utils.dataset.items import Dataset
+from csit_utils.commands.reading import INPUTS, ReadingProgress, contents_of, quickly_read, read, tell_problems
+from csit_utils.dataset.contents import Contents, InMemory, Joined
+from csit_utils.dataset.items import Dataset, ReadError
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
-from csit_utils.dataset.store.layout import is_dataset
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import write_whole
@@ -81,7 +80,6 @@ def report(
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
     published = [item for name in wanted if name in names() for item in reference_items(name)]
-    found = contents_of(inputs, characterizations=True)
     from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - plotly costs half a second of --help
     from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
     from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
@@ -89,20 +87,29 @@ def report(
     beside = Dataset()
     for item in published:
         beside.add(item)
-    every = Joined(found, InMemory(beside)) if published else found
     papers = [paper(name) for name in wanted if name in paper_names()]
     chosen = Details(details) if details else None
-    shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
-    for name in compare or ():
-        _check_side(name, shown.whole_history)
-    if single_file or output.suffix == ".html":
-        page = output.with_suffix(".html")
-        write_whole(page, in_one(shown))
-    else:
-        # A dataset on disk is read by threads, which a forked process does not have.
-        processes = 1 if any(map(is_dataset, inputs)) else os.cpu_count() or 1
+
+    def written(paths: list[Path]) -> tuple[Contents, Path]:
+        found = contents_of(paths, characterizations=True)
+        every = Joined(found, InMemory(beside)) if published else found
+        shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
+        for name in compare or ():
+            _check_side(name, shown.whole_history)
+        if single_file or output.suffix == ".html":
+            page = output.with_suffix(".html")
+            write_whole(page, in_one(shown))
+            return found, page
         with ReadingProgress("pages of tests") as progress:
-            page = write_site(shown, output, processes=processes, progress=progress, url=url)
+            return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
+
+    with quickly_read(inputs) as quick:
+        try:
+            found, page = written(quick)
+        except ReadError:
+            if quick is inputs:
+                raise
+            found, page = written(inputs)  # names each damaged record and leaves it out
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above

@@ -70,6 +70,11 @@ class ReportContents:
         return self.contents.tests
 
     @cached_property
+    def service_types(self) -> Sequence[str]:
+        """Service types of all tests, sorted."""
+        return sorted({row.service_type for row in self.rows if row.service_type})
+
+    @cached_property
     def runs(self) -> Sequence[Run]:
         """Runs of `latest`, oldest first; all runs with `mean`."""
         return self.history.runs if self.mean else latest_runs(self.history)

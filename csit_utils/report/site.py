@@ -67,10 +67,11 @@ class Rendered:
             missing: Text instead of a link, by anchor, for anchors without a target.
         """
         missing = missing or {}
+        own = self.ids
 
         def lead(found: re.Match[str]) -> str:
             anchor = found[1]
-            if anchor == self.name or f'id="{anchor}"' in self.html:
+            if anchor in own:
                 return found[0]
             if anchor in places:
                 return f'href="{up}{places[anchor]}#{anchor}"'
@@ -124,7 +125,7 @@ def shell(
 
 
 def _title(shown: ReportContents) -> str:
-    types = sorted({row.service_type for row in shown.rows if row.service_type})
+    types = shown.service_types
     if not types and shown.characterizations:
         return "NF characterization"
     return f"NF service density: {', '.join(types)}" if types else "NF service density"

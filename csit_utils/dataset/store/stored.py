@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
@@ -52,6 +53,8 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
     "trials": TypeAdapter(tuple[TrialResult, ...]),
 }
 """Keys of a record that rows of latency, instances, hops and threads need."""
+_MOST_NEAR = 256
+"""Kept details, about 4 MB."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -66,6 +69,8 @@ class Stored:
         self._layout = layout
         self._damaged: list[Problem] = []
         """Files of the dataset that were found damaged, and are left out."""
+        self._near: dict[str, tuple[str, str]] = {}
+        """Kind and text of details in the row groups last read: the next record is often in one of them."""
 
     @cached_property
     def _imports(self) -> Sequence[Import]:
@@ -191,10 +196,15 @@ class Stored:
             KeyError: No such test, or it has no record.
             ReadError: Its record is damaged.
         """
-        for _, row, kind, text in self._details([anchor]):
-            if kind == columns.RECORD:
-                return self._recorded(row, text)
-        raise KeyError(anchor)
+        if anchor not in self._near:
+            if len(self._near) > _MOST_NEAR:
+                self._near = {}
+            for here, kinds, texts in self._groups(self._found[1][anchor], {anchor}):
+                self._near |= zip(here, zip(kinds.to_pylist(), texts.to_pylist(), strict=True), strict=True)
+        kind, text = self._near.get(anchor, (None, ""))
+        if kind != columns.RECORD:
+            raise KeyError(anchor)
+        return self._recorded(self._by_anchor[anchor], text)
 
     def items(self) -> Iterator[Item]:
         """Yield all items with whole records."""
@@ -233,31 +243,36 @@ class Stored:
             if anchor in parts:
                 wanted.setdefault(parts[anchor], set()).add(anchor)
         for part, names in wanted.items():
-            path = self._layout.path(DETAILS, part)
-            try:
-                for anchor, kind, text in _read_details(path, names):
-                    yield part, self._by_anchor[anchor], kind, text
-            except columns.UNREADABLE as error:
-                raise ReadError(f"{path}: damaged; import its file again: {error}") from error
+            for here, kinds, texts in self._groups(part, names):
+                for at, anchor in enumerate(here):
+                    if anchor in names:
+                        names.discard(anchor)
+                        yield part, self._by_anchor[anchor], kinds[at].as_py(), texts[at].as_py()
+
+    def _groups(self, part: Part, names: Collection[str]) -> "Iterator[_Group]":
+        """Anchors, kinds and texts of the row groups with details of some tests.
+
+        Raises:
+            ReadError: The file is damaged.
+        """
+        path = self._layout.path(DETAILS, part)
+        try:
+            with pq.ParquetFile(path) as file:
+                for group in range(file.num_row_groups):
+                    # Without threads, which a forked process does not have.
+                    here = file.read_row_group(group, ["anchor"], use_threads=False).column("anchor").to_pylist()
+                    if not set(names).isdisjoint(here):
+                        table = file.read_row_group(group, ["kind", "record"], use_threads=False)
+                        yield here, table.column("kind"), table.column("record")
+        except columns.UNREADABLE as error:
+            raise ReadError(f"{path}: damaged; import its file again: {error}") from error
 
     @cached_property
     def _by_anchor(self) -> Mapping[str, TestRow]:
         return {row.anchor: row for row in self.tests}
 
 
-def _read_details(path: Path, names: set[str]) -> Iterator[tuple[str, str, str]]:
-    """Anchor, kind and text of the details of some tests of a part."""
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            here = file.read_row_group(group, columns=["anchor"]).column("anchor").to_pylist()
-            if names.isdisjoint(here):
-                continue
-            table = file.read_row_group(group, columns=["kind", "record"])
-            kinds, records = table.column("kind"), table.column("record")
-            for at, anchor in enumerate(here):
-                if anchor in names:
-                    names.discard(anchor)
-                    yield anchor, kinds[at].as_py(), records[at].as_py()
+_Group = tuple[list[str], pa.ChunkedArray, pa.ChunkedArray]
 
 
 class _ForeignRows(msgspec.Struct):

@@ -1,0 +1,61 @@
+"""Reports of large files are made without validating every record, and say the same."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils import cli
+from csit_utils.commands import reading
+from csit_utils.dataset.items import Dataset
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.packed import pack
+from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
+
+_RESULTS = sorted(
+    (result(ServiceType.CSC, 2, 1), mrr_result(ServiceType.CSP, 1, 2), does_not_fit(ServiceType.CSC, 8, 8)),
+    key=lambda each: each.started_at,
+)
+
+
+def _written(path: Path, records: list[str]) -> Path:
+    tests = "".join(
+        f'<test id="s1-t{number}" name="{each.test_name}"><kw name="Log"><msg>{RESULT_MARKER}{record}</msg></kw>'
+        f'<status status="{"PASS" if each.passed else "FAIL"}">{each.message}</status></test>'
+        for number, (each, record) in enumerate(zip(_RESULTS, records, strict=True), 1)
+    )
+    path.write_text(f'<robot><suite id="s1" name="Density">{tests}<status status="FAIL"/></suite></robot>')
+    return path
+
+
+def _report(*argv: Path | str) -> tuple[int, str]:
+    ended = CliRunner().invoke(cli.make_app([]), ["report", *map(str, argv)])
+    return ended.exit_code, ended.output
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def _refuse(paths: object) -> Dataset:
+    raise AssertionError(f"every record of {paths} was validated")
+
+
+def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
+    assert _report(output, "-o", tmp_path / "small")[0] == 0
+    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    monkeypatch.setattr(reading, "load", _refuse)
+    assert _report(output, "-o", tmp_path / "large")[0] == 0
+    assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
+
+
+def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = map(pack, _RESULTS)
+    output = _written(tmp_path / "output.xml", [first.replace('"packed":"', '"packed":"AAAA'), *others])
+    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    status, said = _report(output, "-o", tmp_path / "large")
+    assert (status, said.count("its packed part")) == (1, 1)
+    assert _RESULTS[0].test_name in said
+    assert len(list((tmp_path / "large" / "tests").glob("*.html"))) == 2
