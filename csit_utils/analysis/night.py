@@ -171,7 +171,7 @@ class NightRules:
     unseen_days: float = 7.0
     """A test without a figure for so long is unseen."""
     opening_s: float = 0.0
-    """Time to open the testbed for each suite of each run."""
+    """Time to open the testbed for each run."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class NightPlan:
     left_out: tuple[LeftOut, ...]
     budget_s: float
     opening_s: float = 0.0
-    """Sum over all runs and suites."""
+    """Sum over all runs."""
     runs: Mapping[tuple[NightReason, int, str], tuple[NightLine, ...]] = field(default_factory=dict)
 
     @property
@@ -223,11 +223,11 @@ def plan_night(
     opened: set[tuple[object, ...]] = set()
     spent_s = 0.0
     for line in sorted((line for lines in wanted.values() for line in lines), key=_urgency):
-        key, place = line.test.key, (line.run, line.test.key.suite)
-        price_s = line.seconds + (0.0 if place in opened else rules.opening_s)
+        key = line.test.key
+        price_s = line.seconds + (0.0 if line.run in opened else rules.opening_s)
         if len(planned[key]) == line.repeat - 1 and spent_s + price_s <= budget_s:
             planned[key].append(line)
-            opened.add(place)
+            opened.add(line.run)
             spent_s += price_s
     for key, lines in wanted.items():
         if (count := len(planned[key])) < len(lines):

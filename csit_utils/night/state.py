@@ -65,7 +65,7 @@ class NightState(Frozen):
     choices: NightChoices
     summary: str
     opening_s: float
-    """For each suite of each run."""
+    """For each run."""
     runs: tuple[PlannedRun, ...]
     left_out: tuple[tuple[str, str], ...]
     """Test and reason."""

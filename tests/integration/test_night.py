@@ -1,0 +1,72 @@
+"""Nights within a time limit: on the simulated testbed killed and resumed, and on the local one with real packets."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from csit_utils.night.state import NightJournal, NightState
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.model.load import load_json
+from tests.integration.robot_runs import PROJECT, csit, environment
+
+
+def argv(output: Path, topology: str, *options: str) -> list[str]:
+    """The command line of a night without stored results."""
+    words = ["night", f"topologies/{topology}.yaml", "-d", str(output), "--data", str(output / "none"), *options]
+    return [sys.executable, "-m", "csit_utils", *words]
+
+
+def ended(output: Path) -> list[tuple[str, str]]:
+    """Run and name of each test that has ended."""
+    text = (output / NightJournal.FILE).read_text(encoding="utf-8") if (output / NightJournal.FILE).exists() else ""
+    return re.findall(r'^\{"run":"([^"]*)","test":"([^"]*)"', text, re.MULTILINE)
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_night_that_was_cut_short_continues_with_what_it_lacks(tmp_path: Path, end: signal.Signals) -> None:
+    output = tmp_path / "night"
+    choices = ("--hours", "0.2", "--cells", "1x1", "--search", "quick", "--within", "50%")
+    choices += ("--studies", "OUTAGEANDFIREWALLS")
+    with subprocess.Popen(
+        argv(output, "sim", *choices), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, text=True
+    ) as night:
+        wait_until(
+            "three tests have ended", lambda: "" if len(ended(output)) >= 3 else f"{len(ended(output))} of 3", 100, 0.05
+        )
+        night.send_signal(end)
+        said, _ = night.communicate(timeout=100)
+    before = ended(output)
+    if end is signal.SIGTERM:
+        assert night.returncode == 3
+        assert f"continue with ./csit night --resume {output}" in said
+    again = csit("night", "--resume", str(output))
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert len(ended(output)) == len(set(ended(output)))  # none twice
+    assert ended(output)[: len(before)] == before
+    state = load_json(output / "plan.json", NightState)
+    assert {(run.folder, test.name) for run in state.runs for test in run.tests} == set(ended(output))
+    assert "Nothing: no step is suspected" in (output / "night.html").read_text(encoding="utf-8")
+    assert csit("night", "--resume", str(output), "--hours", "3").returncode == 2
+
+
+@pytest.mark.root
+def test_a_night_on_this_machine_ends_in_time(tmp_path: Path) -> None:
+    output, begin = tmp_path / "night", time.monotonic()
+    options = ("--hours", "0.008", "--types", "CSC", "--cells", "1x1,2x1", "--tests", "MRR", "--search", "quick")
+    done = subprocess.run(
+        argv(output, "local", *options), cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=200,
+        check=False,
+    )  # fmt: skip
+    took_s = time.monotonic() - begin
+    assert done.returncode in {0, 4}, done.stdout + done.stderr
+    longest_s, around_s = 15, 30  # the test that began last; planning before it, pages after it
+    assert took_s < 0.008 * 3600 + longest_s + around_s
+    assert len(ended(output)) >= 2
+    assert "unseen: never measured" in done.stdout
+    assert (output / "density.html").exists() and (output / "night.html").exists()

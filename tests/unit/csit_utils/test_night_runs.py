@@ -1,0 +1,143 @@
+"""Robot runs of a night: the order of the plan, no test begun that would not fit, and time left after interruptions."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from robot import api
+
+from csit_utils.night.page import render_night
+from csit_utils.night.runs import PlannedOrder, WithinBudget
+from csit_utils.night.state import (
+    NOT_BEGUN,
+    NightChoices,
+    NightClock,
+    NightJournal,
+    NightState,
+    PlannedRun,
+    PlannedTest,
+)
+from csit_utils.studies.registry import studies_by_name
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.topology import World
+from resources.libraries.python.paths import PROJECT
+
+SPECS = PROJECT / "tests" / "characterization" / "specs"
+
+
+class Clock:
+    """A clock that advances by itself at each look."""
+
+    def __init__(self, step_s: float = 0.0) -> None:
+        self.now, self.step = 0.0, step_s
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture
+def journal_of(tmp_path: Path) -> Callable[[], NightJournal]:
+    return lambda: NightJournal(tmp_path / NightJournal.FILE, "digest")
+
+
+def suites(*names: str) -> api.TestSuite:
+    """Suites `a` and `b`, whose tests log a line; a name is `suite.test`."""
+    top = api.TestSuite("Night")
+    for suite in dict.fromkeys(name.split(".")[0] for name in names):
+        child = top.suites.create(name=suite)
+        for name in names:
+            if name.split(".")[0] == suite:
+                child.tests.create(name=name.split(".")[1]).body.create_keyword(name="Log", args=["measured"])
+    return top
+
+
+def test_suites_and_tests_are_in_the_order_of_the_plan() -> None:
+    top = suites("a.1", "a.2", "b.1", "b.2")
+    top.visit(PlannedOrder(["Night.b.2", "Night.a.2", "Night.a.1", "Night.b.1"]))
+    assert [test.full_name for test in top.all_tests] == ["Night.b.2", "Night.b.1", "Night.a.2", "Night.a.1"]
+
+
+def test_a_test_that_would_not_fit_is_not_begun_and_a_shorter_one_is(
+    journal_of: Callable[[], NightJournal], tmp_path: Path
+) -> None:
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal, Clock(10.0))  # the listener looks twice at each test
+        listener = WithinBudget("01", {"Night.a.1": 60.0, "Night.a.2": 90.0, "Night.a.3": 20.0}, clock)
+        result = suites("a.1", "a.2", "a.3").run(output=None, console="none", listener=listener)
+        status = {test.name: (test.status, test.message) for test in result.suite.suites[0].tests}
+        assert status["1"][0] == status["3"][0] == "PASS"
+        assert status["2"] == ("SKIP", "not begun: takes about 90 s, 70 s of the night are left")
+        row = clock.status_of("01", "Night.a.2")
+        assert row is not None
+        assert row.status == NOT_BEGUN
+        assert clock.measured("01") == {"Night.a.1", "Night.a.3"}
+        assert clock.statuses == {"Night.a.1": {"PASS"}, "Night.a.3": {"PASS"}}
+    assert not list(tmp_path.glob("*.xml"))
+
+
+def test_time_in_which_nothing_ran_is_not_spent(journal_of: Callable[[], NightJournal]) -> None:
+    now = Clock()
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal, now)
+        now.now = 30.0
+        clock.keep("01", "a", "PASS")
+        now.now = 50.0  # killed here, in a test
+    now.now = 5000.0  # or less than before, after a reboot
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal, now)
+        assert clock.left_s == 70.0
+        now.now = 5010.0
+        clock.keep("01", "b", "PASS")
+    now.now = 3.0
+    with journal_of() as journal:
+        assert NightClock(100.0, journal, now).left_s == 60.0
+
+
+def test_the_page_lists_outcomes_reasons_and_what_is_open(journal_of: Callable[[], NightJournal]) -> None:
+    tests = (
+        PlannedTest(name="Night.a.1", title="CSC 1R1C", why="unseen: never measured", seconds=60.0),
+        PlannedTest(name="Night.a.2", title="<b>CSC 2R1C", why="uncertain: PDR ±4 %", seconds=60.0),
+    )
+    choices = NightChoices(
+        topology="topologies/sim.yaml", hours=8.0, types="CSC", tests="MRR", variables={}, data=(), within=0.02,
+        unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+    )  # fmt: skip
+    state = NightState(
+        choices=choices,
+        summary="2 measurements",
+        opening_s=2.0,
+        runs=(PlannedRun(folder="01-unseen", study=False, tests=tests),),
+        left_out=(("CSC 9R9C", "does not fit: needs 99 cores"),),
+    )
+    before = render_night(state)
+    assert "To be measured, in this order" in before
+    assert "Still open" not in before
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal)
+        clock.keep("01-unseen", "Night.a.1", "FAIL", "no traffic at hop 2")
+        clock.keep("01-unseen", "Night.a.2", NOT_BEGUN, "not begun: takes about 60 s")
+        after = render_night(state, clock, "1 failed", [("CSC 2R1C", "uncertain: PDR ±4 %")])
+    for text in ("no traffic at hop 2", "takes about 60 s", "needs 99 cores", "Still open", "&lt;b&gt;CSC 2R1C"):
+        assert text in after
+    assert "<b>CSC" not in after
+
+
+@pytest.mark.parametrize(
+    ("study", "files", "least_s"),
+    [
+        ("outage", ["outage/routers.yaml"], 60),
+        ("stateful", ["stateful/nat.yaml"], 60),
+        ("chains", ["chains/four-vnfs.yaml"], 60),
+        ("interference", ["interference/pairs.yaml"], 60),
+        ("sizing", ["snort/deployment.json", "snort/workload.json", "sim"], 60),
+    ],
+)
+def test_studies_have_previews(study: str, files: list[str], least_s: float) -> None:
+    preview = studies_by_name()[study].preview
+    assert preview is not None
+    arguments = [str(SPECS / file) if "/" in file else file for file in files]
+    assert preview(arguments, World.SIM).seconds > least_s
+    if study == "sizing":
+        with pytest.raises(PlanError, match="needs world sim"):
+            preview(arguments, World.LOCAL)
