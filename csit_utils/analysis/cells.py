@@ -97,12 +97,18 @@ def figures(rows: Iterable[TestRow]) -> dict[CellMetric, list[CellFigure]]:
                 cell = CellMetric(series, dimensions, each.measure)
                 asked[cell].append(CellFigure(row, each.value, each.highest, 0.0, each.lowest))
             continue
-        for metric in Metric:
+        for metric in _with_figures(row):
             if (found := figure(row, metric)) is not None:
                 group = asked if asks_for(row, metric) else by_the_way
                 group[CellMetric(series, dimensions, metric)].append(found)
     every = {**by_the_way, **asked}
     return {cell: sorted(every[cell], key=lambda each: each.at) for cell in sorted(every)}
+
+
+def _with_figures(row: TestRow) -> list[Metric]:
+    """Return the metrics of which a row has a rate."""
+    rates = (row.ndr_lower_pps, row.pdr_lower_pps, row.soak_lower_pps, row.mrr_pps, row.orr_pps)
+    return [metric for metric, rate_pps in zip(Metric, rates, strict=True) if rate_pps is not None]
 
 
 def runs_of(rows: Iterable[TestRow]) -> Mapping[System, Mapping[str, datetime]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
 
@@ -165,18 +166,18 @@ def system_of(row: TestRow) -> System | None:
 
 def series_of(row: TestRow) -> Series | None:
     """Return the series of a row; None without a record, or if the test has no service of NFs."""
-    system = system_of(row)
-    if system is None or row.service_type is None:
+    if row.simulated is None or row.world is None or row.testbed is None or row.service_type is None:
         return None
-    return Series(
-        system,
-        row.service_type,
-        row.nf_size or "",
-        row.vs_dtc,
-        row.frame or "",
-        row.profile or "",
-        row.goals or "",
+    return _series(
+        (row.simulated, row.world, row.testbed, row.drivers or "", row.origin),
+        (row.service_type, row.nf_size or "", row.vs_dtc, row.frame or "", row.profile or "", row.goals or ""),
     )
+
+
+@lru_cache(4096)
+def _series(system: tuple[bool, str, str, str, str], rest: tuple[str, str, int | None, str, str, str]) -> Series:
+    """Return a series, one object for all its tests, since pages ask for those of all tests again and again."""
+    return Series(System(*system), *rest)
 
 
 def all_series(rows: Iterable[TestRow]) -> list[Series]:

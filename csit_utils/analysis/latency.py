@@ -4,6 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
@@ -13,6 +14,8 @@ from resources.libraries.python.unpacking import UnpackError, inflate
 
 _LARGEST_BYTES = 16 * 1024 * 1024
 """Upper bound of an unpacked histogram, against archive bombs; real ones have about 10 kB."""
+_KEPT = 16
+"""Decoded histograms, as many as a test with two service instances has: each is in several tables and figures."""
 _DIGITS = 3
 """Significant digits of a histogram."""
 HALF_LOADS = ("PDR50", "SOAK50")
@@ -46,18 +49,18 @@ class Percentiles:
 
 def merge(encoded: Iterable[str]) -> HdrHistogram | None:
     """Return the sum of all decodable histograms; None if there is none, or all are empty."""
-    merged: HdrHistogram | None = None
-    for text in encoded:
-        decoded = _decode(text)
-        if decoded is None:
-            continue
-        if merged is None:
-            merged = decoded
-        else:
-            merged.add(decoded)
-    return merged if merged is not None and merged.get_total_count() > 0 else None
+    found = [decoded for text in encoded if (decoded := _decode(text)) is not None]
+    if not found:
+        return None
+    merged = found[0]
+    if len(found) > 1:
+        merged = HdrHistogram(merged.lowest_trackable_value, merged.highest_trackable_value, merged.significant_figures)
+        for each in found:
+            merged.add(each)
+    return merged if merged.get_total_count() > 0 else None
 
 
+@lru_cache(_KEPT)
 def _decode(text: str) -> HdrHistogram | None:
     try:
         inflate(base64.b64decode(text, validate=True)[8:], _LARGEST_BYTES)

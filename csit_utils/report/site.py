@@ -17,7 +17,7 @@ from plotly.offline import get_plotlyjs
 
 from csit_utils.dataset.flatten import latency_rows, trial_rows
 from csit_utils.dataset.items import Dataset
-from csit_utils.dataset.rows import OWN
+from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
@@ -36,7 +36,8 @@ _FEW = 32
 """Tests per process below which another process is not worthwhile."""
 _MOST_PLAIN = 20
 """Number of tests on one page up to which their contents are not compressed, so that search and no-script work."""
-_ID = re.compile(r'\bid="([^"]+)"')
+_ID = re.compile(r'id="(?<!\wid=")([^"]+)"')
+"""Begins with plain text, which is found several times as fast as a word boundary."""
 _LINK = re.compile(r'\bhref="#([^"]+)"')
 
 
@@ -58,13 +59,15 @@ class Rendered:
         """Return all anchors."""
         return {self.name, *_ID.findall(self.html)}
 
-    def linked(self, places: Mapping[str, str], up: str = "", missing: Mapping[str, str] | None = None) -> "Rendered":
+    def linked(
+        self, places: Mapping[str, str], up: str = "", missing: Mapping[str, TestRow] | None = None
+    ) -> "Rendered":
         """Return the page with links to other files.
 
         Args:
             places: File by anchor, for anchors in other files.
             up: Relative path from this page's folder to that of `places`.
-            missing: Text instead of a link, by anchor, for anchors without a target.
+            missing: Tests without a page by anchor, for a text instead of a link.
         """
         missing = missing or {}
         own = self.ids
@@ -76,7 +79,7 @@ class Rendered:
             if anchor in places:
                 return f'href="{up}{places[anchor]}#{anchor}"'
             if anchor in missing:
-                return f'role="note" tabindex="0" data-nopage data-tip="{escape(missing[anchor])}"'
+                return f'role="note" tabindex="0" data-nopage data-tip="{escape(_no_page(missing[anchor]))}"'
             return found[0]
 
         html = Markup(_LINK.sub(lead, self.html))  # noqa: S704 - quotes in text are escaped, so these are our links
@@ -207,16 +210,19 @@ def _pages(shown: ReportContents) -> Iterator[Rendered]:
             yield made
 
 
-def _missing(shown: ReportContents, places: Mapping[str, str]) -> Mapping[str, str]:
-    """Text of links to tests without a page."""
-    return {
-        row.anchor: f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} shows it;"
+def _missing(shown: ReportContents, places: Mapping[str, str]) -> Mapping[str, TestRow]:
+    """Return tests without a page by anchor."""
+    return {row.anchor: row for row in shown.figured if row.anchor not in places}
+
+
+def _no_page(row: TestRow) -> str:
+    """Return the text of links to a test without a page."""
+    if not row.recorded or row.origin != OWN:
+        return f"{row.test_name}: this page has all data on it."
+    return (
+        f"{row.test_name}: no page in this report.\n./csit show {shlex.quote(row.source)} shows it;"
         "\n./csit report --details all writes a page for every test."
-        if row.recorded and row.origin == OWN
-        else f"{row.test_name}: this page has all data on it."
-        for row in shown.figured
-        if row.anchor not in places
-    }
+    )
 
 
 @dataclass(frozen=True)
@@ -229,8 +235,8 @@ class TestPages:
     folder: Path
     places: Mapping[str, str]
     """File of each anchor of the site."""
-    missing: Mapping[str, str]
-    """Text of links without a target, by anchor."""
+    missing: Mapping[str, TestRow]
+    """Tests without a page, by anchor."""
     navigation: Sequence[tuple[str, Rendered]]
 
     def write(self, processes: int = 1, progress: Callable[[int, int], None] | None = None) -> None:

@@ -17,11 +17,11 @@ def digits3(value: float) -> str:
     """Return three significant digits without an exponent: `0.0312`, `1.24`, `212`, `4120`."""
     if value == 0:
         return "0"
-    magnitude = math.floor(math.log10(abs(value)))
     # Rounding may reach the next decade: 9.996 is 10.0, not 10.00.
-    magnitude = math.floor(math.log10(abs(round(value, 2 - magnitude))))
-    text = f"{round(value, 2 - magnitude):.{max(0, 2 - magnitude)}f}"
-    return text.replace("-", MINUS)
+    rounded = f"{value:.2e}"
+    decimals = 2 - int(rounded[rounded.index("e") + 1 :])
+    text = f"{value:.{decimals}f}" if decimals > 0 else f"{float(rounded):.0f}"
+    return text.replace("-", MINUS) if value < 0 else text
 
 
 def _scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str) -> str:
