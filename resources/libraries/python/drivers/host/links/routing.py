@@ -94,8 +94,7 @@ def route_between_ports(plan: Plan, fabric: Fabric) -> None:
     fabric.change(GENERATOR, _policy_rules())
     for flow in plan.flows:
         port = ports[flow.tx_interface]
-        mac = port.mac if port.nic is None else None
-        fabric.change(GENERATOR, _endpoint_requests(flow, port, fabric.index(port.interface), mac))
+        fabric.change(GENERATOR, _endpoint_requests(flow, port, fabric.index(port.interface)))
 
 
 def _set_sysctls() -> None:
@@ -103,18 +102,17 @@ def _set_sysctls() -> None:
         Path("/proc/sys/net", key).write_text(value, encoding="ascii")
 
 
-def _endpoint_requests(flow: Flow, tx: Port, index: int, interface_mac: str | None) -> Iterator[Request]:
+def _endpoint_requests(flow: Flow, tx: Port, index: int) -> Iterator[Request]:
     """Make the sending end of a flow one that sockets can use.
 
     Args:
         flow: In either direction.
         tx: The port that it leaves by.
         index: Of that port's interface.
-        interface_mac: To give the interface, where it has another than packets are sent to; None to leave it.
     """
     name = tx.interface
-    if interface_mac is not None:
-        yield set_mac(name, index, interface_mac)
+    # The device has another one, see veth.device_mac, for which the kernel drops what arrives here.
+    yield set_mac(name, index, tx.mac)
     yield add_address(name, index, f"{flow.source_ip}/32")
     for address in filter(None, (flow.destination_ip, flow.answers_to)):
         yield add_neighbour(name, index, address, flow.destination_mac)
