@@ -91,26 +91,20 @@ class NftablesRouters(Disturbed):
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
         """Tables of the kinds that track connections."""
-        return {owner: self._fabric.run_inside(owner, conntrack.table) for owner in self._tracking}
+        return self._fabric.run_inside_each(self._tracking, conntrack.table)
 
     def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
         """Set the timeouts of each namespace, and return the tables."""
-        hold = partial(conntrack.hold, timeout_s)
-        return {owner: self._fabric.run_inside(owner, hold) for owner in self._tracking}
+        return self._fabric.run_inside_each(self._tracking, partial(conntrack.hold, timeout_s))
 
     def delete_connections(self) -> Mapping[str, Deletion]:
         """Delete the entries of all namespaces at the same time, and wait until they are freed."""
-        before = {owner: table.entries for owner, table in self.connection_tables().items()}
         with ExitStack() as stack:
-            times = conntrack.delete_all(
-                {
-                    owner: stack.enter_context(self._fabric.run_inside(owner, conntrack.deleter))
-                    for owner in self._tracking
-                }
-            )
-        left = {owner: self._fabric.run_inside(owner, conntrack.settled) for owner in self._tracking}
+            deleters = self._fabric.run_inside_each(self._tracking, lambda: stack.enter_context(conntrack.Deleter()))
+            times = conntrack.delete_all(deleters)
+        left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
         return {
-            owner: Deletion(entries=before[owner], left=left[owner], began_ns=began_ns, ended_ns=ended_ns)
+            owner: Deletion(entries=deleters[owner].entries, left=left[owner], began_ns=began_ns, ended_ns=ended_ns)
             for owner, (began_ns, ended_ns) in times.items()
         }
 

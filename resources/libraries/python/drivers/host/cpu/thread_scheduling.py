@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu.data_threads import name
@@ -41,6 +42,19 @@ def favour(thread: int) -> None:
     if _libc.syscall(number, thread, attributes, 0):
         reason = os.strerror(ctypes.get_errno())
         raise Unsupported(f"polling thread {thread} cannot be favoured by the scheduler: {reason}")
+
+
+def go_first(priority: int = 1) -> None:
+    """Let the calling thread and those that it starts go before all others (SCHED_FIFO), where that is permitted.
+
+    An ordinary thread is delayed by up to a second where polling threads share all CPUs, and has a part of a CPU where
+    many are busy.
+
+    Args:
+        priority: Of real-time threads; data threads have 1.
+    """
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
 
 def threads_of(pid: int, pattern: re.Pattern[str], root: Path = Path("/proc")) -> dict[int, int]:

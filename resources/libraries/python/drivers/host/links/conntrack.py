@@ -7,7 +7,9 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.connections import ConnectionTable
 
@@ -31,9 +33,7 @@ def table() -> ConnectionTable:
     Raises:
         Unsupported: The kernel tracks no connections here.
     """
-    count = _number("nf_conntrack_count")
-    if count is None:
-        raise Unsupported(f"the kernel tracks no connections: there is no {_SETTINGS / 'nf_conntrack_count'}")
+    count = entries()
     try:
         found = read_statistics(_STATISTICS.read_text(encoding="ascii"))
     except (OSError, ValueError, IndexError):  # counters of a kernel that does not have them, or not in this form
@@ -47,6 +47,18 @@ def table() -> ConnectionTable:
         dropped=found.get("drop"),
         evicted=found.get("early_drop"),
     )
+
+
+def entries() -> int:
+    """Return the number of entries in the table.
+
+    Raises:
+        Unsupported: The kernel tracks no connections here.
+    """
+    count = _number("nf_conntrack_count")
+    if count is None:
+        raise Unsupported(f"the kernel tracks no connections: there is no {_SETTINGS / 'nf_conntrack_count'}")
+    return count
 
 
 def read_statistics(text: str) -> Mapping[str, int]:
@@ -76,28 +88,60 @@ def hold(timeout_s: int) -> ConnectionTable:
     return table()
 
 
-def deleter() -> socket.socket:
-    """Return a socket through which the entries of this namespace are deleted, from any thread.
+class Deleter:
+    """Deletes the entries of the namespace that it is made in, from any thread; a context manager.
+
+    The threads that make and use it go before all ordinary ones: what else runs on the machine would be counted as
+    time of the deletion.
 
     Raises:
-        Unsupported: The kernel has no such sockets.
+        Unsupported: The kernel has no such sockets, or tracks no connections.
     """
-    try:
-        found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER)
-    except OSError as error:
-        raise Unsupported(f"the kernel deletes no connections on request: {error.strerror}") from error
-    found.settimeout(_WITHIN_S)
-    return found
+
+    def __init__(self) -> None:
+        go_first()
+        self.entries = entries()
+        """Before the deletion."""
+        try:
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER)
+        except OSError as error:
+            raise Unsupported(f"the kernel deletes no connections on request: {error.strerror}") from error
+        self._socket.settimeout(_WITHIN_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def delete(self) -> tuple[int, int]:
+        """Delete them; return when that began and ended, in nanoseconds of the monotonic clock.
+
+        Raises:
+            CsitError: The kernel refused.
+        """
+        go_first()
+        request = struct.pack("=IHHIIBBH", 20, _DELETE, _REQUEST_AND_ACK, 1, 0, 0, 0, 0)
+        began_ns = time.monotonic_ns()
+        try:
+            self._socket.send(request)
+            answer = self._socket.recv(1 << 12)
+        except OSError as error:
+            raise CsitError(f"connections cannot be deleted: {error}") from error
+        ended_ns = time.monotonic_ns()
+        if struct.unpack_from("=H", answer, 4)[0] == _ACK and (code := -struct.unpack_from("=i", answer, 16)[0]):
+            raise CsitError(f"the kernel does not delete connections: {os.strerror(code)}")
+        return began_ns, ended_ns
 
 
-def delete_all(deleters: Mapping[str, socket.socket]) -> Mapping[str, tuple[int, int]]:
+def delete_all(deleters: Mapping[str, Deleter]) -> Mapping[str, tuple[int, int]]:
     """Delete all entries of some namespaces at the same time.
 
     Args:
         deleters: By owner of the namespace.
 
     Returns:
-        When the deletion began and ended, in nanoseconds of the monotonic clock, by owner.
+        As `Deleter.delete`, by owner.
 
     Raises:
         CsitError: The kernel refused.
@@ -105,26 +149,12 @@ def delete_all(deleters: Mapping[str, socket.socket]) -> Mapping[str, tuple[int,
     if not deleters:
         return {}
     with ThreadPoolExecutor(len(deleters)) as pool:
-        return dict(zip(deleters, pool.map(_delete, deleters.values()), strict=True))
-
-
-def _delete(deleter: socket.socket) -> tuple[int, int]:
-    request = struct.pack("=IHHIIBBH", 20, _DELETE, _REQUEST_AND_ACK, 1, 0, 0, 0, 0)
-    began_ns = time.monotonic_ns()
-    try:
-        deleter.send(request)
-        answer = deleter.recv(1 << 12)
-    except OSError as error:
-        raise CsitError(f"connections cannot be deleted: {error}") from error
-    ended_ns = time.monotonic_ns()
-    if struct.unpack_from("=H", answer, 4)[0] == _ACK and (code := -struct.unpack_from("=i", answer, 16)[0]):
-        raise CsitError(f"the kernel does not delete connections: {os.strerror(code)}")
-    return began_ns, ended_ns
+        return dict(zip(deleters, pool.map(Deleter.delete, deleters.values()), strict=True))
 
 
 def settled() -> int:
     """Entries that are left after a deletion: 0, or what is still there 2 s later."""
     deadline = time.monotonic() + _EMPTY_S
-    while (left := table().entries) and time.monotonic() < deadline:
+    while (left := entries()) and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     return left

@@ -336,6 +336,11 @@ class Fabric:
         """Do work inside an owner's namespace, in a thread that ends with it. Sockets opened there stay there."""
         return namespaces.run_inside(self._namespace(owner).name, work)
 
+    def run_inside_each(self, owners: Sequence[str], work: Callable[[], Result]) -> dict[str, Result]:
+        """As `run_inside`, in several owners' namespaces one after the other, by one thread."""
+        names = [self._namespace(owner).name for owner in owners]
+        return dict(zip(owners, namespaces.run_inside_each(names, work), strict=True))
+
     @property
     def owners(self) -> tuple[str, ...]:
         """Owners of ports that are on this machine."""

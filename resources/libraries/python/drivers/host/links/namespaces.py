@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,12 +127,21 @@ def run_inside(name: str, work: Callable[[], Result]) -> Result:
     Raises:
         CsitError: There is no such namespace, or it cannot be entered.
     """
+    return run_inside_each([name], work)[0]
 
-    def enter_and_work() -> Result:
+
+def run_inside_each(names: Sequence[str], work: Callable[[], Result]) -> list[Result]:
+    """As `run_inside`, in several namespaces one after the other, by one thread.
+
+    Raises:
+        CsitError: There is no such namespace, or it cannot be entered.
+    """
+
+    def enter_and_work(name: str) -> Result:
         enter(name)
         return work()
 
-    return aside(enter_and_work)
+    return aside(lambda: [enter_and_work(name) for name in names])
 
 
 def enter(name: str) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 
+from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
 
@@ -21,7 +22,7 @@ _WITHIN_S = 40.0
 _SHORT = (PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE)
 """Events that begin with some system calls, and start no program then."""
 _PRIORITY = 3
-"""Above data threads and the generator."""
+"""Above data threads and the generator: an event, or the end of a pause, would come late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class _Timer:
 
     def _run(self) -> None:
         try:
-            _go_first()
+            go_first(_PRIORITY)
             time.sleep(max(0.0, self._due - time.monotonic()))
             if self._coming.event not in _SHORT:
                 _go_as_all()
@@ -113,16 +114,6 @@ class _Timer:
         if self._happened is None:
             raise NotReady(what, within_s, self._what)
         return self._happened
-
-
-def _go_first() -> None:
-    """Let the calling thread and those that it starts go before all others (SCHED_FIFO), where that is permitted.
-
-    Polling threads that share all CPUs would delay an ordinary one by up to a second: an event would come late, and the
-    end of a pause too.
-    """
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
 
 
 def _go_as_all() -> None:
