@@ -5,6 +5,16 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
+from resources.libraries.python.studies.stateful.tcp import TcpPeer
+from resources.libraries.python.testbed.roles.connections import Stateful
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, run_robot
@@ -40,3 +50,39 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     assert list(found.tables) == ["nf-1-1", "nf-2-1"]
     assert found.rate.lower_cps > 0
     assert [each.entries for each in found.tear_downs] == [(1000, 1000)]
+
+
+NO_PEER = "; ".join(f"{name} is missing" for name in ("httperf", "nginx") if path_of(name) is None)
+
+
+@realtime(LOSS)
+@pytest.mark.skipif(bool(NO_PEER), reason=NO_PEER)
+def test_tcp_connections_between_physical_ports_of_one_node(tmp_path: Path) -> None:
+    spec = StatefulSpec(name="small", kind=NfKind("linux_nat"), instances=(2,), frame=frame("64B"))
+    trial = Trial(load_pps=400, duration_s=0.5, frame=frame("64B"), protocol=Protocol.TCP, purpose="connections")
+    with Lab(used=True) as lab:
+        file = lab.topology(
+            tmp_path,
+            nodes={
+                "TG": {"cpus": TG_CPUS},
+                "DUT1": {"containers": ["linux_nat"]},
+            },
+        )
+        topology = load_topology(file)
+        world = world_of(topology)
+        world.open()
+        made = TcpPeer(topology, world, spec, profile("quick")).cell(spec.cells[0])
+        plan = made.plan()
+        try:
+            made.deploy(plan)
+            functions = made.deployment.parts.functions
+            assert isinstance(functions, Stateful)
+            functions.hold_connections(77)
+            result = made.measure(trial)
+            tables = functions.connection_tables()
+        finally:
+            removal = made.remove(plan)
+            world.close()
+    assert [(flow.sent, flow.received) for flow in result.flows] == [(100, 100), (100, 100)], result.note
+    assert {name: table.entries for name, table in tables.items()} == {"nf-1-1": 100, "nf-2-1": 100}
+    assert removal is None
