@@ -1,20 +1,26 @@
 """False alarm rate and power of step detection in trends, on synthetic series with fixed seeds.
 
 A series has 30 nights of noise with a standard deviation of 1 around a level of 100, unless its kind says otherwise.
-FD.io CSIT's jumpavg, where it is installed, gets the same series; its false alarm rate cannot be set.
+FD.io CSIT's jumpavg and Apache Otava, where they are installed, get the same series. The false alarm rate of jumpavg
+cannot be set; Otava has its defaults: E-divisive in windows of 50 values, changes by Student's t-test at 0.1 %.
 
 `python -m csit_utils.bench.studies_trends` prints the tables of docs/statistics.md.
 """
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 from csit_utils.analysis.trends.history import Findings, look
 from csit_utils.analysis.trends.trend import ALPHA
 from csit_utils.bench.studies import BoundedQuantity
+from resources.libraries.python.errors import CommandFailed
 
 NIGHTS = 30
 SERIES = 500
@@ -87,7 +93,7 @@ def false_alarms(series: int) -> dict[str, dict[str, float]]:
     """Return by kind the share of series with a step: at `ALPHA` (`alone`), and as one of `CELLS` (`one_of_many`).
 
     `two_bands`, `drift` and `suspected` are the shares of series with these findings, `jumpavg` that of series in which
-    jumpavg finds more than one level.
+    jumpavg finds more than one level, `otava` that of series in which Otava finds a change point.
     """
     found: dict[str, dict[str, float]] = {}
     for number, (kind, draw) in enumerate(KINDS.items()):
@@ -102,9 +108,9 @@ def false_alarms(series: int) -> dict[str, dict[str, float]]:
             "drift": sum(each.drift is not None for each in alone) / series,
             "suspected": sum(each.suspected is not None for each in crowd) / series,
         }
-        peer = _jumpavg(drawn)
-        if peer is not None:
-            found[kind]["jumpavg"] = peer
+        for name, peer in (("jumpavg", _jumpavg(drawn)), ("otava", _otava(drawn))):
+            if peer is not None:
+                found[kind][name] = peer
     return found
 
 
@@ -115,6 +121,26 @@ def _jumpavg(drawn: Sequence[Sequence[float]]) -> float | None:
     from jumpavg import classify  # noqa: PLC0415 - optional
 
     return sum(len(classify([value * 1e4 for value in values])) > 1 for values in drawn) / len(drawn)
+
+
+_OTAVA = Path(sys.prefix) / "otava" / "bin" / "python"
+"""Has packages of its own, see requirements-otava.txt; `./csit bench` installs them."""
+_OTAVA_PROGRAM = """
+import json, sys
+from otava.analysis import compute_change_points
+print(sum(bool(compute_change_points(values)[0]) for values in json.load(sys.stdin)))
+"""
+
+
+def _otava(drawn: Sequence[Sequence[float]]) -> float | None:
+    """Share of series in which Apache Otava finds a change point; None where it is not installed."""
+    if not _OTAVA.exists():
+        return None
+    argv = [str(_OTAVA), "-c", _OTAVA_PROGRAM]
+    done = subprocess.run(argv, input=json.dumps(drawn), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CommandFailed(argv, done.returncode, done.stderr.strip()[-300:])
+    return int(done.stdout) / len(drawn)
 
 
 def power(series: int) -> dict[float, dict[int, float]]:
@@ -157,7 +183,7 @@ def table(studies: int) -> list[BoundedQuantity]:
 def tables(series: int = SERIES) -> str:
     """Return the tables of false alarms and of power in Markdown."""
     alarms = false_alarms(series)
-    heads = ["alone", "one_of_many", "two_bands", "drift", "suspected", "jumpavg"]
+    heads = ["alone", "one_of_many", "two_bands", "drift", "suspected", "jumpavg", "otava"]
     lines = [f"| noise | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
     for kind, row in alarms.items():
         lines.append(f"| {kind} | {' | '.join(f'{row[head]:.2%}' if head in row else '' for head in heads)} |")
