@@ -58,6 +58,7 @@ def test_the_power_of_the_counter_is_found_at_every_load(tmp_path: Path) -> None
         test.verify_traffic()
         test.search(["PDR"])
         found = test.energy(2.0)
+        assert test.deployment.facts()["vswitch"]["scheduling"].startswith("threaded NAPI")
     assert [row.label for row in found.loads] == [IDLE, "PDR0", "PDR10", "PDR50", "PDR90"] and not found.unmetered
     for load in found.loads:
         power = found.watts(load.label)

@@ -169,8 +169,8 @@ class LinuxBridge(Disturbed):
         return self._fabric.counters([self._owner])
 
     def facts(self) -> Mapping[str, str]:
-        """The environment's fingerprint has the kernel, and with it the bridge."""
-        return {}
+        """How it waits for packets; the environment's fingerprint has the kernel, and with it the bridge."""
+        return {"scheduling": "threaded NAPI: the ports' threads sleep when nothing comes"}
 
     def problems(self) -> tuple[str, ...]:
         """Ports that have lost their data thread, their carrier or their bridge."""

@@ -320,7 +320,7 @@ class OpenVSwitch(Disturbed):
                 if self._sleeps
                 else "PMD threads that never sleep"
                 if polled
-                else "receiving threads of the ports"
+                else "threaded NAPI: the ports' threads sleep when nothing comes"
                 if self._kind is KERNEL
                 else "main thread at SCHED_FIFO"
             ),
