@@ -23,7 +23,7 @@ TRAFFIC = {
     "test_containers.py", "test_fault_moments.py", "test_faults.py", "test_instances.py",
     "test_ipv6_traffic.py", "test_lab_containers.py", "test_lab_faults.py", "test_lab_interference.py",
     "test_lab_outage.py", "test_lab_sizing.py", "test_lab_stateful.py", "test_lab_suites.py", "test_local_fabric.py",
-    "test_nftables.py", "test_ovs.py", "test_passive_nfs.py", "test_real_functions.py", "test_robot_local.py",
+    "test_nftables.py", "test_ovs.py", "test_passive_nfs.py", "test_robot_local.py",
     "test_secrets.py", "test_testpmd.py", "test_tunnels.py", "test_vm.py",
     "test_vm_application.py",
 }  # fmt: skip

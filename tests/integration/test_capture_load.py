@@ -23,6 +23,7 @@ from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
+    pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),

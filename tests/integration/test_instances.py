@@ -32,7 +32,11 @@ from tests.integration.services import (
 )
 from tests.realtime import CPU, realtime
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing_for_instances()), reason=missing_for_instances())]
+pytestmark = [
+    pytest.mark.parallel,
+    pytest.mark.root,
+    pytest.mark.skipif(bool(missing_for_instances()), reason=missing_for_instances()),
+]
 BURN = "( while :; do :; done ) &"
 MARK = "3600.25"
 """An argument of `sleep` by which a test finds its processes."""

@@ -26,6 +26,7 @@ from tests.integration.user_space import prepared
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
+    pytest.mark.parallel,
     pytest.mark.usefixtures("awake"),
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),

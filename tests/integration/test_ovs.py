@@ -32,6 +32,7 @@ from tests.integration.user_space import (
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
+    pytest.mark.parallel,
     pytest.mark.root,
     pytest.mark.skipif(bool(list(missing("auto"))), reason="; ".join(map(str, missing("auto")))),
 ]

@@ -29,7 +29,7 @@ from tests.integration.robot_runs import (
 )
 from tests.realtime import LOSS, RATE, realtime
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 
 LOCAL = (
     "-v",
