@@ -22,15 +22,15 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.paths import PROJECT
 
-_NIGHTS = 25
+NIGHTS = 25
 """Ten thousand tests in total, so that fixed costs of an import matter little."""
-_CELLS = "{1,2,4,8}x{1,2}"
-_TESTS = 400
+CELLS = "{1,2,4,8}x{1,2}"
+TESTS = 400
 """Approximate number per file: a full matrix of three service types has 378."""
 _LARGER = 10
 
 
-def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: int = _NIGHTS) -> dict[str, Any]:
+def measure(rounds: int = 5, cells: str = CELLS, tests: int = TESTS, nights: int = NIGHTS) -> dict[str, Any]:
     """Read nights of simulated tests on both sides, in turns; return medians.
 
     Both sides read the same files, written by Robot on a simulated system. The peer only builds its tree. Ours writes a
@@ -43,7 +43,7 @@ def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: i
     """
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        files = _files(root, cells, tests, nights)
+        files = night_files(root, cells, tests, nights)
         processes = os.cpu_count() or 1
         peer, one, parallel = _in_turns(root, files, rounds, (None, 1, processes))
         small, large = (_peak_bytes(root, file) for file in (files[0], _enlarged(files[0], _LARGER)))
@@ -65,7 +65,7 @@ def measure(rounds: int = 5, cells: str = _CELLS, tests: int = _TESTS, nights: i
     }
 
 
-def _files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
+def night_files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
     """Run the suites on the simulated testbed; write the result as several nights, enlarged to about `tests` each."""
     options = ("--outputdir", folder, "--log", "NONE", "--report", "NONE", "--console", "none")
     variables = ("-v", f"TOPOLOGY:{PROJECT / 'topologies/sim.yaml'}", "-v", f"CELLS:{cells}")
@@ -77,19 +77,28 @@ def _files(folder: Path, cells: str, tests: int, nights: int) -> list[Path]:
     paths = [folder / f"night-{number}.xml" for number in range(1, nights + 1)]
     for number, path in enumerate(paths, 1):
         path.write_bytes(text.replace(day, b"2026-01-%02d" % number))
-    return [_enlarged(path, times) for path in paths]
+    return [_enlarged(path, times, number * times) for number, path in enumerate(paths)]
 
 
-def _enlarged(path: Path, times: int) -> Path:
-    """Write a file that repeats the suites of another."""
+_DIGEST = b'"counted":{"digest":"'
+
+
+def _enlarged(path: Path, times: int, before: int = 0) -> Path:
+    """Write a file that repeats the suites of another, each time with other digests, since equal tests count once.
+
+    Args:
+        path: The file.
+        times: Number of copies.
+        before: Number of copies in other files.
+    """
     text = path.read_bytes()
     begin, end = text.index(b"<suite "), text.find(b"<statistics>")
     end = end if end >= 0 else text.index(b"</robot>")
     larger = path.with_name(f"{path.stem}-{times}.xml")
     with larger.open("wb") as file:
         file.write(text[:begin] + b'<suite id="s0" name="Larger">\n')
-        for _ in range(times):
-            file.write(text[begin:end])
+        for copy in range(before, before + times):
+            file.write(text[begin:end].replace(_DIGEST, _DIGEST + b"%04x" % copy))
         file.write(b'<status status="PASS"/>\n</suite>\n</robot>\n')
     return larger
 

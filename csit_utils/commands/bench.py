@@ -40,6 +40,9 @@ MEASURES = (
         "measure",
         {"rounds": 1, "cells": "1x1", "tests": 20, "nights": 3},
     ),
+    BenchmarkEntry(
+        "report_time", "csit_utils.bench.report_time", "measure", {"cells": "1x1", "tests": 20, "nights": 1}
+    ),
     BenchmarkEntry("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1}),
     BenchmarkEntry("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
 )

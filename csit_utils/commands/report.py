@@ -35,7 +35,7 @@ def report(
         str | None,
         typer.Option(
             help="Tests that get their own page: all, latest or none. Default: all; with more than 2,000 tests those "
-            "of the latest runs, failed ones and changes."
+            "of the latest runs (up to 2,000), failed ones and changes."
         ),
     ] = None,
     reference: Annotated[

@@ -53,8 +53,8 @@ class ReportContents:
         Args:
             contents: All tests.
             mean: Show means over all runs instead of the latest run.
-            details: Tests with their own page; None: all up to `MOST_PAGES`, beyond that those of the latest runs and
-                those that stand out.
+            details: Tests with their own page; None: all up to `MOST_PAGES`, beyond that those of the latest runs, also
+                up to `MOST_PAGES`, and those that stand out.
             compared: Names of the two initial sides of the compare page, from `History.sides`.
             papers: Published figures to show beside other studies.
         """
@@ -137,6 +137,8 @@ class ReportContents:
         latest = {row.anchor for row in self.latest}
         if self._details is Details.LATEST:
             return {row.anchor for row in own if row.anchor in latest}
+        if self._details is None and len(latest) > MOST_PAGES:
+            latest = set()
         out = latest | {line.href.removeprefix("#") for line in self.changes}
         return {row.anchor for row in own if row.anchor in out or row.status != "PASS" or row.quarantined}
 

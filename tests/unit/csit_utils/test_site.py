@@ -88,6 +88,17 @@ def test_of_too_many_tests_those_that_stand_out_have_pages(monkeypatch: pytest.M
     assert shown.paged == {failed.recorded[0].anchor, TWO_NIGHTS[1].recorded[0].anchor}
 
 
+def test_of_too_many_latest_tests_those_that_stand_out_have_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 2)
+    failed = plain(4, 1, 1e5, passed=False, message="nf-1-1 is down")
+    passed = [plain(instances, 1, 1e5 * instances) for instances in (1, 2)]
+    shown = ReportContents(InMemory(night(1, *passed, failed)))
+    assert [row.status for row in shown.latest] == ["PASS", "PASS", "FAIL"]
+    assert len(shown.paged) == 1
+    monkeypatch.setattr("csit_utils.report.report_context.MOST_PAGES", 3)
+    assert len(ReportContents(InMemory(night(1, *passed, failed))).paged) == 3
+
+
 def test_a_link_to_a_test_without_a_page_is_none_and_says_so(tmp_path: Path) -> None:
     write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
     html = (tmp_path / "results.html").read_text()
