@@ -61,8 +61,8 @@ def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Conte
     return joined
 
 
-LARGE_BYTES = 32_000_000
-"""Size of files, about 1,600 tests, from which a temporary dataset is faster than validation of every record."""
+LARGE_BYTES = 4_000_000
+"""Size of files, about 200 tests, from which a temporary dataset is faster than validation of every record."""
 
 
 @contextmanager
