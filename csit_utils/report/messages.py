@@ -49,6 +49,11 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
         address: Gives the address of an anchor, or None.
     """
     own = [view for view in testbed_views(shown.systems) if not view.published]
+    changes = [
+        MessageLine(f"{line.testbed}: {line.text}", address(line.href), line.simulated) for line in shown.changes
+    ]
+    if not changes and shown.has_earlier_runs:
+        changes.append(MessageLine("No change beyond noise, and no test changed its status."))
     failed = [row for row in shown.latest if row.status == "FAIL"]
     parts = (
         (
@@ -66,10 +71,7 @@ def message_parts(shown: ReportContents, address: Callable[[str], str | None]) -
                 for line in view.lines
             ],
         ),
-        (
-            "What changed",
-            [MessageLine(f"{line.testbed}: {line.text}", address(line.href), line.simulated) for line in shown.changes],
-        ),
+        ("What changed", changes),
         (
             "Failed",
             [

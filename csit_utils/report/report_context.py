@@ -127,6 +127,11 @@ class ReportContents:
         return changed(self.history, self.whole_history, self.trends, self.contents.environments)
 
     @cached_property
+    def has_earlier_runs(self) -> bool:
+        """Whether a testbed has a run to compare the latest one with."""
+        return any(self.whole_history.previous(testbed) for testbed in self.whole_history.testbeds)
+
+    @cached_property
     def paged(self) -> Collection[str]:
         """Anchors of tests with their own page."""
         own = [row for row in self.rows if row.recorded and row.origin == OWN]

@@ -15,7 +15,7 @@ def _build(shown: ReportContents) -> Mapping[str, object]:
         "systems": shown.systems,
         "runs": runs_shown(shown),
         "changes": shown.changes,
-        "compared": any(shown.whole_history.previous(testbed) for testbed in shown.whole_history.testbeds),
+        "compared": shown.has_earlier_runs,
         "tests": len(shown.latest),
         "not_passed": sum(row.status != "PASS" for row in shown.latest),
         "oversubscribed": sum(bool(row.oversubscribed) for row in shown.latest),

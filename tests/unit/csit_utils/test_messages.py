@@ -35,6 +35,14 @@ def test_a_message_has_the_planted_changes_and_key_figures() -> None:
     assert re.search(r"CSC .*: 1x1 NDR [\d.]+ [kM]pps", found["Key figures"][0].text)
 
 
+def test_a_night_like_the_one_before_has_no_changes_and_says_so() -> None:
+    first = [replace(row, started_at="2026-11-01T01:00:00+00:00", run="1") for row in planted().tests[-1:]]
+    second = [replace(row, started_at="2026-11-02T01:00:00+00:00", run="2", anchor="t-2") for row in first]
+    (line,) = parts(Rows([*first, *second]))["What changed"]
+    assert line.text == "No change beyond noise, and no test changed its status." and line.href is None
+    assert "What changed" not in parts(Rows(first))
+
+
 def test_failed_tests_are_listed_with_their_message_in_one_bounded_line() -> None:
     last = planted().tests[-1]
     failed = [replace(last, anchor=f"t-{n}", test_name=f"t{n}", status="FAIL", message="x\n" * 500) for n in range(30)]
