@@ -1,6 +1,7 @@
 """Ordered revisions of a component, from the good one to the bad one."""
 
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 from csit_utils.bisection.spec import MOST_REVISIONS, CommandLines, GitRange, OrderedList
@@ -39,9 +40,9 @@ def revisions_of(source: GitRange | OrderedList | CommandLines, folder: Path) ->
             found = tuple(Revision(name=name, label=name) for name in source.versions)
         case CommandLines():
             found = _command_lines(source.good_command_line.split(), source.bad_command_line.split())
-    names = [revision.name for revision in found]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1][:1]:
-        raise ConfigError(f"source: revision '{quoted(twice[0])}' is listed twice")
+    name, count = Counter(revision.name for revision in found).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(f"source: revision '{quoted(name)}' is listed twice")
     return found
 
 
@@ -49,6 +50,9 @@ def _commits(repository: Path, good: str, bad: str) -> tuple[Revision, ...]:
     ends = [_git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{end}^{{commit}}", what=end)
             for end in (good, bad)]  # fmt: skip
     first, last = (end.strip() for end in ends)
+    count = int(_git(repository, "rev-list", "--first-parent", "--count", f"{first}..{last}", what=bad)) + 1
+    if count > MOST_REVISIONS:
+        raise ConfigError(f"{repository}: {count:,} commits in {good}..{bad}; at most {MOST_REVISIONS:,} possible")
     listed = _git(
         repository, "log", "--first-parent", "--reverse", "--format=%H %s", f"{first}~1..{last}"
         if _has_parent(repository, first) else last, what=f"{good}..{bad}"
@@ -58,8 +62,6 @@ def _commits(repository: Path, good: str, bad: str) -> tuple[Revision, ...]:
     if first not in commits or len(commits) < 2:
         raise ConfigError(f"{repository}: '{quoted(good)}' is no ancestor of '{quoted(bad)}' along first parents")
     rows = rows[commits.index(first) :]
-    if len(rows) > MOST_REVISIONS:
-        raise ConfigError(f"{repository}: {len(rows):,} commits in {good}..{bad}; at most {MOST_REVISIONS:,} possible")
     return tuple(Revision(name=commit, label=f"{commit[:_SHORT]} {quoted(subject, 80)}") for commit, _, subject in rows)
 
 

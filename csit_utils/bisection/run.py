@@ -15,8 +15,17 @@ from pydantic import Field, TypeAdapter
 
 from csit_utils.analysis.bisection import Beliefs, BisectionQuestion, look
 from csit_utils.bisection.revisions import Revision
-from resources.libraries.python.errors import CommandFailed, CsitError, NoTraffic, NotReady, RunStopped, SystemBroken
+from resources.libraries.python.errors import (
+    CommandFailed,
+    ConfigError,
+    CsitError,
+    NoTraffic,
+    NotReady,
+    RunStopped,
+    SystemBroken,
+)
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import HIGHEST_PPS, LONGEST_RUN_S, quoted
 from resources.libraries.python.recording.step_journal import StepJournal
 
 _ATTEMPTS = 2
@@ -30,9 +39,9 @@ class ObservedRevision(Frozen):
 
     step: Literal["observed"] = "observed"
     revision: str
-    values: Annotated[tuple[float, ...], Field(min_length=1)]
+    values: Annotated[tuple[Annotated[float, Field(gt=0, le=HIGHEST_PPS)], ...], Field(min_length=1)]
     """Metric of each trial."""
-    seconds: float
+    seconds: Annotated[float, Field(ge=0, le=LONGEST_RUN_S)]
 
 
 class SkippedRevision(Frozen):
@@ -91,6 +100,9 @@ class BisectionRun:
         measure: Deploys and measures once; returns the metric of each trial.
         tell: Called after each observation.
         clock: Seconds.
+
+    Raises:
+        ConfigError: The journal has a step of another revision.
     """
 
     def __init__(
@@ -109,6 +121,10 @@ class BisectionRun:
         self._numbers = {revision.name: number for number, revision in enumerate(revisions)}
         self._installed: int | None = None
         self._steps = list(journal.rows)
+        if unknown := [step.revision for step in self._steps if step.revision not in self._numbers]:
+            raise ConfigError(
+                f"{journal.path}: a step of revision '{quoted(unknown[0])}', which is not in this bisection"
+            )
 
     def run(self) -> BisectionResult:
         """Measure until there is an answer.

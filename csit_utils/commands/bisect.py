@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import render_bisection
@@ -21,6 +23,7 @@ from csit_utils.bisection.texts import as_object, effort, headline, place
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology, load_yaml
@@ -39,6 +42,7 @@ from resources.libraries.python.testbed.worlds.factory import located, world_of
 
 _SPACE_BYTES = 10_000_000
 _LAST_OUTPUT = 300
+"""Bytes of an installation's output that are repeated when it fails."""
 _STATUS = {BisectionAnswer.NOT_HERE: 3, BisectionAnswer.UNDECIDED: 4}
 
 
@@ -112,8 +116,8 @@ def _cell(spec: BisectionSpec, path: Path) -> Cell:
     fields = cell.model_dump(mode="json") | {"nf_kinds": parse_kinds(spec.nf_kinds), "programs": programs}
     try:
         return Cell.model_validate(fields)
-    except ValueError as error:
-        raise ConfigError(f"{path}: program: {error}") from error
+    except ValidationError as error:
+        raise ConfigError(f"{path}: program: {error_text(error)}") from error
 
 
 class _Installation:
@@ -124,24 +128,26 @@ class _Installation:
 
     def __call__(self, revision: Revision) -> None:
         argv = [word.replace(REVISION, revision.name) for word in self._spec.install]
-        try:
-            process = subprocess.Popen(
-                argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
-        with process:
+        with tempfile.TemporaryFile() as said:
             try:
-                said, _ = process.communicate(timeout=self._spec.install_limit_s)
+                process = subprocess.Popen(
+                    argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
+            try:
+                process.wait(self._spec.install_limit_s)
             except subprocess.TimeoutExpired as error:
                 limit_s = self._spec.install_limit_s
                 raise NotReady(f"installation of {revision.label}", limit_s, "still running") from error
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode:
-            raise CommandFailed(argv, process.returncode, said.strip()[-_LAST_OUTPUT:])
+                    process.wait()
+            if process.returncode:
+                said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_OUTPUT))
+                raise CommandFailed(argv, process.returncode, said.read().decode(errors="replace").strip())
 
 
 class _Measurement:

@@ -25,7 +25,7 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.scan import ScannedTest, scan
-from resources.libraries.python.model.bounds import first_error
+from resources.libraries.python.model.bounds import error_text
 
 _CSIT_TEST = {"version", "test_id", "result"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}
@@ -67,14 +67,9 @@ def _named(items: Iterator[Item], tool: str, source: str) -> Iterator[Item]:
     except ReadError as error:
         yield Problem(source, f"{source}: invalid result of {tool}: {error}")
     except ValidationError as error:
-        yield Problem(source, f"{source}: invalid result of {tool}: {_first(error)}")
+        yield Problem(source, f"{source}: invalid result of {tool}: {error_text(error)}")
     else:
         yield from found
-
-
-def _first(error: ValidationError) -> str:
-    path, reason = first_error(error)
-    return f"{path}: {reason}"
 
 
 NO_RECORD = "the test left no result record"

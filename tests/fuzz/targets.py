@@ -7,33 +7,53 @@ import gzip
 import io
 import json
 import shutil
+import subprocess
 import zipfile
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
+from csit_utils.analysis.bisection import BisectionQuestion
+from csit_utils.bisection.page import render_bisection
+from csit_utils.bisection.revisions import Revision, revisions_of
+from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
+from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
+from csit_utils.bisection.texts import as_object
 from csit_utils.dataset.inputs import sources
-from csit_utils.dataset.items import Problem
+from csit_utils.dataset.items import Problem, Recorded
 from csit_utils.dataset.load import items, read_json, read_source
+from csit_utils.report.units import seconds
+from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
+from csit_utils.studies.density.other_goals_text import other_goal_view
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
+from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
+from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
 from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.iperf3 import run
+from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.flows import figures, sent_flows, trial_result
+from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig
 from resources.libraries.python.drivers.generators.otg.server.schema import parse as parse_request
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.load import convert_topology, load_topology
+from resources.libraries.python.model.load import convert_topology, load_topology, load_yaml
 from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.energy import Powercap
+from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
     RunCutShort,
@@ -67,7 +87,7 @@ from resources.libraries.python.studies.sweep.model.load_notation import parse_b
 from resources.libraries.python.testbed.node.energy import read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.redfish import power_of
-from resources.libraries.python.testbed.node.sent import leases
+from resources.libraries.python.testbed.node.sent import energy, leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.captures import MIX, MIX6, pcap, pcapng
@@ -77,12 +97,17 @@ from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
+from tests.unit.drivers.generators.otg.test_otg_flows import FLOWS as OTG_FLOWS
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 
 PROJECT = Path(__file__).resolve().parents[2]
 SPECS = PROJECT / "tests" / "characterization" / "specs"
 SERVER = written("udp_server")
+OTG_TRIAL = Trial(load_pps=1e4, duration_s=0.5, frame=frame("64B"), probe_pps=100.0)
+OTG_SENT = sent_flows(OTG_FLOWS, OTG_TRIAL, latency=True)
+ZONE_FILES = {b"n": "name", b"m": "max_energy_range_uj"}
+"""By initial letter; others are the counter."""
 RECORDED = PROJECT / "tests" / "unit" / "recording" / "version_2_0"
 
 
@@ -162,6 +187,72 @@ def _redfish(content: bytes, _: Path) -> None:
     document = record_of(content)
     for link in ("EnvironmentMetrics", "Power"):
         assert isfinite(power_of(link, document) or 0.0)
+
+
+def _powercap(content: bytes, folder: Path) -> None:
+    """Zones of the kernel's powercap class: a line for each file, its path and its text."""
+    shutil.rmtree(tree := folder / "powercap", ignore_errors=True)
+    for number, line in enumerate(content.split(b"\n")[:16]):
+        zone, _, rest = line.partition(b" ")
+        name, _, text = rest.partition(b" ")
+        at = tree / f"intel-rapl:{zone.decode() if zone in (b'0', b'0:0', b'1') else number}"
+        at.mkdir(parents=True, exist_ok=True)
+        (at / ZONE_FILES.get(name[:1], "energy_uj")).write_bytes(text)
+    said = energy.answer({"duration_s": 0.0, "powercap": str(tree)})
+    answer = {"began_s": 1e9, "ended_s": 1e9, "answers": {"energy": said}}
+    with suppress(Unsupported):  # too few readings
+        _meter(MARK.encode() + json.dumps(answer).encode(), folder)
+
+
+def _wireguard(content: bytes, _: Path) -> None:
+    done = subprocess.CompletedProcess(["wg"], 0, content.decode(errors="replace"), "")
+    with patch("resources.libraries.python.drivers.functions.tunnels.subprocess.run", return_value=done):
+        keys = make_keys("wg")
+    assert "\0" not in "".join(wireguard_settings(ends_of("nf-1-1")[0], keys.public))
+
+
+def _goal(content: bytes, _: Path) -> None:
+    asked = goal_of(content.decode(errors="replace"))
+    for found in other_goals(_trials(), [asked]):
+        other_goal_view(found)
+
+
+@cache
+def _trials() -> tuple[TrialResult, ...]:
+    (item,) = read_json(_RECORD, "a.json")
+    assert isinstance(item, Recorded)
+    return item.result.trials
+
+
+def _bisection(path: Path) -> None:
+    spec = load_yaml(path, BisectionSpec)
+    share_of(spec.change)
+    if not isinstance(spec.source, GitRange):  # git is asked about the others
+        revisions_of(spec.source, path.parent)
+
+
+def _bisected(content: bytes, folder: Path) -> None:
+    """Continue a bisection after the steps of its journal."""
+    revisions = [Revision(name=f"1.{number}", label=f"1.{number}") for number in range(6)]
+    (folder / BisectionJournal.FILE).write_bytes(content)
+    with BisectionJournal(folder / BisectionJournal.FILE, "0") as journal:
+        question, told = BisectionQuestion(len(revisions), most=5), list[BisectionProgress]()
+        run = BisectionRun(revisions, question, journal, lambda _: None, lambda: (1e6,), tell=told.append)
+        result = run.run()
+        render_bisection(result, revisions, "MRR", simulated=True)
+        json.dumps(as_object(result, revisions))
+        for each in told:
+            seconds(each.left_s)
+
+
+def _metrics(content: bytes, _: Path) -> None:
+    """What an OTG server says of its flows, as snappi reads it."""
+    client = OtgClient(Otg(location="http://127.0.0.1:1"))
+    said = content.decode(errors="replace")
+    answer = import_module("snappi").MetricsResponse
+    with patch.object(vars(client)["_api"], "get_metrics", lambda _: answer().deserialize(said)):
+        rows = client.flow_metrics()
+    trial_result(OTG_TRIAL, OTG_FLOWS, OTG_SENT, figures(rows, OTG_SENT), started_at=AT, total_duration_s=0.5)
 
 
 def _qualification(content: bytes, folder: Path) -> None:
@@ -360,6 +451,10 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
             for each in _recorded("interference")["interference"]["meetings"][:3]
         ),
     ),
+    BisectionJournal: (
+        *({"step": "observed", "revision": f"1.{end}", "values": [9e5 + end], "seconds": 2.5} for end in (0, 5) * 2),
+        {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
+    ),
     StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
     OutageJournal: (
         {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
@@ -377,6 +472,36 @@ def _yaml(*path: str) -> tuple[bytes, ...]:
     return (PROJECT.joinpath(*path).read_bytes(),)
 
 
+_BISECTION = """
+source: {versions: [1.0.0, 1.1.0, 1.2.0]}
+install: [apt-get, install, 'vpp={revision}']
+topology: sim.yaml
+cell: CSC 1x1 1c
+metric: forwarded
+load_pps: 100000
+change: 2%
+"""
+_COMMANDS = """
+source: {good_command_line: quiet isolcpus=1-3 mitigations=off, bad_command_line: quiet nohz_full=1-3}
+install: [./boot, '{revision}']
+topology: sim.yaml
+cell: CSC 1x1 1c
+"""
+_ZONES = b"\n".join(
+    zone + line
+    for zone in (b"0 ", b"0:0 ")
+    for line in (b"name package-0", b"energy_uj 1234567", b"max_energy_range_uj 262143328850")
+)
+_FLOW_METRICS = {
+    "choice": "flow_metrics",
+    "flow_metrics": [
+        {
+            **{"name": each.name, "transmit": "stopped", "frames_tx": 50, "frames_rx": 49},
+            "latency": {"minimum_ns": 1e3, "average_ns": 2e3, "maximum_ns": 3e3},
+        }
+        for each in OTG_SENT
+    ],
+}
 _SPECS = ("tests", "characterization", "specs")
 TARGETS = {
     "agent lines": Target(_lines, (_ANSWERS,), (*_JSON, b"\n"), 0.12),
@@ -396,6 +521,17 @@ TARGETS = {
         _json(csit(csit_ndrpdr()), csit(csit_soak()), nfvbench({"64": searched()}), nfvbench({"IMIX": fixed(20.0)})),
         _JSON, 0.05,
     ),
+    "steps of a bisection": Target(
+        _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
+    ),
+    "bisections": Target(_file(_bisection, "bisection.yaml"), (_BISECTION.encode(), _COMMANDS.encode()), _YAML, 0.02),
+    "goals": Target(
+        _goal, (b"rfc2544", b"loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01"),
+        (*_NOTATION, b"=", b"trial=", b"sum=", b"5e-324", b"0"), 0.05,
+    ),
+    "zones of powercap": Target(_powercap, (_ZONES,), (b"\n", b" ", b"9" * 400, b"-", b"\xff", b"package-0"), 0.01),
+    "keys of wg": Target(_wireguard, (b"A" * 43 + b"=\n",), (b"\x00", b"\n", b"=", b"-", b"--", b"\xff"), 0.05),
+    "metrics of OTG servers": Target(_metrics, _json(_FLOW_METRICS), _JSON, 0.02),
     "reports of iperf3": Target(
         _iperf3, tuple((IPERF3 / f"udp_{end}.json").read_bytes() for end in ("client", "server")), _JSON, 0.02
     ),

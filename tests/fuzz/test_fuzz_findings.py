@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from resources.libraries.python.dialogue import JsonLines, error_of
+from resources.libraries.python.drivers.host.ownership.claims import read_record
 from resources.libraries.python.recording.run_journal import has_ended, past_of
 from resources.libraries.python.studies.density.model.selection import parse_frames
 from resources.libraries.python.testbed.agent import calls
@@ -36,6 +37,12 @@ CHAINS, PAIRS, ROUTERS = (
     (SPECS / name).read_text(encoding="utf-8")
     for name in ("chains/four-vnfs.yaml", "interference/pairs.yaml", "outage/routers.yaml")
 )
+BISECTION = """source: {versions: ["1", "2"]}
+install: [apt-get, install, "vpp={revision}"]
+topology: sim.yaml
+cell: CSC 1x1 1c
+"""
+GIT = BISECTION.replace('{versions: ["1", "2"]}', '{git: ".", good: "v1", bad: "v2"}')
 _FILE = "finding"
 """Name under which inputs are counted."""
 LONG_NUMBER, LONG_WORD = "9" * 5_000, "x" * 100_000
@@ -177,6 +184,29 @@ def said_to(target: str, content: bytes) -> Callable[[Path], None]:
     return call
 
 
+def observed(revision: str, value: str, seconds: str) -> Callable[[Path], None]:
+    """A bisection does not continue after a step that it cannot have written."""
+    heading = TARGETS["steps of a bisection"].examples[0].splitlines(keepends=True)[0].decode()
+    step = f'{{"step": "observed", "revision": "{revision}", "values": [{value}], "seconds": {seconds}}}'
+    return said_to("steps of a bisection", f"{heading}{step}\n".encode())
+
+
+def zone(energy: str) -> Callable[[Path], None]:
+    """An energy counter of the kernel that is not one is no counter."""
+
+    def call(folder: Path) -> None:
+        tree = f"0 name package-0\n0 energy_uj {energy}\n0 max_energy_range_uj 262143328850"
+        assert refused(_FILE, lambda: TARGETS["zones of powercap"].call(tree.encode(), folder)) == ""
+
+    return call
+
+
+def owner(folder: Path) -> None:
+    """The record of the machine's owner is not text."""
+    (path := folder / "owner.json").write_bytes(b'{"\xff')
+    assert "no record of this program" in refused(_FILE, lambda: read_record(path), str(folder))
+
+
 def two_headers(folder: Path) -> None:
     """The journal of a run that begins twice."""
     (folder / "journal.jsonl").write_bytes(TARGETS["journals of runs"].examples[0].splitlines(keepends=True)[0] * 2)
@@ -206,6 +236,9 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "256 kB of spaces before the first element": command("show", "output.xml", b" " * (1 << 18)),
     "a word of 100 kB in a start tag": word_in_a_tag,
     "NaN for a number": command("interference", "spec.yaml", changed(PAIRS, load_pps=float("nan"))),
+    "a NUL character in a topology": topology(SIM.replace("world: sim", 'world: "s\\0im"')),
+    "a NUL character in an argument": command("bisect", "spec.yaml", BISECTION.replace("vpp=", "vpp\\0="), "--list"),
+    "a NUL character in the name of a commit": command("bisect", "spec.yaml", GIT.replace("v1", "v\\0"), "--list"),
     "a date for a number": topology(SIM.replace("10000000000", "2001-01-01")),
     "infinity for a number": command("outage", "spec.yaml", changed(ROUTERS, after_s=float("inf"))),
     # The link to a node
@@ -228,7 +261,16 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "an energy counter that is not a number": said_to(
         "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"NaN")
     ),
+    "an energy counter of 400 digits": zone("9" * 400),
+    "an energy counter without an end": zone(LONG_WORD),
+    "a key of WireGuard with a NUL character": said_to("keys of wg", b"A" * 42 + b"\0="),
+    "metrics of flows that are those of ports": said_to("metrics of OTG servers", b'{"choice": "port_metrics"}'),
     # Damaged files of this project
+    "a record of the machine's owner that is not text": owner,
+    "a step of another bisection": observed("nope", "1.0", "1"),
+    "a step of a bisection with a rate of 0": observed("1.0", "0", "1"),
+    "a step of a bisection with an infinite rate": observed("1.0", "1e999", "1"),
+    "a step of a bisection with a duration that is not a number": observed("1.0", "1.0", "NaN"),
     "a journal of numbers": journal(1, 2),
     "a journal whose header is a list": journal([{"line": 1, "event": "run"}]),
     "a journal of two headers": two_headers,

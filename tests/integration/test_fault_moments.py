@@ -24,7 +24,7 @@ from tests.integration.local_faults import (
     stopped,
 )
 from tests.integration.pauses import DEPLOYED, DEPLOYING, REMOVING, SENDING, STEPS, Moment, Paused
-from tests.integration.robot_runs import PROJECT, SUITE, going_on, network_state, results, wait_for_network_state
+from tests.integration.robot_runs import PROJECT, going_on, network_state, results, wait_for_network_state
 from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
@@ -149,6 +149,7 @@ def test_a_part_that_breaks_at_any_moment_is_replaced(tmp_path: Path, world: str
         assert mrr.mean_pps > 0
 
 
+COMPARED = "Chains Should Be Compared"
 CHAINS = """
 name: two
 vnfs:
@@ -158,26 +159,39 @@ lengths: [1]
 workloads: {protocols: [UDP], volumes_mbps: [2], sessions: [4], frames: [64B]}
 duration_s: 1
 """
+STATEFUL = """
+name: small
+kind: linux_nat
+instances: [1]
+nodes: [1, 2]
+frame: 64B
+search: quick,width=0.4,trial=0.1,sum=0.3
+tear_downs: 1
+connections: 1000
+capacity: false
+"""
 SWEEP = ("-v", "SWEEP_RATES:2000-4000/2000", "-v", "SWEEP_DURATION:1", "-t", "Path Alone", "-t", "Router Alone")
 STUDIES: Mapping[str, tuple[str, str, tuple[str, ...], tuple[Fault, Fault]]] = {
-    "sweep": ("", "", SWEEP, (generator_is_killed, nf_loses_its_port)),
-    "chains": ("Chains Should Be Compared", CHAINS, (), (nf_loses_its_port, generator_is_killed)),
+    "sweep": ("chain.robot", "", SWEEP, (generator_is_killed, nf_loses_its_port)),
+    "chains": ("chains/four-vnfs.yaml", CHAINS, (), (nf_loses_its_port, generator_is_killed)),
+    "stateful": ("stateful/nat.yaml", STATEFUL, ("-i", "NAT"), (nf_loses_its_port, generator_is_killed)),
 }
-"""By study: keyword and specification, options, and what is done after the first and the third deployment."""
+"""By study: its suite or the specification that is replaced there, options, and what is done after the first and the
+third deployment."""
 
 
 @realtime(LOSS)
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, study: str) -> None:
     """A step breaks and is deployed anew; the next one breaks too, and is deployed anew."""
-    keyword, text, options, faults = STUDIES[study]
-    source = PROJECT / "tests" / "characterization" / "chain.robot"
+    name, text, options, faults = STUDIES[study]
+    source = PROJECT / "tests" / "characterization" / (f"{study}.robot" if text else name)
     if text:
         (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
-        resource = PROJECT / "resources" / "libraries" / "robot" / f"{study}.resource"
-        suite = SUITE.format(resource=resource, spec=tmp_path / "spec.yaml")
-        suite = suite.replace("Interference Should Be Measured", keyword)
-        suite = suite.replace("Close Interference", "Close Chain Study")
+        suite = source.read_text(encoding="utf-8").replace(name, str(tmp_path / "spec.yaml"))
+        suite = suite.replace("../../resources", str(PROJECT / "resources")).replace(
+            "Planted Fault Should Be Found", COMPARED
+        )
         (source := tmp_path / "small.robot").write_text(suite, encoding="utf-8")
     moments = [Moment(STEPS, call=1, after=True), Moment(STEPS, call=3, after=True)]
     paused, output = Paused(tmp_path, moments), tmp_path / "out"
@@ -194,4 +208,5 @@ def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, stu
         assert record.passed
         runs = record.chain_study.runs if study == "chains" else ()
         assert all(each.failed is None for each in runs)
+        assert study != "stateful" or [cell.name for cell in record.stateful.cells] == ["1x1", "1x2"]
         assert len(getattr(record, "broken", ())) == (study == "sweep")

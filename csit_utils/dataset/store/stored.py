@@ -30,7 +30,7 @@ from csit_utils.dataset.refused import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterized, columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
-from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.bounds import error_text, quoted
 from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
@@ -306,5 +306,5 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
             read = {key: json.dumps(part).encode() for key, part in renamed.items()}
         found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
-        raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error}") from error
+        raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
     return DensityRecord.model_construct(test_name=row.test_name, **found)

@@ -132,6 +132,14 @@ def test_a_torn_line_costs_one_observation(tmp_path: Path) -> None:
     assert culprits(bisected(System(7), path)) == [(7, 7)]
 
 
+def test_a_step_that_cannot_be_of_this_bisection_is_refused(tmp_path: Path) -> None:
+    bisected(System(7), tmp_path / "j")
+    path = tmp_path / "j"
+    path.write_text(path.read_text(encoding="utf-8").replace('"1.11"', '"2.0"'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"a step of revision '2\.0', which is not in this bisection"):
+        bisected(System(7), path)
+
+
 def test_another_question_begins_anew(tmp_path: Path) -> None:
     bisected(System(7), tmp_path / "j")
     assert culprits(bisected(System(4), tmp_path / "j", "two")) == [(4, 4)]
@@ -281,6 +289,7 @@ def test_too_few_observations_end_undecided(tmp_path: Path) -> None:
         ({"program": {"start": ["true"]}}, "program: "),
         ({"install": ["/no/such/program", "{revision}"]}, "install: /no/such/program cannot be run"),
         ({"install": ["sh", "-c", "echo broken; exit 3", "{revision}"]}, "ended with 3: broken"),
+        ({"install": ["sh", "-c", "head -c 100000000 /dev/zero; echo broken; exit 3", "{revision}"]}, "broken"),
         ({"install": ["sleep", "60", "{revision}"], "install_limit_s": 0.05}, "still running"),
     ],
 )

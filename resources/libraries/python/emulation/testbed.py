@@ -106,7 +106,7 @@ class EmulatedTestbed:
     def record(self) -> TestbedRecord | None:
         """What it was started as; None where nothing is running, or was started only in part."""
         try:
-            return TestbedRecord.model_validate_json((self.folder / _RECORD).read_text(encoding="utf-8"))
+            return TestbedRecord.model_validate_json((self.folder / _RECORD).read_bytes())
         except (OSError, ValidationError):
             return None
 

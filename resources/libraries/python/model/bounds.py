@@ -104,6 +104,13 @@ def first_error(error: ValidationError) -> tuple[str, str]:
     return dotted(first["loc"]), f"{quoted(first['msg'], LONGEST_REASON)}{others}"
 
 
+def error_text(error: Exception) -> str:
+    """An error as a message repeats it: one line of bounded length; of a validation the first error."""
+    if isinstance(error, ValidationError):
+        return ": ".join(filter(None, first_error(error)))
+    return quoted(str(error), LONGEST_REASON)
+
+
 def is_asked(info: ValidationInfo) -> bool:
     """Whether a model is validated as a specification."""
     return bool(info.context and info.context.get("asked"))

@@ -335,8 +335,8 @@ def compose(text: str) -> yaml.Node | None:
     """Parse a document into nodes, which know their lines.
 
     Raises:
-        yaml.MarkedYAMLError: It is no YAML, or exceeds a bound: nesting, items with all aliases followed, digits of a
-            number.
+        yaml.MarkedYAMLError: It is no YAML, has a NUL character, or exceeds a bound: nesting, items with all aliases
+            followed, digits of a number.
         yaml.YAMLError: It has characters that YAML does not allow.
     """
     _check_nesting(text)
@@ -385,6 +385,8 @@ def _items(node: yaml.Node, known: dict[Hashable, int | None]) -> int:
         if node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
             text = f"a number of {len(node.value):,} characters; at most {LONGEST_NUMBER} are possible"
             raise _refused(text, node.start_mark)
+        if "\0" in node.value:  # no path, argument or variable of a program can have it
+            raise _refused("a NUL character", node.start_mark)
     else:
         children = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
         for child in children:

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import first_error
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines, read_lines
@@ -258,5 +258,4 @@ def _event(raw: bytes, path: Path, number: int) -> AnyEvent | None:
     try:
         return EVENTS.validate_json(raw)
     except ValidationError as error:
-        where, reason = first_error(error)
-        raise ConfigError(f"{path}: line {number} is not supported by this version: {where}: {reason}") from error
+        raise ConfigError(f"{path}: line {number} is not supported by this version: {error_text(error)}") from error

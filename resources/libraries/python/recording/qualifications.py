@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.qualification import Qualification, QualificationKey
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
@@ -65,14 +66,10 @@ def stored(key: QualificationKey, folder: Path = FOLDER) -> Qualification | None
     except FileNotFoundError:
         return None
     except (OSError, ValidationError, CsitError) as error:
-        why = error.strerror if isinstance(error, OSError) else _first(error)
+        why = error.strerror if isinstance(error, OSError) else error_text(error)
         _log.warning("%s: no qualification of this version (%s); the generator is qualified anew", path, why)
         return None
     return found if found.key == key else None
-
-
-def _first(error: Exception) -> str:
-    return error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
 
 
 def store(found: Qualification, folder: Path = FOLDER) -> Path:

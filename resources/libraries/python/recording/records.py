@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from resources.libraries.python.model.bounds import first_error, quoted
+from resources.libraries.python.model.bounds import error_text, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
@@ -143,5 +143,4 @@ def _reason(text: str | bytes, error: ValidationError) -> str:
         return f"the record is not valid JSON: {json_error}"
     if isinstance(data, dict) and data.get("study") and data.get("schema_version") != SCHEMA_VERSION:
         return _unknown(data)
-    path, reason = first_error(error)
-    return f"the record is not valid: {path}: {reason}"
+    return f"the record is not valid: {error_text(error)}"

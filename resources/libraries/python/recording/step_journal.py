@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import first_error
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.recording.lines import Lines, read_lines
 
 Row = TypeVar("Row", bound=Frozen)
@@ -100,10 +100,9 @@ class StepJournal(Generic[Row]):
                 elif last == self._heading and not _is_end(data):
                     self.rows.append(self.ROWS.validate_json(raw or b""))
             except ValidationError as error:
-                where, reason = first_error(error)
                 raise ConfigError(
-                    f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: {where}: "
-                    f"{reason}"
+                    f"{self.path}: line {number} is not a {self._heading.journal} that this version supports: "
+                    f"{error_text(error)}"
                 ) from error
         return last
 

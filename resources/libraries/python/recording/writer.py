@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.record import Record
 
 RESULTS_FOLDER = "results"
@@ -92,9 +93,9 @@ def _write_whole(path: Path, text: str) -> None:
 
 def _validated(path: Path, written: Record) -> Path:
     try:
-        read = type(written).model_validate_json(path.read_text(encoding="utf-8"))
+        read = type(written).model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        raise CsitError(f"{path}: the written result is invalid: {error}") from error
+        raise CsitError(f"{path}: the written result is invalid: {error_text(error)}") from error
     if read != written:
         raise CsitError(f"{path}: the result read back differs from the written one")
     return path

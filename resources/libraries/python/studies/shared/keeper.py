@@ -12,6 +12,7 @@ from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped, SystemBroken
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.qualification import Qualification
@@ -351,7 +352,7 @@ class StudyKeeper:
                 return record_of(ended.result)
             return read_record(content_of(path, LARGEST_RECORD_BYTES))[0]
         except (ConfigError, ValidationError, NotARecord) as error:
-            logger.warn(f"{self._present.test} is measured again: its record {path} is unreadable: {error}")
+            logger.warn(f"{self._present.test} is measured again: its record {path} is unreadable: {error_text(error)}")
             return None
 
     @property

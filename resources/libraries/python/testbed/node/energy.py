@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.energy import MeterSeries
 from resources.libraries.python.model.testbed.energy import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
@@ -83,7 +84,7 @@ def read_meter(
     try:
         rows = _ROWS.validate_python([{**row, "node": name, "meter": meter.meter} for row in said["domains"]])
     except (KeyError, TypeError, ValidationError) as error:
-        raise CsitError(f"{name}: the energy meter's answer is not of this version: {error}") from error
+        raise CsitError(f"{name}: the energy meter's answer is not of this version: {error_text(error)}") from error
     offset_s = answers.clock_offset_s
     return Readings([_by_our_clock(row, offset_s) for row in rows])
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.driver import Driver, KernelFeature, RequiredProgram
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.facts import Facts
@@ -98,4 +99,4 @@ def gather(
             }
         )
     except ValidationError as error:
-        raise CsitError(f"{connection.name}: {python} answered with something else: {error}") from error
+        raise CsitError(f"{connection.name}: {python} answered with something else: {error_text(error)}") from error

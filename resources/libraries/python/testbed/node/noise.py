@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.testbed.cpu import CpuLayout
@@ -58,4 +59,4 @@ def observe(
     try:
         return _ROWS.validate_python([{**row, "machine": machine} for row in said["rows"]])
     except (KeyError, TypeError, ValidationError) as error:
-        raise CsitError(f"{connection.name}: the noise floor is not of this version: {error}") from error
+        raise CsitError(f"{connection.name}: the noise floor is not of this version: {error_text(error)}") from error

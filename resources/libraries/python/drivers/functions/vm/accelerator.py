@@ -79,7 +79,7 @@ def choose(
 
 def _recall(memory: Path, boot_id: str, kernel: str) -> AcceleratorChoice | None:
     try:
-        remembered = _Remembered.model_validate_json(memory.read_text(encoding="utf-8"))
+        remembered = _Remembered.model_validate_json(memory.read_bytes())
     except (OSError, ValidationError):
         return None
     return remembered.choice if (remembered.boot_id, remembered.kernel) == (boot_id, kernel) else None

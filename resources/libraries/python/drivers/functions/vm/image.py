@@ -135,7 +135,7 @@ class Image:
         self.kernel = place / "vmlinuz"
         self.initramfs = place / "initramfs.cpio"
         try:
-            self.description = Description.model_validate_json((place / "image.json").read_text(encoding="utf-8"))
+            self.description = Description.model_validate_json((place / "image.json").read_bytes())
             damaged = [name for name, digest in self.description.digests.items() if file_digest(place / name) != digest]
         except (OSError, ValidationError) as error:
             raise CsitError(f"{place} is no image of a guest") from error

@@ -5,6 +5,7 @@ Keys are generated at each start; they are never in a file or an argument.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +30,7 @@ from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -42,6 +43,7 @@ _SOCKETS = Path("/var/run/wireguard")
 _LONGEST_NAME = 15
 """Of an interface (IFNAMSIZ)."""
 _INITIATOR = "initiator"
+_KEY = re.compile(r"[A-Za-z0-9+/]{43}=")
 _EVERYTHING = "0.0.0.0/0"
 
 
@@ -181,10 +183,13 @@ def make_keys(wg: str) -> KeyPair:
     """Generate the keys of an end.
 
     Raises:
-        CsitError: As `ask`.
+        CsitError: As `ask`, or what it prints is no key.
     """
     private = ask([wg, "genkey"])
-    return KeyPair(private, ask([wg, "pubkey"], private))
+    keys = KeyPair(private, ask([wg, "pubkey"], private))
+    if not (_KEY.fullmatch(keys.private) and _KEY.fullmatch(keys.public)):
+        raise CsitError(f"{wg} printed no key of 32 bytes in Base64")
+    return keys
 
 
 def ask(argv: Sequence[str], private_key: str = "") -> str:

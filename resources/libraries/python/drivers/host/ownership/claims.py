@@ -83,7 +83,7 @@ def read_record(path: Path) -> OwnershipRecord | None:
         CsitError: The file is something else.
     """
     try:
-        return OwnershipRecord.model_validate_json(path.read_text(encoding="utf-8"))
+        return OwnershipRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:

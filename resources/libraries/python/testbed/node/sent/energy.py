@@ -22,6 +22,8 @@ _ZONES = "intel-rapl:*"
 _UPDATED_S = 0.001
 """The processor updates its counters about once a millisecond (Intel SDM, volume 3B, 15.10.1)."""
 _COUNTER_BITS = 32
+_LONGEST_NUMBER, _LONGEST_NAME = 32, 100
+"""Characters in a file of the class."""
 _EVERY_S = 0.1
 _MOST_SAMPLES = 1000
 _IPMI_WITHIN_S = 20.0
@@ -85,9 +87,10 @@ def _zones(folder: Path) -> list[dict[str, Any]]:
     for zone in sorted(folder.glob(_ZONES), key=lambda path: path.name):
         file = zone / "energy_uj"
         try:
-            name = (zone / "name").read_text(encoding="ascii", errors="replace").strip()
-            range_j = int((zone / "max_energy_range_uj").read_text(encoding="ascii")) * 1e-6
-            file.read_text(encoding="ascii")
+            with (zone / "name").open(encoding="ascii", errors="replace") as opened:
+                name = opened.read(_LONGEST_NAME).strip()
+            range_j = _joules(zone / "max_energy_range_uj")
+            _joules(file)
         except PermissionError:
             raise
         except (OSError, ValueError):
@@ -102,10 +105,19 @@ def _zones(folder: Path) -> list[dict[str, Any]]:
                 "resolution": range_j / 2**_COUNTER_BITS,
                 "interval_s": _UPDATED_S,
                 "wraps_at_j": range_j,
-                "read": lambda file=file: int(file.read_text(encoding="ascii")) * 1e-6,
+                "read": lambda file=file: _joules(file),
             }
         )
     return found
+
+
+def _joules(file: Path) -> float:
+    """Read a number of microjoules, which has at most 20 digits."""
+    with file.open(encoding="ascii") as opened:
+        text = opened.read(_LONGEST_NUMBER + 1)
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"{file} has more than {_LONGEST_NUMBER} characters")
+    return int(text) * 1e-6
 
 
 def _of_bmc(command: list[str], more: dict[str, str], interval_s: float) -> dict[str, Any]:
