@@ -22,6 +22,7 @@ from csit_utils.bisection.spec import REVISION, BisectionSpec, share_of
 from csit_utils.bisection.texts import as_object, effort, headline, place
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
+from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
 from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.cell import Cell, TestType
@@ -132,7 +133,7 @@ class _Installation:
             try:
                 process = subprocess.Popen(
                     argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
-                    start_new_session=True,
+                    start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 - one call, of the kernel
                 )  # fmt: skip
             except OSError as error:
                 raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error

@@ -14,6 +14,12 @@ from tests.integration.robot_runs import PROJECT, run_robot
 from tests.unit.planning.labs import TWO_NODES
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
+BISECTION = f"""
+source: {{versions: ["1", "2"]}}
+install: ["true", "{{revision}}"]
+topology: {PROJECT}/topologies/sim.yaml
+cell: CSC 1x1 1c
+"""
 OPENED = """
 here=$1 there=$2; shift 2; number=0
 for path in $here; do number=$((number + 1)); mkdir "$there/$number"; mount --bind "$path" "$there/$number"; done
@@ -37,13 +43,14 @@ def results() -> Iterator[Path]:
         (Path(name) / "shared").mkdir()
         (Path(name) / "shared").chmod(0o1777)
         (Path(name) / "csit.yaml").write_text(TWO_NODES, encoding="utf-8")
+        (Path(name) / "bisection.yaml").write_text(BISECTION, encoding="utf-8")
         (Path(name) / "statistics.csv").write_bytes(STATISTICS)
         yield folder
 
 
 def _simulate(folder: Path) -> None:
-    chosen = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SEARCH:quick", "-v", "CELLS:1x1,2x2")
-    done = run_robot(folder, *chosen, "--suite", "csc-mrr")
+    chosen = ("-v", "TOPOLOGY:topologies/sim.yaml", "-v", "SEARCH:quick", "-v", "CELLS:1x1,2x2", "-v", "NF_SIZES:1c")
+    done = run_robot(folder, *chosen, "--suite", "csc-mrr", "--suite", "csc-ndrpdr", "-i", "64B")
     assert done.returncode == 0, done.stdout
 
 
@@ -58,10 +65,11 @@ def commands(results: Path, disk: str) -> dict[str, list[str]]:
         "packed": ["export", output, "--uti", "--gzip", "-o", f"{disk}/uti"],
         "csv": ["report", output, "-o", f"{results.parent}/shared/{Path(disk).name}.html", "--csv", f"{disk}/csv"],
         "convert": ["convert", str(results.parent / "csit.yaml"), "-o", f"{disk}/lab.yaml", "--force"],
+        "bisect": ["bisect", str(results.parent / "bisection.yaml"), "-d", f"{disk}/bisection"],
     }
 
 
-NAMES = ("site", "page", "plan", "import", "export", "packed", "csv", "convert")
+NAMES = ("site", "page", "plan", "import", "export", "packed", "csv", "convert", "bisect")
 
 
 def checked(done: subprocess.CompletedProcess[str], disk: str) -> None:
@@ -98,17 +106,17 @@ exit $status"""
     [
         ["show"], ["answer", "--rate", "100kpps"], ["trend", "--all"], ["profile"], ["outcome"],
         ["plan", "topologies/sim.yaml"], ["explain"], ["schema"], ["convert"], ["chains"], ["interference"], ["outage"],
-        ["--help"],
+        ["--help"], ["regoal"], ["bisect", "--list"],
     ],
     ids=" ".join,
 )  # fmt: skip
 def test_a_full_disk_behind_standard_output_is_named(results: Path, command: list[str]) -> None:
     specs = PROJECT / "tests" / "characterization" / "specs"
     files = {
-        **dict.fromkeys(("show", "answer", "trend"), results / "output.xml"),
+        **dict.fromkeys(("show", "answer", "trend", "regoal"), results / "output.xml"),
         **{"outcome": results, "convert": results.parent / "csit.yaml", "chains": specs / "chains" / "four-vnfs.yaml"},
         **{"interference": specs / "interference" / "pairs.yaml", "outage": specs / "outage" / "routers.yaml"},
-        "profile": results.parent / "statistics.csv",
+        **{"profile": results.parent / "statistics.csv", "bisect": results.parent / "bisection.yaml"},
     }
     given = [str(files[command[0]])] if command[0] in files else []
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # set by some images

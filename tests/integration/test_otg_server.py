@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from tests.integration.otg_server import LEFT, NAMESPACE, RIGHT, OtgServer, serving_a_cable
+from tests.integration.otg_server import LEFT, NAMESPACE, RIGHT, OtgServer, serving, serving_a_cable
 from tests.realtime import RATE, realtime
 
 snappi = pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
@@ -236,6 +236,24 @@ def test_requests_are_bounded_and_silent_clients_keep_no_others_waiting(server: 
     )
     for each in silent:
         each.close()
+
+
+def test_a_killed_server_leaves_no_worker_and_another_takes_its_ports(tmp_path: Path) -> None:
+    namespace = f"{NAMESPACE}-own"
+    with serving_a_cable(tmp_path / "server.log", namespace) as own:
+        api = snappi.api(location=own.url)
+        config = configured(api, ("f1", "p1", "p2"))
+        config.flows[0].duration.choice = "continuous"
+        api.set_config(config)
+        transmit(api, "start")
+        children = Path(f"/proc/{own.process.pid}/task/{own.process.pid}/children").read_text().split()
+        assert children
+        assert own.end(signal.SIGKILL) == -signal.SIGKILL
+        left = lambda: " ".join(child for child in children if Path(f"/proc/{child}").exists())  # noqa: E731
+        wait_until("the end of the workers", left, _END_S)
+        with serving(tmp_path / "next.log", LEFT, RIGHT, "--namespace", namespace) as following:
+            api = snappi.api(location=following.url)
+            assert sent(api, configured(api, ("f1", "p1", "p2")))["f1"].frames_rx == 400
 
 
 def test_a_signal_ends_server_and_workers_while_they_send(tmp_path: Path) -> None:

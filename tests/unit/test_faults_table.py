@@ -31,7 +31,7 @@ def test_every_row_has_a_cell_for_each_heading() -> None:
             cells = line.strip().strip("|").split("|")
             assert all(cell.strip() for cell in cells), line
             widths.setdefault(table, set()).add(len(cells))
-    assert [len(each) for each in widths.values()] == [1, 1], widths
+    assert [len(each) for each in widths.values()] == [1, 1, 1], widths
 
 
 @cache

@@ -1,0 +1,105 @@
+"""`./csit bisect` on the simulated testbed, killed and asked to end: no step is lost, and no installation goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from csit_utils.bisection.run import BisectionJournal
+from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from tests.integration.robot_runs import PROJECT
+
+pytestmark = pytest.mark.parallel
+_WITHIN_S = 120.0
+_SAME = 3
+"""Exit status: good and bad do not differ, as on a simulated testbed."""
+
+
+class Bisection:
+    """A bisection in a folder, whose installation can be held."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.hold, self.installing = folder / "hold", folder / "installing"
+        install = f'echo $$ >{self.installing}; while [ -e {self.hold} ]; do sleep 0.05; done; : "$1"'
+        spec = {
+            "source": {"versions": ["1.0", "1.1", "1.2"]},
+            "install": ["sh", "-c", install, "install", "{revision}"],
+            "topology": str(PROJECT / "topologies" / "sim.yaml"),
+            "cell": "CSC 1x1 1c",
+            "change": "10%",
+        }
+        (folder / "spec.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
+
+    def start(self) -> "subprocess.Popen[str]":
+        """Run the command."""
+        argv = [sys.executable, "-m", "csit_utils", "bisect", "spec.yaml", "-d", "out", "--json"]
+        environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+        return subprocess.Popen(
+            argv, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    @property
+    def journal(self) -> list[str]:
+        path = self._folder / "out" / BisectionJournal.FILE
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+    def wait(self, what: str, ready: Callable[[], object]) -> None:
+        wait_until(what, lambda: "" if ready() else "not yet", _WITHIN_S, pause_s=0.005)
+
+    def wait_installing(self) -> int:
+        """Wait for an installation; return its process."""
+        self.wait("an installation", lambda: self.installing.exists() and self.installing.read_text().strip())
+        return int(self.installing.read_text())
+
+
+@pytest.fixture
+def bisection(tmp_path: Path) -> Bisection:
+    return Bisection(tmp_path)
+
+
+def test_a_killed_one_goes_on_with_the_next_step(bisection: Bisection) -> None:
+    kept: list[str] = []
+    for steps in (2, 4):
+        with bisection.start() as run:
+            bisection.wait("steps", lambda least=steps: len(bisection.journal) > least)
+            run.kill()
+        assert run.returncode == -signal.SIGKILL
+        assert bisection.journal[: len(kept)] == kept
+        kept = bisection.journal
+    with bisection.start() as run:
+        out, err = run.communicate(timeout=_WITHIN_S)
+    assert (run.returncode, json.loads(out)["answer"]) == (_SAME, "not in these revisions"), err
+    assert f"{len(kept) - 1} steps of an earlier run are continued" in err
+    assert bisection.journal[: len(kept)] == kept
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_an_installation_ends_with_its_bisection(bisection: Bisection, number: signal.Signals) -> None:
+    bisection.hold.touch()
+    with bisection.start() as run:
+        installation = bisection.wait_installing()
+        run.send_signal(number)
+        _, err = run.communicate(timeout=_WITHIN_S)
+    assert run.returncode not in (0, 70, _SAME) and "Traceback" not in err, err
+    bisection.wait("the end of the installation", lambda: not Path(f"/proc/{installation}").exists())
+    bisection.hold.unlink()
+    with bisection.start() as run:
+        run.communicate(timeout=_WITHIN_S)
+    assert run.returncode == _SAME
+
+
+def test_an_installation_that_is_killed_is_tried_once_more(bisection: Bisection) -> None:
+    bisection.hold.touch()
+    with bisection.start() as run:
+        os.kill(bisection.wait_installing(), signal.SIGKILL)
+        bisection.hold.unlink()
+        out, err = run.communicate(timeout=_WITHIN_S)
+    assert (run.returncode, json.loads(out)["answer"]) == (_SAME, "not in these revisions"), err
+    assert not any('"skipped"' in line for line in bisection.journal)
