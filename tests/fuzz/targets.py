@@ -97,7 +97,7 @@ from tests.unit.csit_utils.stateful_cells import cell
 from tests.unit.drivers.generators.iperf3.iperf3_reports import HERE as IPERF3
 from tests.unit.drivers.generators.iperf3.iperf3_reports import result, trial, written
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, IPV6, UDP, VLAN, configuration
-from tests.unit.drivers.generators.otg.test_otg_flows import FLOWS as OTG_FLOWS
+from tests.unit.drivers.generators.otg.otg_configurations import FLOWS as OTG_FLOWS
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.recording.journals import AT, header
 

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Direction
+
 ETHERNET = {
     "choice": "ethernet",
     "ethernet": {
@@ -19,6 +22,29 @@ IPV4 = {
 }
 IPV6 = {"choice": "ipv6", "ipv6": {"src": {"choice": "values", "values": ["2001:db8::1", "2001:db8::2"]}}}
 UDP = {"choice": "udp", "udp": {"dst_port": {"choice": "value", "value": 4789}}}
+FORWARD = Flow(
+    instance=1,
+    direction=Direction.FORWARD,
+    tx_interface="tg-1-1",
+    rx_interface="tg-1-2",
+    source_mac="02:00:00:00:00:01",
+    destination_mac="02:00:00:00:00:02",
+    source_ip="10.0.0.1",
+    sources=254,
+    destination_ip="20.0.0.1",
+)
+REVERSE = FORWARD.model_copy(
+    update={
+        "direction": Direction.REVERSE,
+        "tx_interface": "tg-1-2",
+        "rx_interface": "tg-1-1",
+        "source_ip": "2001:db8::1",
+        "destination_ip": "2001:db8::2",
+        "vlan": 7,
+    }
+)
+FLOWS = (FORWARD, REVERSE)
+"""Flows of a plan: IPv4 there, and tagged IPv6 back."""
 
 
 def configuration(**changes: Any) -> dict[str, Any]:

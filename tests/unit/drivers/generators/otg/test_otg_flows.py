@@ -15,32 +15,10 @@ from resources.libraries.python.drivers.generators.otg.server.schema import OtgC
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Direction, Trial
 from resources.libraries.python.paths import PROJECT
+from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
 
-FORWARD = Flow(
-    instance=1,
-    direction=Direction.FORWARD,
-    tx_interface="tg-1-1",
-    rx_interface="tg-1-2",
-    source_mac="02:00:00:00:00:01",
-    destination_mac="02:00:00:00:00:02",
-    source_ip="10.0.0.1",
-    sources=254,
-    destination_ip="20.0.0.1",
-)
-REVERSE = FORWARD.model_copy(
-    update={
-        "direction": Direction.REVERSE,
-        "tx_interface": "tg-1-2",
-        "rx_interface": "tg-1-1",
-        "source_ip": "2001:db8::1",
-        "destination_ip": "2001:db8::2",
-        "vlan": 7,
-    }
-)
-FLOWS = (FORWARD, REVERSE)
 INTERFACES = ("tg-1-1", "tg-1-2")
 
 
