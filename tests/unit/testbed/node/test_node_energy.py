@@ -86,14 +86,14 @@ def test_a_machine_without_counters_says_so(tmp_path: Path) -> None:
 
 
 def test_counters_for_root_only_are_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Path.read_text
+    real = Path.open
 
-    def refused(path: Path, **options: str) -> str:
+    def refused(path: Path, *mode: str, **options: str) -> Any:
         if path.name == "energy_uj":
             raise PermissionError(13, "Permission denied", str(path))
-        return real(path, **options)
+        return real(path, *mode, **options)
 
-    monkeypatch.setattr(Path, "read_text", refused)
+    monkeypatch.setattr(Path, "open", refused)
     assert asked(tree)["missing"] == f"{tree}/intel-rapl:0/energy_uj is readable by root only"
 
 
