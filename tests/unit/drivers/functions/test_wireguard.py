@@ -37,10 +37,13 @@ def test_the_ends_of_a_tunnel_are_each_others_peers() -> None:
 
 
 def test_a_private_key_is_passed_by_standard_input_and_not_shown(tmp_path: Path) -> None:
-    wg = program(tmp_path, "wg", 'case $1 in genkey) echo secret=;; pubkey) read -r key; echo "public of $key";; esac')
-    keys = make_keys(wg)
-    assert (keys.private, keys.public) == ("secret=", "public of secret=")
-    assert "secret" not in repr(keys).replace(keys.public, "")
+    private = f"{'secret' * 7}1="
+    reads = f'case $1 in genkey) echo {private};; pubkey) read -r key; echo "$key" | tr sec pub;; esac'
+    keys = make_keys(program(tmp_path, "wg", reads))
+    assert (keys.private, keys.public) == (private, private.translate(str.maketrans("sec", "pub")))
+    assert "secret" not in repr(keys)
+    with pytest.raises(CsitError, match="printed no key of 32 bytes in Base64"):
+        make_keys(program(tmp_path, "wg", "echo usage"))
 
 
 def test_a_wg_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
