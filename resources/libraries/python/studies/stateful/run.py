@@ -294,26 +294,31 @@ class StatefulTest:
         most = min(MOST_FLOWS, in_time)
 
         def passes(entries: int) -> bool:
-            # Loss verification: what a pause of the host has lost is no limit of a table.
-            return any(connections.fill(entries, load_cps, Phase.CAPACITY).complete for _ in range(2))
+            # What a pause of the host has lost before any table is no limit of a table.
+            first = connections.fill(entries, load_cps, Phase.CAPACITY)
+            second = first if first.complete else connections.fill(entries, load_cps, Phase.CAPACITY)
+            return not (first.refused and second.refused)
 
-        lower, upper = search_capacity(passes, connections.limit or _FIRST_ENTRIES, most, self.spec.capacity_width)
-        refusing = [each for each in connections.trials[begun:] if max(row.sent for row in each.instances) == upper]
-        if upper is not None and refusing and all(each.lost_before_tables for each in refusing):
-            return TableCapacity(
-                entries=lower,
-                refused_at=None,
-                rate_cps=load_cps,
-                trials=len(connections.trials) - begun,
-                remark=f"of {upper:,} connections some were lost before any table; tables refused none",
+        _, upper = search_capacity(passes, connections.limit or _FIRST_ENTRIES, most, self.spec.capacity_width)
+        trials = connections.trials[begun:]
+        largest = max((each for each in trials if not each.refused), key=lambda each: each.held, default=None)
+        held = largest.held if largest is not None else 0
+        refused_at = min((each.reached for each in trials if each.refused), default=None)
+        remarks = []
+        if largest is not None and (lost := sum(row.sent - row.arrived for row in largest.instances)):
+            remarks.append(
+                f"of {sum(row.sent for row in largest.instances):,} connections of the trial with the most entries, "
+                f"{lost:,} were lost before any table"
             )
         bound = "the generator's 5-tuples" if most == MOST_FLOWS else "the time after which entries expire"
+        if upper is None:
+            remarks.append(f"{held:,} entries were still made, the most for {bound}")
         return TableCapacity(
-            entries=lower,
-            refused_at=upper,
+            entries=held,
+            refused_at=None if refused_at is None else max(refused_at, held + 1),
             rate_cps=load_cps,
-            trials=len(connections.trials) - begun,
-            remark="" if upper is not None else f"{most:,} entries were still made, the most for {bound}",
+            trials=len(trials),
+            remark="; ".join(remarks),
         )
 
     def _cell(self, cell: Cell) -> CellUnderTest:

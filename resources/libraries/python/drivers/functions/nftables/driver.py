@@ -27,6 +27,9 @@ _LOOKED_UP = 0.9
 _MERGED = 64
 """Segments of a TCP connection that the kernel merges as they come in, up to 64 KiB, and looks up as one."""
 
+_AGAIN = 3
+"""Deletions of entries that packets on their way have made since the last one."""
+
 
 class NftablesRouters(Disturbed):
     """Fulfils `NetworkFunctions` and `Stateful` of the roles: NFs that route IPv4 in the kernel by rules for it."""
@@ -98,11 +101,20 @@ class NftablesRouters(Disturbed):
         return self._fabric.run_inside_each(self._tracking, partial(conntrack.hold, timeout_s))
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Delete the entries of all namespaces at the same time, and wait until they are freed."""
+        """Delete the entries of all namespaces at the same time, and wait until they are freed.
+
+        A packet that is still on its way makes an entry after the deletion: then all are deleted again, and the times
+        are those of the first deletion.
+        """
         with ExitStack() as stack:
             deleters = self._fabric.run_inside_each(self._tracking, lambda: stack.enter_context(conntrack.Deleter()))
             times = conntrack.delete_all(deleters)
-        left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
+            left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
+            for _ in range(_AGAIN):
+                if not any(left.values()):
+                    break
+                conntrack.delete_all(deleters)
+                left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
         return {
             owner: Deletion(entries=deleters[owner].entries, left=left[owner], began_ns=began_ns, ended_ns=ended_ns)
             for owner, (began_ns, ended_ns) in times.items()

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.cell import MOST_FLOWS
 from resources.libraries.python.model.connections import ConnectionTable
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.record import PACKED, Record
@@ -66,6 +67,22 @@ class ConnectionTrial(Frozen):
         all_kept = all(each.entries >= each.arrived for each in self.instances)
         return not self.complete and all_kept and self.failed == self.dropped == self.evicted == 0
 
+    @property
+    def refused(self) -> bool:
+        """Whether a table did not take, or did not keep, an entry for each connection that came to it."""
+        return not self.complete and not self.lost_before_tables
+
+    @property
+    def held(self) -> int:
+        """Entries after the trial, of the smallest table."""
+        return min(each.entries for each in self.instances)
+
+    @property
+    def reached(self) -> int:
+        """Most connections of an instance that may have come to its tables: those that arrived or that one dropped."""
+        lost = self.dropped if self.dropped is not None else MOST_FLOWS
+        return max(min(each.sent, each.arrived + lost) for each in self.instances)
+
 
 class EstablishmentRate(Frozen):
     """The maximum connection establishment rate of a cell."""
@@ -108,9 +125,9 @@ class TableCapacity(Frozen):
     """Entries of the smallest table of a cell, when all instances fill theirs at the same time."""
 
     entries: int
-    """Most that were all established; 0 where none were."""
+    """Most that every table held when none had refused or evicted any; 0 where each trial was refused."""
     refused_at: int | None
-    """Fewest that were not; None where that did not happen."""
+    """Fewest connections of which a table refused or evicted some; None where that did not happen."""
     rate_cps: float
     """Rate at which all tables were filled together."""
     trials: int
