@@ -75,8 +75,8 @@ DEVIATIONS = (
     ("4.7", "there is no test phase 2: throughput and latency through established connections are not measured"),
     (
         "4.9",
-        "the search begins at the configured limit of the table instead of a safe low number, and counts the entries that "
-        "tables held when they had refused none, even where other connections were lost before any table",
+        "the search begins at the configured limit of the table instead of a safe low number, and counts the entries "
+        "that tables held when they had refused none, even where other connections were lost before any table",
     ),
     (
         "6",
