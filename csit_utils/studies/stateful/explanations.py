@@ -49,8 +49,8 @@ EXPLANATIONS = (
         "How many connections each table holds while all instances fill theirs at the same time.",
         "Entries of one table.",
         "Connection tracking table capacity of RFC 9693, section 4.9: tables are filled below the establishment rate "
-        "with more and more connections, then the number is bisected. It is the number of entries that tables held when "
-        "they had refused and evicted none. A number of which one table refuses some is tried once more.",
+        "with more and more connections, then the number is bisected. It is the number of entries that tables held "
+        "when they had refused and evicted none. A number of which one table refuses some is tried once more.",
         "A full table that evicts old entries lets all packets pass: only its entries show that it is full. Network "
         "functions of one kernel share one hash table, whose buckets are below the table of cells.",
     ),
