@@ -17,12 +17,14 @@ from typing import Any
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
+from csit_utils.bench.held_out import HeldOut, Memoryless, System, held_out
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.models import Model, forward, make_model
+from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS, ModelName, Simulation
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.goal import Prior
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.search.laddersearch import FromOverload, overload_hint_pps
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 
@@ -40,17 +42,21 @@ class SearchRun:
     ndr_pps: float
     pdr_pps: float
     """Relevant lower bounds, aggregate."""
+    hints_pps: tuple[float | None, ...] = ()
+    """Hints of overload for NDR and PDR; None where the search had none."""
 
 
-Search = Callable[[Model, Random, Random], SearchRun]
+MakeSystem = Callable[[], System]
+"""Makes a system as it is before a search."""
+Search = Callable[[MakeSystem, Random, Random], SearchRun]
 """Arguments: a system, its random numbers, and those of an earlier search of the same system."""
 
 
-def measurer(model: Model, rng: Random, clock: VirtualClock, overhead_s: float) -> Callable[[Trial], TrialResult]:
+def measurer(system: System, rng: Random, clock: VirtualClock, overhead_s: float) -> Callable[[Trial], TrialResult]:
     """Return a `measure` function on a simulated system; each trial advances the clock."""
 
     def measure(trial: Trial) -> TrialResult:
-        done = forward(model, trial.load_pps, trial.duration_s, rng, trial.abort_loss_ratio)
+        done = system.trial(trial.load_pps, trial.duration_s, rng, trial.abort_loss_ratio)
         started_at = clock.timestamp()
         clock.advance(done.duration_s + overhead_s)
         return TrialResult(
@@ -65,22 +71,30 @@ def measurer(model: Model, rng: Random, clock: VirtualClock, overhead_s: float) 
     return measure
 
 
-def cold(model: Model, rng: Random, _: Random) -> SearchRun:
+def cold(make: MakeSystem, rng: Random, _: Random) -> SearchRun:
     """Run our search without a prior."""
-    return with_prior(model, rng, None)
+    return with_prior(make, rng, None)
 
 
-def warm(model: Model, rng: Random, earlier: Random) -> SearchRun:
+def warm(make: MakeSystem, rng: Random, earlier: Random) -> SearchRun:
     """Run our search with the result of a cold one on the same system, with other random numbers, as prior."""
-    found = with_prior(model, earlier, None)
-    return with_prior(model, rng, prior_of(found))
+    found = with_prior(make, earlier, None)
+    return with_prior(make, rng, prior_of(found))
 
 
-def with_prior(model: Model, rng: Random, prior: Prior | None) -> SearchRun:
+def with_prior(
+    make: MakeSystem, rng: Random, prior: Prior | None, from_overload: FromOverload | None = None
+) -> SearchRun:
     """Run our search with a given prior."""
     clock = VirtualClock()
     outcome = search_throughput(
-        measurer(model, rng, clock, OVERHEAD_S), LADDER, _FRAME, LINE_PPS, clock.now, prior=prior
+        measurer(make(), rng, clock, OVERHEAD_S),
+        LADDER,
+        _FRAME,
+        LINE_PPS,
+        clock.now,
+        prior=prior,
+        from_overload=from_overload,
     )
     ndr, pdr = outcome.ndr, outcome.pdr
     return SearchRun(
@@ -88,6 +102,7 @@ def with_prior(model: Model, rng: Random, prior: Prior | None) -> SearchRun:
         trials=len(outcome.trials),
         ndr_pps=(ndr and ndr.lower_pps) or 0.0,
         pdr_pps=(pdr and pdr.lower_pps) or 0.0,
+        hints_pps=tuple(overload_hint_pps(outcome.trials, LINE_PPS, goal) for goal in LADDER.goals),
     )
 
 
@@ -97,22 +112,23 @@ def prior_of(run: SearchRun, factor: float = 1.0) -> Prior:
     return Prior(test_id="earlier", started_at="2000-01-01T00:00:00.000+00:00", lower_pps=loads)
 
 
-def plain_mlrsearch(model: Model, rng: Random, _: Random) -> SearchRun:
+def plain_mlrsearch(make: MakeSystem, rng: Random, _: Random) -> SearchRun:
     """Run MLRsearch as CSIT does (TrafficGenerator.perform_mlr_search, performance_utils.robot)."""
     trials = 0
     elapsed_s = 0.0
+    system = make()
 
     class PeerMeasurer(AbstractMeasurer):  # type: ignore[misc]
         def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
             nonlocal trials, elapsed_s
             trials += 1
             elapsed_s += intended_duration + OVERHEAD_S
-            sent, received = model.forward(2 * intended_load, intended_duration, rng)
+            done = system.trial(2 * intended_load, intended_duration, rng)
             return MeasurementResult(
                 intended_duration,
                 intended_load,
-                offered_count=sent,
-                loss_count=sent - received,
+                offered_count=done.sent,
+                loss_count=done.sent - done.received,
                 duration_with_overheads=intended_duration + OVERHEAD_S,
             )
 
@@ -222,14 +238,14 @@ def _note(row: Mapping[str, Any]) -> str:
     )
 
 
-def figures(search: Search, name: ModelName, seeds: int, **parameters: float) -> dict[str, float]:
+def figures(search: Search, name: ModelName | HeldOut, seeds: int, **parameters: float) -> dict[str, float]:
     """Return time, trials, spread and error of one search on one kind of system; `parameters` change the system."""
     random = [_run(search, name, seed, None, parameters) for seed in range(seeds)]
     fixed = [_run(search, name, seed, _FIXED_CAPACITY, parameters) for seed in range(seeds)]
     times = [run.elapsed_s for run, _ in random]
     errors = {
-        "ndr": [100 * (run.ndr_pps / model.truth_pps(0.0) - 1) for run, model in random],
-        "pdr": [100 * (run.pdr_pps / model.truth_pps(0.005) - 1) for run, model in random],
+        "ndr": [100 * (run.ndr_pps / system.truth_pps(0.0) - 1) for run, system in random],
+        "pdr": [100 * (run.pdr_pps / system.truth_pps(0.005) - 1) for run, system in random],
     }
     return {
         "mean_s": fmean(times),
@@ -243,17 +259,24 @@ def figures(search: Search, name: ModelName, seeds: int, **parameters: float) ->
 
 
 def _run(
-    search: Search, name: ModelName, seed: int, capacity: float | None, parameters: Mapping[str, float]
-) -> tuple[SearchRun, Model]:
+    search: Search, name: ModelName | HeldOut, seed: int, capacity: float | None, parameters: Mapping[str, float]
+) -> tuple[SearchRun, System]:
     """Run one search; with the same seed, all searches get the same system and random numbers."""
     rng = Random(f"{name}/{seed}/{capacity}")  # noqa: S311 (reproducible, not secret)
     low, high = _CAPACITY_RANGE
     share = exp(rng.uniform(log(low), log(high))) if capacity is None else capacity
     noise = rng.uniform(*_NOISE_RANGE) if capacity is None else fmean(_NOISE_RANGE)
-    simulation = Simulation.model_validate({"model": name, "noise": noise, **parameters})
-    model = make_model(simulation, share * LINE_PPS)
+    make = maker(name, share * LINE_PPS, noise, **parameters)
     earlier = Random(f"earlier/{name}/{seed}/{capacity}")  # noqa: S311 (as above)
-    return search(model, rng, earlier), model
+    return search(make, rng, earlier), make()
+
+
+def maker(name: ModelName | HeldOut, capacity_pps: float, noise: float, **parameters: float) -> MakeSystem:
+    """Return what makes systems of a kind and capacity."""
+    if isinstance(name, HeldOut):
+        return lambda: held_out(name, capacity_pps)
+    simulation = Simulation.model_validate({"model": name, "noise": noise, **parameters})
+    return lambda: Memoryless(make_model(simulation, capacity_pps))
 
 
 def _spread(values: Iterable[float]) -> float:

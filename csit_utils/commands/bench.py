@@ -30,6 +30,7 @@ MEASURES = (
     BenchmarkEntry("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
     BenchmarkEntry("counting_cost", "csit_utils.bench.counting_cost", "measure", {"rounds": 1}),
     BenchmarkEntry("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
+    BenchmarkEntry("search_matrix", "csit_utils.bench.matrix", "measure", {"seeds": 1}),
     BenchmarkEntry("bisect", "csit_utils.bench.bisection", "measure", {"bisections": 4}),
     BenchmarkEntry("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
     BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),

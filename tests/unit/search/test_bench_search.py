@@ -87,7 +87,7 @@ def test_the_prior_of_a_warm_search_is_what_a_cold_one_found(monkeypatch: pytest
     """Not the truth, and not of the same random numbers."""
     seen = []
     search = bench.with_prior
-    monkeypatch.setattr(bench, "with_prior", lambda model, rng, prior: seen.append(prior) or search(model, rng, prior))
+    monkeypatch.setattr(bench, "with_prior", lambda make, rng, prior: seen.append(prior) or search(make, rng, prior))
     bench.figures(bench.warm, ModelName.NOISY, 6)
     assert [prior is None for prior in seen] == [True, False] * 12
     # The truth would be the same prior for all searches at the fixed capacity.

@@ -56,9 +56,9 @@ def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(factor: float) -
     With 60 seeds: 45 s for twice the truth, 46 s for half of it, 43 s cold, 55 s MLRsearch.
     """
 
-    def misled(model: bench_search.Model, rng: Random, earlier: Random) -> bench_search.SearchRun:
+    def misled(make: bench_search.MakeSystem, rng: Random, earlier: Random) -> bench_search.SearchRun:
         return bench_search.with_prior(
-            model, rng, bench_search.prior_of(bench_search.cold(model, earlier, earlier), factor)
+            make, rng, bench_search.prior_of(bench_search.cold(make, earlier, earlier), factor)
         )
 
     def mean_s(search: bench_search.Search) -> float:
@@ -70,9 +70,9 @@ def test_a_prior_that_is_far_off_costs_less_than_mlrsearch_does(factor: float) -
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
 @pytest.mark.parametrize("name", [ModelName.NOISY, ModelName.TWO_BAND])
 def test_a_wrong_prior_makes_bounds_of_a_rough_system_no_worse(name: ModelName, factor: float) -> None:
-    def misled(model: bench_search.Model, rng: Random, earlier: Random) -> bench_search.SearchRun:
+    def misled(make: bench_search.MakeSystem, rng: Random, earlier: Random) -> bench_search.SearchRun:
         return bench_search.with_prior(
-            model, rng, bench_search.prior_of(bench_search.cold(model, earlier, earlier), factor)
+            make, rng, bench_search.prior_of(bench_search.cold(make, earlier, earlier), factor)
         )
 
     # MLRsearch has 0.57 and 0.61 % on noisy, 0.76 and 0.82 % on two_band; 50 searches tell it within a fifth or so.

@@ -15,7 +15,7 @@ thresholds that are far from it, of at most as much as a few contradicted trials
 overrule it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -46,6 +46,9 @@ _WIDE = 4
 """Rungs; a range that is wider is halved, a narrower one is climbed."""
 _APART = 1.005
 """Two loads of which a slope is taken differ by at least this factor."""
+
+
+FromOverload = Callable[[str, float], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +171,19 @@ class LadderSearch:
         session: Runs trials.
         profile: Goals.
         frame: Of all trials.
-        prior: From an earlier search; left out unless it knows all goals.
+        prior: From an earlier search, or from neighbours; left out unless it knows all goals.
+        from_overload: What earlier searches say about the throughput of a goal, given the hint of overload.
     """
 
-    def __init__(self, session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None = None) -> None:
-        self._session, self._goals, self._frame = session, profile.goals, frame
+    def __init__(
+        self,
+        session: Session,
+        profile: SearchProfile,
+        frame: Frame,
+        prior: Prior | None = None,
+        from_overload: FromOverload | None = None,
+    ) -> None:
+        self._session, self._goals, self._frame, self._from_overload = session, profile.goals, frame, from_overload
         names = {goal.name for goal in profile.goals}
         self.prior = prior if prior is not None and names <= prior.lower_pps.keys() else None
         self.prior_refuted = False
@@ -182,7 +193,7 @@ class LadderSearch:
         """Search up to a highest load."""
         ladder = Ladder(min(goal.relative_width for goal in self._goals), min_load_pps, max_load_pps)
         hints = {goal.name: self.prior.lower_pps[goal.name] for goal in self._goals} if self.prior else None
-        controller = Controller(self._goals, ladder, hints)
+        controller = Controller(self._goals, ladder, hints, self._from_overload)
         while (choice := controller.next()) is not None:
             trial = Trial(
                 load_pps=choice.load_pps,
@@ -222,10 +233,17 @@ class Controller:
         goals: What is searched; their order does not matter.
         ladder: The loads.
         prior_pps: Goal name to a lower bound found earlier; goals without one are searched as if there were no prior.
+        from_overload: Takes the name of a goal and the hint of overload in pps; returns a lower bound, or None.
     """
 
-    def __init__(self, goals: Sequence[Goal], ladder: Ladder, prior_pps: dict[str, float] | None = None) -> None:
-        self._ladder = ladder
+    def __init__(
+        self,
+        goals: Sequence[Goal],
+        ladder: Ladder,
+        prior_pps: dict[str, float] | None = None,
+        from_overload: FromOverload | None = None,
+    ) -> None:
+        self._ladder, self._from_overload = ladder, from_overload
         self._standings = [GoalEvidence(goal, ladder) for goal in goals]
         self._points: list[LoadPoint] = []
         self._orienting = not prior_pps
@@ -279,7 +297,8 @@ class Controller:
         for standing in self._standings:
             hint_pps = at_overload(self._points, top_pps, standing.goal.loss_ratio)
             if hint_pps is not None:
-                rung = self._ladder.below(hint_pps)
+                better_pps = self._from_overload(standing.goal.name, hint_pps) if self._from_overload else None
+                rung = self._ladder.below(better_pps or hint_pps)
                 self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG)
 
     def _choose(self, open_goals: Sequence[GoalEvidence]) -> NextTrial:
@@ -358,6 +377,15 @@ def at_overload(points: Sequence[LoadPoint], load_pps: float, loss_ratio: float)
     """
     rates = [point.forwarded_pps for point in points if point.load_pps == load_pps]
     return max(rates) / (1 - loss_ratio) if rates else None
+
+
+def overload_hint_pps(trials: Sequence[TrialResult], max_load_pps: float, goal: Goal) -> float | None:
+    """The hint that the trials of a search at its highest load give; None without any such trial with losses."""
+    points = [
+        LoadPoint(result.trial.load_pps, result.forwarded_pps, lossy=(result.charged_loss_ratio or 0) > 0)
+        for result in trials
+    ]
+    return at_overload([point for point in points if point.lossy], max_load_pps, goal.loss_ratio)
 
 
 def crossing_pps(points: Sequence[LoadPoint], loss_ratio: float) -> float | None:

@@ -38,7 +38,7 @@ from resources.libraries.python.search.bounds import (
     proven_bounds,
 )
 from resources.libraries.python.search.conformance import deviations
-from resources.libraries.python.search.laddersearch import LadderSearch
+from resources.libraries.python.search.laddersearch import FromOverload, LadderSearch
 from resources.libraries.python.search.rfc2544 import binary_search
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 from resources.libraries.python.search.soak import PURPOSE, Soak, series_of
@@ -134,6 +134,7 @@ def search_throughput(
     *,
     min_load_pps: float = MIN_LOAD_PPS,
     prior: Prior | None = None,
+    from_overload: FromOverload | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> SearchOutcome:
     """Search the throughput for all goals of a profile at once.
@@ -145,7 +146,10 @@ def search_throughput(
         max_load_pps: Highest load that can be offered, aggregate.
         clock: Seconds; virtual in a simulated world.
         min_load_pps: Lowest load to try, aggregate; lower still where the highest is not 100 times as much.
-        prior: What an earlier search found; verified, never trusted. Only `Algorithm.LADDER` uses it.
+        prior: What an earlier search found, or neighbours predict; verified, never trusted. Only `Algorithm.LADDER`
+            uses it, and what follows.
+        from_overload: Takes the name of a goal and what overload hints at, in pps; returns what earlier searches found
+            where they had such a hint, or None.
         on_progress: Called after each trial.
 
     Raises:
@@ -163,7 +167,7 @@ def search_throughput(
     session = Session(measure, clock, profile.duration_max_s, report)
     notes: list[str] = []
     found: tuple[GoalResult, ...] | None = None
-    runner = _runner(session, profile, frame, prior)
+    runner = _runner(session, profile, frame, prior, from_overload)
     silent = False
     try:
         found = runner.run(min(min_load_pps, max_load_pps / _LEAST_SPAN), max_load_pps)
@@ -259,7 +263,9 @@ class _Plain:
         return tuple(best_known(self._session.trials, goal) for goal in self._profile.goals)
 
 
-def _runner(session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None) -> _Runner:
+def _runner(
+    session: Session, profile: SearchProfile, frame: Frame, prior: Prior | None, from_overload: FromOverload | None
+) -> _Runner:
     """The profile's algorithm."""
     match profile.algorithm:
         case Algorithm.MLRSEARCH:
@@ -268,7 +274,7 @@ def _runner(session: Session, profile: SearchProfile, frame: Frame, prior: Prior
 
             return _Plain(session, profile, partial(search_by_library, session, profile, frame))
         case Algorithm.LADDER:
-            return LadderSearch(session, profile, frame, prior)
+            return LadderSearch(session, profile, frame, prior, from_overload)
         case Algorithm.RFC2544:
             return _Plain(session, profile, partial(binary_search, session, profile, frame))
         case Algorithm.SOAK:

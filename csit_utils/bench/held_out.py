@@ -1,0 +1,199 @@
+"""Systems under test by which no constant of the search was chosen: four with a memory, and two of uncommon losses.
+
+Each is made anew for every search. In a trial it is one of the simulator's models, or one of its own, which depends on
+what happened before. Rates are aggregates in packets per second; NDR is for trials of 1 s.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from math import exp, log
+from random import Random
+from typing import ClassVar, Protocol
+
+from resources.libraries.python.drivers.sim.models import Model, Sharp, Stall, TrialPart, forward
+
+
+class System(Protocol):
+    """A system under test in the course of a search."""
+
+    def trial(
+        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
+    ) -> TrialPart:
+        """Run one trial; see `forward`."""
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """The load up to which most trials lose no more than `loss_ratio`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memoryless:
+    """A model of the simulator."""
+
+    model: Model
+
+    def trial(
+        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
+    ) -> TrialPart:
+        """See `System`."""
+        return forward(self.model, load_pps, duration_s, rng, abort_loss_ratio)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """See `System`."""
+        return self.model.truth_pps(loss_ratio)
+
+
+class HeldOut(StrEnum):
+    """Names of the systems."""
+
+    CORRELATED = "correlated"
+    STICKY = "sticky"
+    EXHAUSTED = "exhausted"
+    STAIRS = "stairs"
+    DRIFT = "drift"
+    RARE_LOSS = "rare_loss"
+
+
+def held_out(name: HeldOut, capacity_pps: float) -> System:
+    """Return a system as it is before a search."""
+    return _SYSTEMS[name](capacity_pps)
+
+
+@dataclass(slots=True)
+class _Capacity:
+    """Forwards up to a capacity, which changes from trial to trial."""
+
+    capacity_pps: float
+
+    def trial(
+        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
+    ) -> TrialPart:
+        model = Sharp(self.capacity_pps * self._share(rng))
+        part = forward(model, load_pps, duration_s, rng, abort_loss_ratio)
+        self._remember(part)
+        return part
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        return self.capacity_pps / (1 - loss_ratio)
+
+    def _share(self, rng: Random) -> float:
+        """Of the capacity in the next trial."""
+        raise NotImplementedError
+
+    def _remember(self, part: TrialPart) -> None:
+        """Take in a trial."""
+
+
+@dataclass(slots=True)
+class _Correlated(_Capacity):
+    """Capacities of successive trials are correlated: an autoregressive process of the first order."""
+
+    coefficient: ClassVar[float] = 0.8
+    deviation: ClassVar[float] = 0.02
+    _offset: float | None = None
+    """Deviation of the last trial, relative."""
+
+    def _share(self, rng: Random) -> float:
+        fresh = rng.gauss(0.0, self.deviation)
+        if self._offset is None:
+            self._offset = fresh
+        else:
+            self._offset = self.coefficient * self._offset + (1 - self.coefficient**2) ** 0.5 * fresh
+        return 1 + self._offset
+
+
+@dataclass(slots=True)
+class _Sticky(_Capacity):
+    """Runs in a high or a low band of capacity, and stays there for several trials."""
+
+    low_band: ClassVar[float] = 0.97
+    to_low: ClassVar[float] = 0.05
+    to_high: ClassVar[float] = 0.2
+    """Probability of a change of band from trial to trial; a fifth of the trials is in the low one."""
+    _low: bool = False
+
+    def _share(self, rng: Random) -> float:
+        if rng.random() < (self.to_high if self._low else self.to_low):
+            self._low = not self._low
+        return self.low_band if self._low else 1.0
+
+
+@dataclass(slots=True)
+class _Exhausted(_Capacity):
+    """After overload a trial has less capacity: by a tenth of the loss ratio before, and at most by 3 %."""
+
+    share: ClassVar[float] = 0.1
+    most: ClassVar[float] = 0.03
+    _less: float = 0.0
+
+    def _share(self, rng: Random) -> float:  # noqa: ARG002
+        return 1 - self._less
+
+    def _remember(self, part: TrialPart) -> None:
+        self._less = min(self.most, self.share * (1 - part.received / part.sent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stairs:
+    """The loss ratio is a staircase of the load: 0, 0.2 %, 0.4 %, 0.8 %, and 1.6 % up to the capacity."""
+
+    capacity_pps: float
+    steps: ClassVar[tuple[tuple[float, float], ...]] = ((0.97, 0.016), (0.93, 0.008), (0.88, 0.004), (0.8, 0.002))
+    """Share of the capacity above which a loss ratio holds, from above."""
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
+        taken_pps = min(load_pps, self.capacity_pps)
+        loss_ratio = next((loss for share, loss in self.steps if load_pps > share * self.capacity_pps), 0.0)
+        sent = round(load_pps * duration_s)
+        return sent, min(sent, round(taken_pps * (1 - loss_ratio) * duration_s))
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        return self.capacity_pps * min(share for share, loss in self.steps if loss > loss_ratio)
+
+
+@dataclass(slots=True)
+class _Drift(_Capacity):
+    """Heats up by the time it forwards: capacity falls by 2 %, with a time constant of 30 s."""
+
+    heat: ClassVar[float] = 0.02
+    constant_s: ClassVar[float] = 30.0
+    _busy_s: float = field(default=0.0)
+
+    def _share(self, rng: Random) -> float:  # noqa: ARG002
+        return 1 - self.heat * (1 - exp(-self._busy_s / self.constant_s))
+
+    def _remember(self, part: TrialPart) -> None:
+        self._busy_s += part.duration_s
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """When it is hot."""
+        return self.capacity_pps * (1 - self.heat) / (1 - loss_ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class _RareLoss:
+    """Forwards up to its capacity, and loses one packet in 10^7 at any load."""
+
+    capacity_pps: float
+    loss_ratio: ClassVar[float] = 1e-7
+
+    def trial(
+        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
+    ) -> TrialPart:
+        model = Stall(self.capacity_pps, self.loss_ratio * load_pps, 1)
+        return forward(model, load_pps, duration_s, rng, abort_loss_ratio)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        """Half of the trials of 1 s lose nothing at a rate of ln(2) losses per second."""
+        if loss_ratio <= self.loss_ratio:
+            return min(self.capacity_pps, log(2) / self.loss_ratio)
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+_SYSTEMS = {
+    HeldOut.CORRELATED: _Correlated,
+    HeldOut.STICKY: _Sticky,
+    HeldOut.EXHAUSTED: _Exhausted,
+    HeldOut.STAIRS: lambda capacity_pps: Memoryless(_Stairs(capacity_pps)),
+    HeldOut.DRIFT: _Drift,
+    HeldOut.RARE_LOSS: _RareLoss,
+}

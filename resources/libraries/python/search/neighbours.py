@@ -1,0 +1,199 @@
+"""Prediction of a cell's bounds by the cells of its matrix that were measured before it in the same run.
+
+The cost model: a packet takes the time `(a + b (N - 1)) r(S)` of the vSwitch, with N NFs in each of S instances: `a` at
+the edges, `b` for each further NF (NFs that share the vSwitch's CPUs are in both), `r` a factor of each number of
+instances. NFs with CPUs of their own take `n / S`, and the longer of both times limits the cell. Both are fitted to the
+measured cells by relative errors.
+
+The error of a prediction is that of the earlier ones: each cell's prediction is compared with what was measured there,
+apart for cells within the measured rows and columns and for cells outside of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp, log, sqrt
+from statistics import fmean
+
+LEAST_CELLS = 3
+"""With fewer measured cells nothing is predicted."""
+MOST_ERROR = 0.015
+"""A prediction with a larger relative standard error does not start a search: it costs as much as none."""
+_UNKNOWN_ERROR = 0.03
+"""Relative error before any prediction was compared; it counts as much as one compared prediction."""
+_COMPARED = 6
+"""The last predictions that the error is taken from: a model that fits by now is not held to its first guesses."""
+_ROUNDS = 8
+_NEAR_HINTS = 5
+_FLAT = 0.01
+"""Spread of the logarithms of hints below which a slope is not taken seriously."""
+_HALF_WIDTH = 2.0
+"""Standard errors from the prediction to the ends of its interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A measured cell, with the throughput of one goal."""
+
+    instances: int
+    nfs: int
+    pps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """Predicted throughput, with an interval of two standard errors."""
+
+    pps: float
+    error: float
+    """Relative standard error."""
+    cells: int
+    """Cells by which it was predicted."""
+
+    @property
+    def interval_pps(self) -> tuple[float, float]:
+        """Low and high end."""
+        return self.pps * exp(-_HALF_WIDTH * self.error), self.pps * exp(_HALF_WIDTH * self.error)
+
+
+@dataclass(slots=True)
+class Overload:
+    """How the throughput of one goal compares with the hint of overload, in the cells measured so far.
+
+    Systems forward less than their throughput in overload, or begin to lose packets far below it; that is alike in
+    cells with a similar hint.
+    """
+
+    _points: list[tuple[float, float]] = field(default_factory=list)
+    """Logarithms of hint, and of throughput over hint."""
+
+    def add(self, hint_pps: float, pps: float) -> None:
+        """Take in a measured cell."""
+        self._points.append((log(hint_pps), log(pps / hint_pps)))
+
+    def throughput_pps(self, hint_pps: float) -> float | None:
+        """Return the throughput that a hint stands for; None without measured cells."""
+        if not self._points:
+            return None
+        at = log(hint_pps)
+        near = sorted(self._points, key=lambda point: abs(point[0] - at))[:_NEAR_HINTS]
+        mean_x, mean_y = (fmean(column) for column in zip(*near, strict=True))
+        spread = sum((x - mean_x) ** 2 for x, _ in near)
+        slope = 0.0
+        if len(near) >= LEAST_CELLS and spread > 0:
+            slope = sum((x - mean_x) * (y - mean_y) for x, y in near) / (spread + _FLAT)
+        return hint_pps * exp(mean_y + slope * (at - mean_x))
+
+
+@dataclass(slots=True)
+class Neighbours:
+    """Cells of a matrix that differ in instances and NFs only, and one goal.
+
+    `predict` a cell, measure it, `add` it.
+    """
+
+    _points: list[Point] = field(default_factory=list)
+    _errors: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
+    """Logarithms of predicted over measured, by whether the cell was outside of the measured rows and columns."""
+
+    def add(self, point: Point) -> None:
+        """Take in a measured cell, and the error of its prediction."""
+        predicted_pps = self._fitted_pps(point.instances, point.nfs)
+        if predicted_pps is not None:
+            outside = self._outside(point.instances, point.nfs)
+            self._errors[outside].append(log(predicted_pps / point.pps))
+        self._points.append(point)
+
+    def predict(self, instances: int, nfs: int) -> Estimated | None:
+        """Predict a cell; None with fewer than three cells, or where predictions have been too wrong."""
+        fitted_pps = self._fitted_pps(instances, nfs)
+        if fitted_pps is None:
+            return None
+        errors = self._errors[self._outside(instances, nfs)][-_COMPARED:]
+        squares = sum(error**2 for error in errors) + _UNKNOWN_ERROR**2
+        error = sqrt(squares / (len(errors) + 1))
+        return Estimated(fitted_pps, error, len(self._points)) if error <= MOST_ERROR else None
+
+    def _outside(self, instances: int, nfs: int) -> bool:
+        return all(point.instances != instances for point in self._points) or all(
+            point.nfs != nfs for point in self._points
+        )
+
+    def _fitted_pps(self, instances: int, nfs: int) -> float | None:
+        if len(self._points) < LEAST_CELLS:
+            return None
+        return 1 / _fit(self._points).time_s(instances, nfs)
+
+
+@dataclass(frozen=True, slots=True)
+class _CostModel:
+    """Times per packet of the whole cell."""
+
+    edges_s: float
+    inner_s: float
+    factors: Mapping[int, float]
+    """Of measured rows."""
+    trend: tuple[float, float]
+    """Logarithm of the factor over the logarithm of S: at 1, and slope."""
+    nf_s: float
+
+    def time_s(self, instances: int, nfs: int) -> float:
+        level, slope = self.trend
+        factor = self.factors.get(instances) or exp(level + slope * log(instances))
+        return max((self.edges_s + self.inner_s * (nfs - 1)) * factor, self.nf_s / instances)
+
+
+def _fit(points: Sequence[Point]) -> _CostModel:
+    """The model that fits best: without NFs that limit, or where one of the cells is limited by them."""
+    candidates = [0.0, *sorted({point.instances / point.pps for point in points})]
+    models = [_fit_vswitch(points, nf_s) for nf_s in candidates]
+    # A parameter more has to pay for itself.
+    return min(models, key=lambda model: (_squares(model, points) + 1e-6) * (2.0 if model.nf_s else 1.0))
+
+
+def _squares(model: _CostModel, points: Sequence[Point]) -> float:
+    return sum(log(model.time_s(point.instances, point.nfs) * point.pps) ** 2 for point in points)
+
+
+def _fit_vswitch(points: Sequence[Point], nf_s: float) -> _CostModel:
+    """Fit edges, inner hops and rows in turns to the cells that NFs of this time do not limit."""
+    limited = [point for point in points if nf_s / point.instances < 0.98 / point.pps] or points
+    factors = dict.fromkeys({point.instances for point in limited}, 1.0)
+    trend = (0.0, 0.0)
+    edges_s = inner_s = 0.0
+    for _ in range(_ROUNDS):
+        edges_s, inner_s = _line([(point.nfs - 1, 1 / point.pps / factors[point.instances]) for point in limited])
+        rows = {
+            each: fmean(
+                log(1 / point.pps / (edges_s + inner_s * (point.nfs - 1)))
+                for point in limited
+                if point.instances == each
+            )
+            for each in factors
+        }
+        trend = _trend([(log(each), value) for each, value in rows.items()])
+        factors = {each: exp(value) for each, value in rows.items()}
+    return _CostModel(edges_s, inner_s, factors, trend, nf_s)
+
+
+def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Least squares of relative errors of a line that neither begins nor slopes below 0."""
+    weights = [1 / y**2 for _, y in points]
+    total = sum(weights)
+    mean_x = sum(weight * x for weight, (x, _) in zip(weights, points, strict=True)) / total
+    mean_y = sum(weight * y for weight, (_, y) in zip(weights, points, strict=True)) / total
+    spread = sum(weight * (x - mean_x) ** 2 for weight, (x, _) in zip(weights, points, strict=True))
+    if spread <= 0:
+        return mean_y, 0.0
+    slope = sum(weight * (x - mean_x) * (y - mean_y) for weight, (x, y) in zip(weights, points, strict=True)) / spread
+    slope = min(max(0.0, slope), mean_y / mean_x if mean_x else slope)
+    return max(mean_y - slope * mean_x, 1e-3 * mean_y), slope
+
+
+def _trend(rows: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Level and slope of the factors; the slope of the last two rows, as crowding need not begin with the first."""
+    rows = sorted(rows)
+    if len(rows) == 1:
+        return rows[0][1], 0.0
+    (one, low), (other, high) = rows[-2:]
+    slope = (high - low) / (other - one)
+    return high - slope * other, slope
