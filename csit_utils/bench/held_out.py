@@ -4,6 +4,7 @@ Each is made anew for every search. In a trial it is one of the simulator's mode
 what happened before. Rates are aggregates in packets per second; NDR is for trials of 1 s.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import exp, log
@@ -13,7 +14,7 @@ from typing import ClassVar, Protocol
 from resources.libraries.python.drivers.sim.models import Model, Sharp, Stall, TrialPart, forward
 
 
-class System(Protocol):
+class SimulatedSystem(Protocol):
     """A system under test in the course of a search."""
 
     def trial(
@@ -34,11 +35,11 @@ class Memoryless:
     def trial(
         self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
     ) -> TrialPart:
-        """See `System`."""
+        """See `SimulatedSystem`."""
         return forward(self.model, load_pps, duration_s, rng, abort_loss_ratio)
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See `System`."""
+        """See `SimulatedSystem`."""
         return self.model.truth_pps(loss_ratio)
 
 
@@ -53,7 +54,7 @@ class HeldOut(StrEnum):
     RARE_LOSS = "rare_loss"
 
 
-def held_out(name: HeldOut, capacity_pps: float) -> System:
+def held_out(name: HeldOut, capacity_pps: float) -> SimulatedSystem:
     """Return a system as it is before a search."""
     return _SYSTEMS[name](capacity_pps)
 
@@ -189,7 +190,7 @@ class _RareLoss:
         return self.capacity_pps / (1 - loss_ratio)
 
 
-_SYSTEMS = {
+_SYSTEMS: Mapping[HeldOut, Callable[[float], SimulatedSystem]] = {
     HeldOut.CORRELATED: _Correlated,
     HeldOut.STICKY: _Sticky,
     HeldOut.EXHAUSTED: _Exhausted,

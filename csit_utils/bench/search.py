@@ -17,14 +17,14 @@ from typing import Any
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from csit_utils.bench.held_out import HeldOut, Memoryless, System, held_out
+from csit_utils.bench.held_out import HeldOut, Memoryless, SimulatedSystem, held_out
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS, ModelName, Simulation
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.goal import Prior
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
-from resources.libraries.python.search.laddersearch import FromOverload, overload_hint_pps
+from resources.libraries.python.search.laddersearch import FromOverload
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 
@@ -42,17 +42,19 @@ class SearchRun:
     ndr_pps: float
     pdr_pps: float
     """Relevant lower bounds, aggregate."""
-    hints_pps: tuple[float | None, ...] = ()
-    """Hints of overload for NDR and PDR; None where the search had none."""
+    overload_pps: tuple[float, ...] = ()
+    """Rates forwarded in the trials at the highest load."""
 
 
-MakeSystem = Callable[[], System]
+MakeSystem = Callable[[], SimulatedSystem]
 """Makes a system as it is before a search."""
 Search = Callable[[MakeSystem, Random, Random], SearchRun]
 """Arguments: a system, its random numbers, and those of an earlier search of the same system."""
 
 
-def measurer(system: System, rng: Random, clock: VirtualClock, overhead_s: float) -> Callable[[Trial], TrialResult]:
+def measurer(
+    system: SimulatedSystem, rng: Random, clock: VirtualClock, overhead_s: float
+) -> Callable[[Trial], TrialResult]:
     """Return a `measure` function on a simulated system; each trial advances the clock."""
 
     def measure(trial: Trial) -> TrialResult:
@@ -102,7 +104,7 @@ def with_prior(
         trials=len(outcome.trials),
         ndr_pps=(ndr and ndr.lower_pps) or 0.0,
         pdr_pps=(pdr and pdr.lower_pps) or 0.0,
-        hints_pps=tuple(overload_hint_pps(outcome.trials, LINE_PPS, goal) for goal in LADDER.goals),
+        overload_pps=outcome.record.overload_pps,
     )
 
 
@@ -260,22 +262,22 @@ def figures(search: Search, name: ModelName | HeldOut, seeds: int, **parameters:
 
 def _run(
     search: Search, name: ModelName | HeldOut, seed: int, capacity: float | None, parameters: Mapping[str, float]
-) -> tuple[SearchRun, System]:
+) -> tuple[SearchRun, SimulatedSystem]:
     """Run one search; with the same seed, all searches get the same system and random numbers."""
     rng = Random(f"{name}/{seed}/{capacity}")  # noqa: S311 (reproducible, not secret)
     low, high = _CAPACITY_RANGE
     share = exp(rng.uniform(log(low), log(high))) if capacity is None else capacity
     noise = rng.uniform(*_NOISE_RANGE) if capacity is None else fmean(_NOISE_RANGE)
-    make = maker(name, share * LINE_PPS, noise, **parameters)
+    make = maker(name, share * LINE_PPS, {"noise": noise, **parameters})
     earlier = Random(f"earlier/{name}/{seed}/{capacity}")  # noqa: S311 (as above)
     return search(make, rng, earlier), make()
 
 
-def maker(name: ModelName | HeldOut, capacity_pps: float, noise: float, **parameters: float) -> MakeSystem:
-    """Return what makes systems of a kind and capacity."""
+def maker(name: ModelName | HeldOut, capacity_pps: float, parameters: Mapping[str, float]) -> MakeSystem:
+    """Return what makes systems of a kind and capacity; `parameters` are those of a simulation."""
     if isinstance(name, HeldOut):
         return lambda: held_out(name, capacity_pps)
-    simulation = Simulation.model_validate({"model": name, "noise": noise, **parameters})
+    simulation = Simulation.model_validate({"model": name, **parameters})
     return lambda: Memoryless(make_model(simulation, capacity_pps))
 
 

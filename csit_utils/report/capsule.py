@@ -86,7 +86,10 @@ def _commands(result: DensityRecord) -> Iterator[str]:
         yield "# The name of the topology file is not recorded: the one below is a guess."
     yield shlex.join(command(result))
     prior = result.search.prior if result.search else None
-    if prior is not None:
+    if prior is not None and prior.cells is not None:
+        yield f"# The search started from a prediction by {prior.cells} cells of its run. This one starts cold:"
+        yield "# it has the same goals, but other and more trials."
+    elif prior is not None:
         yield f"# The search started from {_plain(prior.test_id)} of {_plain(prior.started_at)}. This one starts cold:"
         yield "# it has the same goals, but other and more trials."
 

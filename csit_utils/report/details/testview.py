@@ -42,15 +42,27 @@ def searched(record: SearchRecord | None) -> str:
     name = _NAMES[record.algorithm]
     ended = f"{record.aborted_trials} of them ended early" if record.aborted_trials else "none ended early"
     trials = f"{record.trials} trial{'s' if record.trials != 1 else ''}"
-    return f"Searched by {name}, {_start(record.prior, refuted=record.prior_refuted)}: {trials}, {ended}, in " + (
+    search = f"Searched by {name}, {_start(record.prior, refuted=record.prior_refuted)}: {trials}, {ended}, in " + (
         f"{seconds(record.elapsed_s)}."
     )
+    return " ".join([search, *_predictions(record)])
+
+
+def _predictions(record: SearchRecord) -> Iterator[str]:
+    for goal in record.predicted:
+        unused = "" if record.prior else "; too uncertain to start from"
+        yield (
+            f"{goal.goal} was predicted as {rate(goal.pps)}, {rate(goal.low_pps)} to {rate(goal.high_pps)} with a "
+            f"probability of 95 %, by {goal.cells} cells{unused}."
+        )
 
 
 def _start(prior: Prior | None, *, refuted: bool) -> str:
     if prior is None:
         return "without an earlier result"
     against = ", which its trials refuted" if refuted else ""
+    if prior.cells is not None:
+        return f"from a prediction by {prior.cells} cells measured before{against}"
     return f"from the result of {prior.test_id} of {prior.started_at}{against}"
 
 

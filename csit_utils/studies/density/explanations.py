@@ -34,6 +34,18 @@ EXPLANATIONS = (
         "fault of the system: the load range, or the time for the search, was too short.",
     ),
     Explanation(
+        "prediction",
+        "Predicted NDR and PDR",
+        "Lower bounds of a cell by the cells of its matrix that the same run measured before, with an interval.",
+        "Packets per second, all service instances and both directions together.",
+        "A cost model is fitted to at least three cells: the vSwitch's time per packet at the edges and for each "
+        "further NF, times a factor for the number of instances, or the NFs' own time where that is longer. The "
+        "interval of 95 % follows from the errors of earlier predictions in the run. A search starts from "
+        "predictions with a standard error of at most 3 %; docs/search.md has the method.",
+        "A prediction is no evidence: all trials of each bound are made. A result outside of the interval is a cell "
+        "that behaves unlike its neighbours: look at its verdict and placement. `-v PREDICT:off` searches without.",
+    ),
+    Explanation(
         "other-goals",
         "Other definitions of NDR and PDR",
         "What the trials of a search say about the definitions of others: RFC 2544, TST 009, NFVbench and more.",

@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.sim.simulation import ModelName
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    return bench.measure(1, (ModelName.KNEE, HeldOut.EXHAUSTED))
+    return bench.measure(1, (ModelName.KNEE, HeldOut.STAIRS))
 
 
 def test_predictions_save_time_on_both_families(found: dict[str, Any]) -> None:

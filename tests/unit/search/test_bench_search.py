@@ -56,10 +56,14 @@ def test_no_system_pays_for_the_others(found: dict[str, Any], name: ModelName) -
 
 @pytest.mark.parametrize("name", ModelName)
 def test_bounds_are_as_right_as_the_librarys(found: dict[str, Any], name: ModelName) -> None:
-    """Half a width of bias, by construction; the error of one search not above MLRsearch's."""
+    """Half a width of bias, by construction; the error of one search not above MLRsearch's.
+
+    Where capacity varies, the mean error of so many searches has a standard error of its own (0.05 % on noisy).
+    """
     row = found["detail"][name]
     for goal in ("ndr", "pdr"):
-        assert abs(row["ours"][f"{goal}_error_percent"] + 0.25) < 0.25
+        standard_error = row["ours"][f"{goal}_rms_error_percent"] / SEEDS**0.5 if name is ModelName.NOISY else 0.0
+        assert abs(row["ours"][f"{goal}_error_percent"] + 0.25) < 0.25 + 2 * standard_error
         assert row["ours"][f"{goal}_rms_error_percent"] <= row["peer"][f"{goal}_rms_error_percent"] * 1.2 + 0.05
 
 

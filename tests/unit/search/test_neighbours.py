@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from resources.libraries.python.search.neighbours import Neighbours, Point
+from resources.libraries.python.search.neighbours import CellRate, Neighbours
 
 CELLS = sorted(
     ((rows, columns) for rows in (1, 2, 4, 8) for columns in (1, 2, 4, 8)), key=lambda cell: (cell[0] * cell[1], cell)
@@ -31,9 +31,9 @@ def test_cells_within_measured_rows_and_columns_are_predicted(law: object) -> No
             any(each[at] == value for each in CELLS[: CELLS.index((instances, nfs))])
             for at, value in enumerate((instances, nfs))
         )
-        if inside and (guess := neighbours.predict(instances, nfs)) is not None:
+        if inside and (guess := neighbours.predict(instances, nfs)) and guess.usable:
             errors.append(abs(guess.pps / pps - 1))
-        neighbours.add(Point(instances, nfs, pps))
+        neighbours.add(CellRate(instances, nfs, pps))
     assert len(errors) >= 4
     assert sorted(errors)[len(errors) // 2] < 0.005
 
@@ -42,7 +42,7 @@ def test_fewer_than_three_cells_predict_nothing() -> None:
     neighbours = Neighbours()
     for cell in CELLS[:2]:
         assert neighbours.predict(*cell) is None
-        neighbours.add(Point(*cell, vswitch_bound(*cell)))
+        neighbours.add(CellRate(*cell, vswitch_bound(*cell)))
     assert neighbours.predict(2, 2) is None
 
 
@@ -53,12 +53,12 @@ def test_the_interval_has_the_error_that_predictions_had() -> None:
         rng, neighbours = Random(seed), Neighbours()
         for cell in CELLS:
             pps = vswitch_bound(*cell) * exp(rng.gauss(0, 0.02))
-            if (guess := neighbours.predict(*cell)) is not None:
+            if (guess := neighbours.predict(*cell)) and guess.usable:
                 low_pps, high_pps = guess.interval_pps
                 assert low_pps < guess.pps < high_pps
                 assert guess.error > 0.005
                 covered.append(low_pps <= pps <= high_pps)
-            neighbours.add(Point(*cell, pps))
+            neighbours.add(CellRate(*cell, pps))
     assert len(covered) > 40
     assert sum(covered) / len(covered) > 0.8
 
@@ -66,5 +66,9 @@ def test_the_interval_has_the_error_that_predictions_had() -> None:
 def test_predictions_end_where_they_were_wrong() -> None:
     rng, neighbours = Random(1), Neighbours()
     for cell in CELLS:
-        neighbours.add(Point(*cell, vswitch_bound(*cell) * exp(rng.gauss(0, 0.3))))
-    assert neighbours.predict(2, 2) is None
+        neighbours.add(CellRate(*cell, vswitch_bound(*cell) * exp(rng.gauss(0, 0.3))))
+    guess = neighbours.predict(2, 2)
+    assert guess is not None
+    assert not guess.usable
+    low_pps, high_pps = guess.interval_pps
+    assert high_pps / low_pps > 1.5

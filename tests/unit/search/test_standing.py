@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.model.goal import Goal
 from resources.libraries.python.search.bounds import GoalReading
 from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.laddersearch import GoalEvidence, Guess, ThresholdRange
+from resources.libraries.python.search.laddersearch import PROGRESS_WEIGHT, GoalEvidence, Guess, ThresholdRange
 
 GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 """Two trials of one second decide a rung."""
@@ -88,7 +88,16 @@ def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool
         threshold: sum(good if rung > threshold else not good for rung, good in trials)
         for threshold in range(first, last + 1)
     }
-    cost = {at: number + (guess.penalty(at) if guess else 0.0) for at, number in contradicted.items()}
+
+    def count(rung: int, *, good: bool) -> int:
+        return trials.count((rung, good))
+
+    # Both bounds of a threshold are nearer to a proof by so many trials each.
+    progress = {at: min(count(at, good=True), count(at + 1, good=False)) for at in contradicted}
+    cost = {
+        at: number - PROGRESS_WEIGHT * progress[at] + (guess.penalty(at) if guess else 0.0)
+        for at, number in contradicted.items()
+    }
     least = {at for at in cost if cost[at] == min(cost.values())}
     ranges = found.likely(guess)
     inside = [set(range(each.lowest, each.highest + 1)) for each in ranges]

@@ -37,13 +37,27 @@ class Algorithm(StrEnum):
 
 
 class Prior(Frozen):
-    """Result of an earlier search of the same cell on the same testbed."""
+    """Result of an earlier search of the same cell on the same testbed, or a prediction by other cells of the run."""
 
     test_id: str
+    """Of the earlier search; of a prediction the last of the cells that predict."""
     started_at: str
     """UTC, ISO 8601."""
     lower_pps: dict[str, float]
     """Goal name to relevant lower bound, aggregate."""
+    cells: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Cells of the same run that predict the bounds; None for an earlier result of this cell."""
+
+
+class PredictedGoal(Frozen):
+    """Lower bound of a goal that cells measured before in the same run predict, with an interval of 95 %."""
+
+    goal: str
+    pps: float
+    low_pps: float
+    high_pps: float
+    cells: int
+    """Cells that predict."""
 
 
 class Deviation(Frozen):
@@ -66,6 +80,11 @@ class SearchRecord(Frozen):
     trials: int
     aborted_trials: int
     elapsed_s: float
+    predicted: tuple[PredictedGoal, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Predictions of a cell without an earlier result, used or too uncertain for that; what was measured is in `ndr`
+    and `pdr` of the record."""
+    overload_pps: tuple[float, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Forwarded in the trials at the highest load by which the search found its range."""
     deviations: tuple[Deviation, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
     """From the MLRsearch specification (draft-ietf-bmwg-mlrsearch-15, to be RFC 9971); None in older records."""
 

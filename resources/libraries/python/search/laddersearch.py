@@ -15,9 +15,10 @@ thresholds that are far from it, of at most as much as a few contradicted trials
 overrule it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
@@ -40,6 +41,9 @@ HINT_WEIGHT, HINT_PER_RUNG = 1.0, 0.25
 """Hints from overload are less certain: systems forward less in overload, or a little more."""
 ORIENTATION_TRIALS = 5
 """So many that hardly ever all of them meet the low band of a system that runs in two bands."""
+PROGRESS_WEIGHT = 0.25
+"""Contradicted trials that a good trial at the lower bound of a threshold outweighs, with a bad one at the upper bound:
+where capacity varies, a search that follows each variation leaves loads behind that are nearly decided."""
 NEAR = 3
 """Rungs around a goal's likely threshold that the goal may come to need."""
 _WIDE = 4
@@ -48,7 +52,15 @@ _APART = 1.005
 """Two loads of which a slope is taken differ by at least this factor."""
 
 
-FromOverload = Callable[[str, float], float | None]
+class FromOverload(Protocol):
+    """What earlier searches say about the throughput where they had a hint of overload."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether trials in overload have not differed from each other, so that one is enough."""
+
+    def throughput_pps(self, goal: str, hint_pps: float) -> float | None:
+        """Return a lower bound of the goal of that name; None if not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +127,21 @@ class GoalEvidence:
         row = self._rungs.get(rung)
         return abs(row.good - row.bad) if row else None
 
+    def _progress(self, threshold: int) -> int:
+        """Trials by which both bounds of a threshold are nearer to a proof."""
+        lower, upper = self._rungs.get(threshold), self._rungs.get(threshold + 1)
+        return min(lower.good, upper.bad) if lower and upper else 0
+
+    def _parts(self, lowest: int, highest: int) -> Iterator[tuple[int, int, int]]:
+        """A range of thresholds that the same trials contradict, its ends apart where both their bounds were tried."""
+        for end in dict.fromkeys((lowest, highest)):
+            progress = self._progress(end)
+            if progress and lowest <= highest:
+                yield end, end, progress
+                lowest, highest = lowest + (end == lowest), highest - (end == highest)
+        if lowest <= highest:
+            yield lowest, highest, 0
+
     @property
     def relevant(self) -> tuple[int | None, int | None]:
         """Relevant bounds: the lowest bad rung, and the highest good one below it."""
@@ -149,18 +176,16 @@ class GoalEvidence:
         for one, other in pairwise(edges):
             if one in self._rungs:
                 contradicted += self._rungs[one].bad - self._rungs[one].good
-            lowest, highest = max(one, first), min(other - 1, last)
-            if highest < lowest:
-                continue
-            cost, guessed = contradicted, None
-            if guess is not None:
-                nearest = min(max(guess.rung, lowest), highest)
-                cost += guess.penalty(nearest)
-                guessed = nearest if guess.penalty(nearest) < guess.weight else None
-            if cost <= best:
-                found = found if cost == best else []
-                best = cost
-                found.append(ThresholdRange(lowest, highest, guessed))
+            for lowest, highest, progress in self._parts(max(one, first), min(other - 1, last)):
+                cost, guessed = contradicted - PROGRESS_WEIGHT * progress, None
+                if guess is not None:
+                    nearest = min(max(guess.rung, lowest), highest)
+                    cost += guess.penalty(nearest)
+                    guessed = nearest if guess.penalty(nearest) < guess.weight else None
+                if cost <= best:
+                    found = found if cost == best else []
+                    best = cost
+                    found.append(ThresholdRange(lowest, highest, guessed))
         return found
 
 
@@ -233,7 +258,7 @@ class Controller:
         goals: What is searched; their order does not matter.
         ladder: The loads.
         prior_pps: Goal name to a lower bound found earlier; goals without one are searched as if there were no prior.
-        from_overload: Takes the name of a goal and the hint of overload in pps; returns a lower bound, or None.
+        from_overload: Improves the hint of overload.
     """
 
     def __init__(
@@ -289,7 +314,8 @@ class Controller:
 
     def _needs_orientation(self) -> bool:
         at_top = [point for point in self._points if point.load_pps == self._ladder.load_pps(self._ladder.top)]
-        return len(at_top) < ORIENTATION_TRIALS and all(point.lossy for point in at_top)
+        enough = 1 if self._from_overload is not None and self._from_overload.steady else ORIENTATION_TRIALS
+        return len(at_top) < enough and all(point.lossy for point in at_top)
 
     def _orient(self) -> None:
         self._orienting = False
@@ -297,7 +323,9 @@ class Controller:
         for standing in self._standings:
             hint_pps = at_overload(self._points, top_pps, standing.goal.loss_ratio)
             if hint_pps is not None:
-                better_pps = self._from_overload(standing.goal.name, hint_pps) if self._from_overload else None
+                better_pps = (
+                    self._from_overload.throughput_pps(standing.goal.name, hint_pps) if self._from_overload else None
+                )
                 rung = self._ladder.below(better_pps or hint_pps)
                 self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG)
 
@@ -379,13 +407,13 @@ def at_overload(points: Sequence[LoadPoint], load_pps: float, loss_ratio: float)
     return max(rates) / (1 - loss_ratio) if rates else None
 
 
-def overload_hint_pps(trials: Sequence[TrialResult], max_load_pps: float, goal: Goal) -> float | None:
-    """The hint that the trials of a search at its highest load give; None without any such trial with losses."""
-    points = [
-        LoadPoint(result.trial.load_pps, result.forwarded_pps, lossy=(result.charged_loss_ratio or 0) > 0)
+def overload_rates_pps(trials: Sequence[TrialResult], max_load_pps: float) -> tuple[float, ...]:
+    """What was forwarded in the trials of a search at its highest load, where packets were lost."""
+    return tuple(
+        result.forwarded_pps
         for result in trials
-    ]
-    return at_overload([point for point in points if point.lossy], max_load_pps, goal.loss_ratio)
+        if result.is_evidence and result.trial.load_pps == max_load_pps and (result.charged_loss_ratio or 0) > 0
+    )
 
 
 def crossing_pps(points: Sequence[LoadPoint], loss_ratio: float) -> float | None:

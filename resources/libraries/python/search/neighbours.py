@@ -16,7 +16,7 @@ from statistics import fmean
 
 LEAST_CELLS = 3
 """With fewer measured cells nothing is predicted."""
-MOST_ERROR = 0.015
+MOST_ERROR = 0.03
 """A prediction with a larger relative standard error does not start a search: it costs as much as none."""
 _UNKNOWN_ERROR = 0.03
 """Relative error before any prediction was compared; it counts as much as one compared prediction."""
@@ -24,14 +24,18 @@ _COMPARED = 6
 """The last predictions that the error is taken from: a model that fits by now is not held to its first guesses."""
 _ROUNDS = 8
 _NEAR_HINTS = 5
+_STEADY = 0.002
+"""Relative difference of trials in overload that is none."""
+_NEVER = 1_000_000
 _FLAT = 0.01
 """Spread of the logarithms of hints below which a slope is not taken seriously."""
-_HALF_WIDTH = 2.0
-"""Standard errors from the prediction to the ends of its interval."""
+_STUDENT = (4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31)
+"""Standard errors from a prediction to the ends of its interval of 95 %, by how many predictions its error is known of;
+Student's t for two degrees of freedom more, which count for the error that is assumed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CellRate:
     """A measured cell, with the throughput of one goal."""
 
     instances: int
@@ -41,41 +45,64 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """Predicted throughput, with an interval of two standard errors."""
+    """Predicted throughput, with an interval of 95 %."""
 
     pps: float
     error: float
     """Relative standard error."""
     cells: int
     """Cells by which it was predicted."""
+    compared: int
+    """Earlier predictions by which its error is known."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether a search should start from it."""
+        return self.error <= MOST_ERROR
 
     @property
     def interval_pps(self) -> tuple[float, float]:
         """Low and high end."""
-        return self.pps * exp(-_HALF_WIDTH * self.error), self.pps * exp(_HALF_WIDTH * self.error)
+        half = _STUDENT[self.compared] * self.error
+        return self.pps * exp(-half), self.pps * exp(half)
 
 
 @dataclass(slots=True)
 class Overload:
-    """How the throughput of one goal compares with the hint of overload, in the cells measured so far.
+    """How the throughput compares with what cells forward in overload, by the cells measured so far.
 
     Systems forward less than their throughput in overload, or begin to lose packets far below it; that is alike in
-    cells with a similar hint.
+    cells that forward about as much.
     """
 
-    _points: list[tuple[float, float]] = field(default_factory=list)
-    """Logarithms of hint, and of throughput over hint."""
+    _alike: int = 0
+    """Cells of which all trials in overload were alike; below 0 once those of one were not."""
+    _points: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """By goal: logarithms of the highest rate over its factor, the hint, and of throughput over hint."""
 
-    def add(self, hint_pps: float, pps: float) -> None:
-        """Take in a measured cell."""
-        self._points.append((log(hint_pps), log(pps / hint_pps)))
+    def add(self, rates_pps: Sequence[float], lower_pps: Mapping[str, float], loss_ratios: Mapping[str, float]) -> None:
+        """Take in a measured cell: what it forwarded in each trial in overload, and its bounds by goal."""
+        if not rates_pps:
+            return
+        if min(rates_pps) < max(rates_pps) * (1 - _STEADY):
+            self._alike = -_NEVER
+        self._alike += len(rates_pps) > 1
+        for goal, pps in lower_pps.items():
+            hint_pps = max(rates_pps) / (1 - loss_ratios[goal])
+            self._points.setdefault(goal, []).append((log(hint_pps), log(pps / hint_pps)))
 
-    def throughput_pps(self, hint_pps: float) -> float | None:
+    @property
+    def steady(self) -> bool:
+        """Trials in overload have not differed from each other in three cells: one is enough."""
+        return self._alike >= LEAST_CELLS
+
+    def throughput_pps(self, goal: str, hint_pps: float) -> float | None:
         """Return the throughput that a hint stands for; None without measured cells."""
-        if not self._points:
+        points = self._points.get(goal)
+        if not points:
             return None
         at = log(hint_pps)
-        near = sorted(self._points, key=lambda point: abs(point[0] - at))[:_NEAR_HINTS]
+        near = sorted(points, key=lambda point: abs(point[0] - at))[:_NEAR_HINTS]
         mean_x, mean_y = (fmean(column) for column in zip(*near, strict=True))
         spread = sum((x - mean_x) ** 2 for x, _ in near)
         slope = 0.0
@@ -91,11 +118,11 @@ class Neighbours:
     `predict` a cell, measure it, `add` it.
     """
 
-    _points: list[Point] = field(default_factory=list)
+    _points: list[CellRate] = field(default_factory=list)
     _errors: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
     """Logarithms of predicted over measured, by whether the cell was outside of the measured rows and columns."""
 
-    def add(self, point: Point) -> None:
+    def add(self, point: CellRate) -> None:
         """Take in a measured cell, and the error of its prediction."""
         predicted_pps = self._fitted_pps(point.instances, point.nfs)
         if predicted_pps is not None:
@@ -104,14 +131,14 @@ class Neighbours:
         self._points.append(point)
 
     def predict(self, instances: int, nfs: int) -> Estimated | None:
-        """Predict a cell; None with fewer than three cells, or where predictions have been too wrong."""
+        """Predict a cell; None with fewer than three cells."""
         fitted_pps = self._fitted_pps(instances, nfs)
         if fitted_pps is None:
             return None
         errors = self._errors[self._outside(instances, nfs)][-_COMPARED:]
         squares = sum(error**2 for error in errors) + _UNKNOWN_ERROR**2
         error = sqrt(squares / (len(errors) + 1))
-        return Estimated(fitted_pps, error, len(self._points)) if error <= MOST_ERROR else None
+        return Estimated(fitted_pps, error, len(self._points), len(errors))
 
     def _outside(self, instances: int, nfs: int) -> bool:
         return all(point.instances != instances for point in self._points) or all(
@@ -142,7 +169,7 @@ class _CostModel:
         return max((self.edges_s + self.inner_s * (nfs - 1)) * factor, self.nf_s / instances)
 
 
-def _fit(points: Sequence[Point]) -> _CostModel:
+def _fit(points: Sequence[CellRate]) -> _CostModel:
     """The model that fits best: without NFs that limit, or where one of the cells is limited by them."""
     candidates = [0.0, *sorted({point.instances / point.pps for point in points})]
     models = [_fit_vswitch(points, nf_s) for nf_s in candidates]
@@ -150,11 +177,11 @@ def _fit(points: Sequence[Point]) -> _CostModel:
     return min(models, key=lambda model: (_squares(model, points) + 1e-6) * (2.0 if model.nf_s else 1.0))
 
 
-def _squares(model: _CostModel, points: Sequence[Point]) -> float:
+def _squares(model: _CostModel, points: Sequence[CellRate]) -> float:
     return sum(log(model.time_s(point.instances, point.nfs) * point.pps) ** 2 for point in points)
 
 
-def _fit_vswitch(points: Sequence[Point], nf_s: float) -> _CostModel:
+def _fit_vswitch(points: Sequence[CellRate], nf_s: float) -> _CostModel:
     """Fit edges, inner hops and rows in turns to the cells that NFs of this time do not limit."""
     limited = [point for point in points if nf_s / point.instances < 0.98 / point.pps] or points
     factors = dict.fromkeys({point.instances for point in limited}, 1.0)

@@ -38,7 +38,7 @@ from resources.libraries.python.search.bounds import (
     proven_bounds,
 )
 from resources.libraries.python.search.conformance import deviations
-from resources.libraries.python.search.laddersearch import FromOverload, LadderSearch
+from resources.libraries.python.search.laddersearch import FromOverload, LadderSearch, overload_rates_pps
 from resources.libraries.python.search.rfc2544 import binary_search
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 from resources.libraries.python.search.soak import PURPOSE, Soak, series_of
@@ -148,8 +148,7 @@ def search_throughput(
         min_load_pps: Lowest load to try, aggregate; lower still where the highest is not 100 times as much.
         prior: What an earlier search found, or neighbours predict; verified, never trusted. Only `Algorithm.LADDER`
             uses it, and what follows.
-        from_overload: Takes the name of a goal and what overload hints at, in pps; returns what earlier searches found
-            where they had such a hint, or None.
+        from_overload: What searches of other cells found where overload hinted at about as much.
         on_progress: Called after each trial.
 
     Raises:
@@ -198,6 +197,7 @@ def search_throughput(
             trials=len(session.trials),
             aborted_trials=sum(result.aborted for result in session.trials),
             elapsed_s=session.elapsed_s,
+            overload_pps=overload_rates_pps(session.trials, max_load_pps),
             deviations=deviations(profile.algorithm, results, session.trials),
         ),
     )

@@ -16,6 +16,7 @@ from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
+from resources.libraries.python.studies.density.measured_cells import MeasuredCells
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
 from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
@@ -37,7 +38,13 @@ from resources.libraries.python.studies.density.suite_rows import (
     rows_for,
 )
 from resources.libraries.python.studies.shared.boundary import REDACTION, defect_sentence, keyword
-from resources.libraries.python.studies.shared.choices import chosen_priors, chosen_profile, rerun, resumed
+from resources.libraries.python.studies.shared.choices import (
+    chosen_predictions,
+    chosen_priors,
+    chosen_profile,
+    rerun,
+    resumed,
+)
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
 from resources.libraries.python.studies.shared.progress import human_rate, human_time
@@ -67,6 +74,8 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._began_s = 0.0
         self._containers = ""
         self._priors: PriorBook | None = None
+        self._measured = MeasuredCells()
+        self._predicts = True
         self._refused: tuple[RefusedCell, ...] = ()
 
     # -- listener -----------------------------------------------------------------------------------------------------
@@ -119,6 +128,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         chosen_profile(self._choices)  # a wrong name is an error now and not in the first test
         chosen_extras(self._choices)
         self._priors = chosen_priors(self._choices)
+        self._predicts = chosen_predictions(self._choices)
         return super()._chosen()
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
@@ -161,13 +171,15 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
             environment,
             self._searching,
             priors=self._priors,
+            measured=self._measured if self._predicts else None,
             noise=self._testbed.noise,
             qualification=self._testbed.qualification,
         )
         test.draft.rerun = rerun(self._choices, topology)
         return test
 
-    def _carry(self, _: DensityRecord) -> None:
+    def _carry(self, record: DensityRecord) -> None:
+        self._measured.add(record)
         self._carried = max(0, self._carried - 1)
 
     def _again(self) -> DensityTest:
@@ -228,7 +240,9 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         """Search the throughput for the goals in one search; the variable ``SEARCH`` says how.
 
         Where the variable ``PRIORS`` names a folder with earlier results, the search starts from the newest one of the
-        same cell on the same machine. With ``SEARCH:soak`` the goal is that of the profile, whatever goals are named.
+        same cell on the same machine; otherwise from what at least three cells of its matrix predict that this run has
+        measured, unless the variable ``PREDICT`` is ``off``. With ``SEARCH:soak`` the goal is that of the profile,
+        whatever goals are named.
         A goal that cannot be reached is a result, not a failure.
 
         | Search Throughput | NDR | PDR |
@@ -333,6 +347,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._end(status, message)
 
     def _report(self, record: DensityRecord) -> None:
+        self._measured.add(record)
         cell = f"{cell_label(record.cell)} {record.asked.frame.name}"
         found = f"{result_in_words(record)} {human_time(time.monotonic() - self._began_s)}"
         self._progress.advance(self._tests - self._number - self._carried)

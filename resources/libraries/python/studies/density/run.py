@@ -36,6 +36,7 @@ from resources.libraries.python.search.losses import flow_in_words, loss_loads, 
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
+from resources.libraries.python.studies.density.measured_cells import MatrixPrediction, MeasuredCells
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
@@ -60,6 +61,7 @@ class DensityTest:
         environment: Fingerprint of the machine.
         on_progress: Called during a search.
         priors: Earlier results that a search may start from.
+        measured: Cells of this run, which predict one without an earlier result; None for no predictions.
         noise: Noise floor of the testbed.
         qualification: Of its generator.
     """
@@ -73,10 +75,11 @@ class DensityTest:
         on_progress: Callable[[Progress], None] = lambda _: None,
         *,
         priors: PriorBook | None = None,
+        measured: MeasuredCells | None = None,
         noise: tuple[CpuNoise, ...] = (),
         qualification: Qualification | None = None,
     ) -> None:
-        self._priors = priors
+        self._priors, self._measured = priors, measured
         self._noise = noise
         self._qualification = qualification
         self._on_progress = on_progress
@@ -178,18 +181,23 @@ class DensityTest:
         profile = asked.profile.model_copy(
             update={"goals": tuple(goal for goal in asked.profile.goals if own or goal.name in goals)}
         )
+        prior, prediction = self._prior(), MatrixPrediction()
+        if prior is None and self._measured is not None and profile.algorithm is Algorithm.LADDER:
+            prediction = self._measured.predict(asked)
         outcome = search_throughput(
             self.measure,
             profile,
             asked.frame,
             max_load_pps,
             self.deployment.parts.clock,
-            prior=self._prior(),
+            prior=prior or prediction.prior,
+            from_overload=prediction.overload,
             on_progress=self._on_progress,
         )
         self._outcome = outcome
         self.draft.ndr, self.draft.pdr, self.draft.soak = outcome.ndr, outcome.pdr, outcome.goal(SOAK_GOAL)
-        self.draft.plr, self.draft.search = outcome.estimate, outcome.record
+        self.draft.plr = outcome.estimate
+        self.draft.search = outcome.record.model_copy(update={"predicted": prediction.goals})
         items = (itemize_goal(found, outcome.trials) for found in outcome.goals)
         trial = locating_trial(profile, asked.frame, outcome.goals, min(max_load_pps, outcome.max_load_pps))
         with self._locating() as overload:

@@ -37,6 +37,7 @@ DEFAULTS = {
     "SEARCH": "ladder",
     "NF_KINDS": "",
     "PRIORS": "",
+    "PREDICT": "on",
 }
 """Defaults of variables. TOPOLOGY has none: a testbed is never guessed."""
 GIVEN = (
@@ -259,6 +260,18 @@ def chosen_priors(lookup: Lookup) -> PriorBook | None:
     """
     folder = _value(lookup, "PRIORS")
     return PriorBook(Path(folder)) if folder else None
+
+
+def chosen_predictions(lookup: Lookup) -> bool:
+    """Whether cells that a run has measured predict others, from `PREDICT`.
+
+    Raises:
+        ConfigError: It is neither `on` nor `off`.
+    """
+    text = _value(lookup, "PREDICT")
+    if text not in ("on", "off"):
+        raise ConfigError(f"PREDICT '{text}': on, or off for searches that no other cell of the run predicts")
+    return text == "on"
 
 
 def suite_choice(lookup: Lookup) -> SuiteChoice | None:

@@ -1,0 +1,94 @@
+"""Predictions of a cell by those of its matrix that were measured before it in the same run; see `search.neighbours`.
+
+Cells of a matrix differ in service instances and NFs only: they have the same service type, sizes, kinds, frame and
+goals. Cells whose NFs or instances differ from each other, or that have no NF, are neither predicted nor predict.
+"""
+
+from dataclasses import dataclass
+
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior
+from resources.libraries.python.model.result import Asked
+from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
+from resources.libraries.python.studies.density.model.record import DensityRecord
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixPrediction:
+    """What the measured cells say about another one."""
+
+    goals: tuple[PredictedGoal, ...] = ()
+    prior: Prior | None = None
+    """None where the predictions are too uncertain."""
+    overload: Overload | None = None
+
+
+class MeasuredCells:
+    """Cells of a run in the order in which they were measured, carried over ones included."""
+
+    def __init__(self) -> None:
+        self._records: list[DensityRecord] = []
+
+    def add(self, record: DensityRecord) -> None:
+        """Take in the record of a test that has passed; others are ignored."""
+        if record.passed and record.search is not None and _of_matrix(record.cell):
+            self._records.append(record)
+
+    def predict(self, asked: Asked) -> MatrixPrediction:
+        """Predict the lower bounds of the goals of a test, as far as there are cells of its matrix."""
+        records = [record for record in self._records if _matrix_of(record.asked) == _matrix_of(asked)]
+        names = [goal.name for goal in asked.profile.goals]
+        if not records or not _of_matrix(asked.cell):
+            return MatrixPrediction()
+        known, overload, goals, usable = _neighbours(records, names), Overload(), [], True
+        for record in records:
+            found = _found(record)
+            lower_pps = {name: pps for name, goal in found.items() if (pps := goal.lower_pps)}
+            overload.add(
+                record.search.overload_pps if record.search else (),
+                lower_pps,
+                {name: goal.goal.loss_ratio for name, goal in found.items()},
+            )
+        for name, neighbours in known.items():
+            guess = neighbours.predict(*asked.cell.dimensions)
+            if guess is None:
+                continue
+            low_pps, high_pps = guess.interval_pps
+            goals.append(PredictedGoal(goal=name, pps=guess.pps, low_pps=low_pps, high_pps=high_pps, cells=guess.cells))
+            usable = usable and guess.usable
+        prior = None
+        if usable and len(goals) == len(names):
+            last = records[-1]
+            prior = Prior(
+                test_id=last.test_id,
+                started_at=last.started_at,
+                lower_pps={goal.goal: goal.pps for goal in goals},
+                cells=min(goal.cells for goal in goals),
+            )
+        return MatrixPrediction(tuple(goals), prior, overload)
+
+
+def _of_matrix(cell: Cell) -> bool:
+    alike = len(cell.nf_sizes) == 1 and len(cell.nf_kinds) <= 1
+    special = cell.shared_nodes or cell.taps or cell.instance_kinds or cell.limits or cell.programs
+    return alike and not special and cell.nf_nodes > 0
+
+
+def _matrix_of(asked: Asked) -> Asked:
+    """The same for all cells of a matrix."""
+    return asked.model_copy(update={"cell": asked.cell.model_copy(update={"nf_chains": 1, "nf_nodes": 1})})
+
+
+def _neighbours(records: list[DensityRecord], names: list[str]) -> dict[str, Neighbours]:
+    known = {name: Neighbours() for name in names}
+    for record in records:
+        for name, goal in _found(record).items():
+            if name in known and goal.lower_pps:
+                known[name].add(CellRate(*record.cell.dimensions, goal.lower_pps))
+    return known
+
+
+def _found(record: DensityRecord) -> dict[str, GoalResult]:
+    """Complete results by goal. Where there is no upper bound, the generator limits, and not the cell."""
+    found = [goal for goal in (record.ndr, record.pdr) if goal is not None and goal.complete and goal.upper_pps]
+    return {goal.goal.name: goal for goal in found}
