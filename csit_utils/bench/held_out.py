@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 from resources.libraries.python.drivers.sim.models import Model, Sharp, Stall, TrialPart, forward
 
 
-class SimulatedSystem(Protocol):
+class SearchedSystem(Protocol):
     """A system under test in the course of a search."""
 
     def trial(
@@ -35,11 +35,11 @@ class Memoryless:
     def trial(
         self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
     ) -> TrialPart:
-        """See `SimulatedSystem`."""
+        """See `SearchedSystem`."""
         return forward(self.model, load_pps, duration_s, rng, abort_loss_ratio)
 
     def truth_pps(self, loss_ratio: float) -> float:
-        """See `SimulatedSystem`."""
+        """See `SearchedSystem`."""
         return self.model.truth_pps(loss_ratio)
 
 
@@ -54,7 +54,7 @@ class HeldOut(StrEnum):
     RARE_LOSS = "rare_loss"
 
 
-def held_out(name: HeldOut, capacity_pps: float) -> SimulatedSystem:
+def held_out(name: HeldOut, capacity_pps: float) -> SearchedSystem:
     """Return a system as it is before a search."""
     return _SYSTEMS[name](capacity_pps)
 
@@ -190,7 +190,7 @@ class _RareLoss:
         return self.capacity_pps / (1 - loss_ratio)
 
 
-_SYSTEMS: Mapping[HeldOut, Callable[[float], SimulatedSystem]] = {
+_SYSTEMS: Mapping[HeldOut, Callable[[float], SearchedSystem]] = {
     HeldOut.CORRELATED: _Correlated,
     HeldOut.STICKY: _Sticky,
     HeldOut.EXHAUSTED: _Exhausted,

@@ -17,7 +17,7 @@ from typing import Any
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from csit_utils.bench.held_out import HeldOut, Memoryless, SimulatedSystem, held_out
+from csit_utils.bench.held_out import HeldOut, Memoryless, SearchedSystem, held_out
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS, ModelName, Simulation
@@ -46,14 +46,14 @@ class SearchRun:
     """Rates forwarded in the trials at the highest load."""
 
 
-MakeSystem = Callable[[], SimulatedSystem]
+MakeSystem = Callable[[], SearchedSystem]
 """Makes a system as it is before a search."""
 Search = Callable[[MakeSystem, Random, Random], SearchRun]
 """Arguments: a system, its random numbers, and those of an earlier search of the same system."""
 
 
 def measurer(
-    system: SimulatedSystem, rng: Random, clock: VirtualClock, overhead_s: float
+    system: SearchedSystem, rng: Random, clock: VirtualClock, overhead_s: float
 ) -> Callable[[Trial], TrialResult]:
     """Return a `measure` function on a simulated system; each trial advances the clock."""
 
@@ -262,7 +262,7 @@ def figures(search: Search, name: ModelName | HeldOut, seeds: int, **parameters:
 
 def _run(
     search: Search, name: ModelName | HeldOut, seed: int, capacity: float | None, parameters: Mapping[str, float]
-) -> tuple[SearchRun, SimulatedSystem]:
+) -> tuple[SearchRun, SearchedSystem]:
     """Run one search; with the same seed, all searches get the same system and random numbers."""
     rng = Random(f"{name}/{seed}/{capacity}")  # noqa: S311 (reproducible, not secret)
     low, high = _CAPACITY_RANGE

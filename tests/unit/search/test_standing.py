@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.model.goal import Goal
 from resources.libraries.python.search.bounds import GoalReading
 from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.laddersearch import PROGRESS_WEIGHT, GoalEvidence, Guess, ThresholdRange
+from resources.libraries.python.search.laddersearch import GoalEvidence, Guess, ThresholdRange
 
 GOAL = Goal(name="PDR", loss_ratio=0.005, duration_sum_s=3.0)
 """Two trials of one second decide a rung."""
@@ -14,7 +14,11 @@ BASE = Ladder(0.1, 1000, 2000)
 RUNGS = range(BASE.bottom, BASE.top + 1)
 TRIALS = st.lists(st.tuples(st.sampled_from(RUNGS), st.booleans()), max_size=25)
 GUESSES = st.none() | st.builds(
-    Guess, st.sampled_from(RUNGS), st.sampled_from([0.5, 1.0, 4.0]), st.sampled_from([0.25, 4.0])
+    Guess,
+    st.sampled_from(RUNGS),
+    st.sampled_from([0.5, 1.0, 4.0]),
+    st.sampled_from([0.25, 4.0]),
+    st.sampled_from([0.0, 0.25]),
 )
 
 
@@ -95,7 +99,7 @@ def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool
     # Both bounds of a threshold are nearer to a proof by so many trials each.
     progress = {at: min(count(at, good=True), count(at + 1, good=False)) for at in contradicted}
     cost = {
-        at: number - PROGRESS_WEIGHT * progress[at] + (guess.penalty(at) if guess else 0.0)
+        at: number + (guess.penalty(at) - guess.progress * progress[at] if guess else 0.0)
         for at, number in contradicted.items()
     }
     least = {at for at in cost if cost[at] == min(cost.values())}

@@ -42,8 +42,8 @@ HINT_WEIGHT, HINT_PER_RUNG = 1.0, 0.25
 ORIENTATION_TRIALS = 5
 """So many that hardly ever all of them meet the low band of a system that runs in two bands."""
 PROGRESS_WEIGHT = 0.25
-"""Contradicted trials that a good trial at the lower bound of a threshold outweighs, with a bad one at the upper bound:
-where capacity varies, a search that follows each variation leaves loads behind that are nearly decided."""
+"""Of guesses that come from earlier searches: where capacity varies, a search that follows each variation leaves loads
+behind that are nearly decided. A search without them has to follow, as its first loads may be far off."""
 NEAR = 3
 """Rungs around a goal's likely threshold that the goal may come to need."""
 _WIDE = 4
@@ -72,6 +72,8 @@ class Guess:
     """A threshold far from the guess costs as much as this number of contradicted trials."""
     per_rung: float
     """A near one costs this much for each rung of distance."""
+    progress: float = 0.0
+    """A good trial at a threshold, with a bad one on the next rung, outweighs so many contradicted trials."""
 
     def penalty(self, rung: int) -> float:
         """In contradicted trials."""
@@ -132,15 +134,19 @@ class GoalEvidence:
         lower, upper = self._rungs.get(threshold), self._rungs.get(threshold + 1)
         return min(lower.good, upper.bad) if lower and upper else 0
 
-    def _parts(self, lowest: int, highest: int) -> Iterator[tuple[int, int, int]]:
-        """A range of thresholds that the same trials contradict, its ends apart where both their bounds were tried."""
+    def _parts(self, lowest: int, highest: int, guess: Guess | None) -> Iterator[tuple[int, int, float]]:
+        """A range of thresholds that the same trials contradict, its ends apart where both their bounds were tried.
+
+        With what the progress there outweighs.
+        """
+        weight = guess.progress if guess else 0.0
         for end in dict.fromkeys((lowest, highest)):
-            progress = self._progress(end)
+            progress = weight * self._progress(end)
             if progress and lowest <= highest:
                 yield end, end, progress
                 lowest, highest = lowest + (end == lowest), highest - (end == highest)
         if lowest <= highest:
-            yield lowest, highest, 0
+            yield lowest, highest, 0.0
 
     @property
     def relevant(self) -> tuple[int | None, int | None]:
@@ -176,8 +182,8 @@ class GoalEvidence:
         for one, other in pairwise(edges):
             if one in self._rungs:
                 contradicted += self._rungs[one].bad - self._rungs[one].good
-            for lowest, highest, progress in self._parts(max(one, first), min(other - 1, last)):
-                cost, guessed = contradicted - PROGRESS_WEIGHT * progress, None
+            for lowest, highest, progress in self._parts(max(one, first), min(other - 1, last), guess):
+                cost, guessed = contradicted - progress, None
                 if guess is not None:
                     nearest = min(max(guess.rung, lowest), highest)
                     cost += guess.penalty(nearest)
@@ -274,7 +280,7 @@ class Controller:
         self._orienting = not prior_pps
         self._with_prior = bool(prior_pps)
         self._guesses: dict[str, Guess] = {
-            name: Guess(ladder.below(load_pps), PRIOR_WEIGHT, PRIOR_PER_RUNG)
+            name: Guess(ladder.below(load_pps), PRIOR_WEIGHT, PRIOR_PER_RUNG, PROGRESS_WEIGHT)
             for name, load_pps in (prior_pps or {}).items()
         }
         self.prior_refuted = False
@@ -327,7 +333,8 @@ class Controller:
                     self._from_overload.throughput_pps(standing.goal.name, hint_pps) if self._from_overload else None
                 )
                 rung = self._ladder.below(better_pps or hint_pps)
-                self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG)
+                progress = PROGRESS_WEIGHT if better_pps else 0.0
+                self._guesses[standing.goal.name] = Guess(rung, HINT_WEIGHT, HINT_PER_RUNG, progress)
 
     def _choose(self, open_goals: Sequence[GoalEvidence]) -> NextTrial:
         thresholds = {standing.goal.name: self._threshold(standing) for standing in open_goals}
