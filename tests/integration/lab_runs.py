@@ -8,7 +8,7 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.lab import Lab, missing
-from tests.integration.robot_runs import held_in_a_trial
+from tests.integration.robot_runs import held_in_a_trial, network_state
 
 needs_lab = pytest.mark.skipif(bool(missing()), reason=missing() or "it is all there")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
@@ -45,8 +45,17 @@ def _state(lab: Lab, name: str) -> dict[str, object]:
 
 
 def wait_for_state(lab: Lab, wanted: dict[str, dict[str, object]], seconds: float = 120) -> None:
-    """Wait until nodes are as they were: agents that were cut off need some time to find out."""
-    wait_until("nodes as they were", lambda: "" if (now := state(lab)) == wanted else str(now), seconds, pause_s=0.2)
+    """Wait until nodes are as they were, and the data threads of cells have ended.
+
+    Agents that were cut off need some time to find out, and the kernel ends threads in its own time: the next run would
+    find them under the names of its own.
+    """
+
+    def missing() -> str:
+        now, threads = state(lab), network_state()["threads"]
+        return "" if now == wanted and not threads else f"{now}, data threads {sorted(threads)}"
+
+    wait_until("nodes as they were", missing, seconds, pause_s=0.2)
 
 
 def agents(lab: Lab, name: str) -> list[int]:
