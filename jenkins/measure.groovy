@@ -20,6 +20,8 @@ import groovy.transform.Field
     INCLUDE : /[\w.]*/,
     EXCLUDE : /[\w.]*/,
     STUDIES : /(\w+( OR \w+)*)?/,
+    BUDGET  : /(\d{1,3}(\.\d{1,2})?)?/,
+    STEP    : /[\w\s.,:"{}\[\]()\/+~-]*/,
     VPP     : /(\/[\w.+~-]+)*/,
     REASON  : /\S[^\r\n]{0,199}/,
     HOURS   : /[1-9]\d{0,2}/,
@@ -27,12 +29,16 @@ import groovy.transform.Field
 ]
 @Field final Map<String, String> DEFAULTS = [
     TYPES: 'VSC,CSC,CSP', TESTS: 'NDRPDR', CELLS: '{1,2,4}x{1,2,4}', NF_SIZES: '1c', NF_KINDS: '', VSWITCH: '1', FRAMES: '64B',
-    SEARCH: 'ladder', LOSSES: '', ENERGY: '', INCLUDE: '', EXCLUDE: '', STUDIES: '', VPP: '', HOURS: '12', WAIT: '2h',
+    SEARCH: 'ladder', LOSSES: '', ENERGY: '', INCLUDE: '', EXCLUDE: '', STUDIES: '', BUDGET: '', STEP: '', VPP: '', HOURS: '12', WAIT: '2h',
 ]
 // What `./csit outcome` ends with.
 @Field final int PASSED = 0
 @Field final int FAILED = 1
 @Field final int UNFINISHED = 3
+// What `./csit night` ends with where the time was too short for all that it had planned: no fault.
+@Field final int LACKED_TIME = 4
+// What `./csit bisect` ends with where no culprit is named: good and bad do not differ, or too few observations.
+@Field final List<Integer> NO_CULPRIT = [3, 4]
 // What `./csit gate` ends with where a cell fell.
 @Field final int FELL = 1
 
@@ -106,11 +112,12 @@ List<String> variablesOf(String topology, Map<String, String> wanted, String bui
         "TOPOLOGY=${topology}",
         "TESTBED=${wanted.VPP ? results + '/testbed.yaml' : topology}",
         "RESULTS=${results}",
+        "MEASURED=${results}/${wanted.BUDGET ? 'night' : 'output.xml'}",
         "FILTER=${filterOf(wanted)}",
         "LEASE=${(wanted.HOURS as int) + 1}h",
         "REASON=${wanted.REASON}; ${build}",
     ]
-    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'LOSSES', 'ENERGY', 'STUDIES', 'VPP', 'WAIT']) {
+    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'LOSSES', 'ENERGY', 'STUDIES', 'BUDGET', 'VPP', 'WAIT']) {
         variables << "${name}=${wanted[name]}"
     }
     return variables*.toString()
@@ -127,7 +134,7 @@ def onRunner(String topology, Map<String, String> wanted) {
                 try {
                     reservedFor(results, wanted)
                 } finally {
-                    published(name, results, wanted)
+                    published(topology, results, wanted)
                 }
             }
         }
@@ -166,7 +173,7 @@ def reservedFor(String results, Map<String, String> wanted) {
             isOurs = true
         }
         withEnv(reservation(results)) {
-            measured(wanted)
+            measured(results, wanted)
         }
     } finally {
         // Where the build was aborted just after the reservation, the file has it. A testbed of somebody else is not touched.
@@ -183,7 +190,7 @@ List<String> reservation(String results) {
     return fileExists("${results}/reservation") ? readFile("${results}/reservation").trim().tokenize('\n') : []
 }
 
-def measured(Map<String, String> wanted) {
+def measured(String results, Map<String, String> wanted) {
     if (wanted.VPP) {
         stage('Install VPP') {
             sh 'jenkins/install-vpp "$TOPOLOGY" "$VPP" "$TESTBED"'
@@ -191,6 +198,14 @@ def measured(Map<String, String> wanted) {
     }
     stage('Doctor') {
         sh './csit doctor "$TESTBED"'
+    }
+    if (wanted.STEP) {
+        bisected(results, wanted)
+        return
+    }
+    if (wanted.BUDGET) {
+        budgeted(wanted)
+        return
     }
     int outcome = PASSED
     timeout(time: wanted.HOURS as int, unit: 'HOURS') {
@@ -218,6 +233,44 @@ def measured(Map<String, String> wanted) {
     }
 }
 
+// What stored results leave most open, in BUDGET hours; HOURS is longer.
+def budgeted(Map<String, String> wanted) {
+    int outcome = PASSED
+    timeout(time: wanted.HOURS as int, unit: 'HOURS') {
+        stage('Night') {
+            outcome = sh returnStatus: true, script: './csit night "$TESTBED" --hours "$BUDGET" --types "$TYPES" --tests "$TESTS" --cells "$CELLS" --nf-sizes "$NF_SIZES" --nf-kinds "$NF_KINDS" --vswitch "$VSWITCH" --frames "$FRAMES" --search "$SEARCH" -v LOSSES:"$LOSSES" -v ENERGY:"$ENERGY" --studies "$STUDIES" --data "${CSIT_HISTORY:-$RESULTS/history}" -d "$RESULTS/night"'
+        }
+        if (outcome == UNFINISHED) {
+            stage('Resume night') {
+                sh './csit cleanup "$TOPOLOGY" --yes'
+                sh './csit doctor "$TESTBED"'
+                outcome = sh returnStatus: true, script: './csit night --resume "$RESULTS/night"'
+            }
+        }
+    }
+    if (outcome == FAILED) {
+        unstable 'tests have failed'
+    } else if (!(outcome in [PASSED, LACKED_TIME])) {
+        error "the night did not come to its end: ./csit night ended with ${outcome}"
+    }
+}
+
+// The culprit of a step that a gate has called (STEP, what it wrote), by the specification CSIT_BISECT of the runner.
+def bisected(String results, Map<String, String> wanted) {
+    stage('Bisect') {
+        writeFile file: "${results}/step.json", text: wanted.STEP
+        int answer = PASSED
+        timeout(time: wanted.HOURS as int, unit: 'HOURS') {
+            answer = sh returnStatus: true, script: './csit bisect "$CSIT_BISECT" --step "$RESULTS/step.json" -d "$RESULTS/bisect"'
+        }
+        if (answer in NO_CULPRIT) {
+            unstable 'no culprit is named: see the page of the bisection'
+        } else if (answer != PASSED) {
+            error "the bisection failed: it ended with ${answer}"
+        }
+    }
+}
+
 // Studies of tests/characterization by a tag, such as OUTAGE, beside the selection of density tests.
 def studied() {
     stage('Studies') {
@@ -241,21 +294,33 @@ def released() {
 }
 
 // Pages and files of what was measured, also of a part.
-def published(String name, String results, Map<String, String> wanted) {
+def published(String topology, String results, Map<String, String> wanted) {
+    String name = nameOf(topology)
+    boolean isNight = fileExists("${results}/night/night.html")
     try {
-        if (fileExists("${results}/output.xml")) {
+        if (fileExists("${results}/bisect/bisection.html")) {
+            publishHTML target: [
+                reportName: "Bisection on ${name}", reportDir: "${results}/bisect", reportFiles: 'bisection.html',
+                keepAll: true, alwaysLinkToLastBuild: true, allowMissing: false,
+            ]
+        }
+        if (isNight || fileExists("${results}/output.xml")) {
             stage('Report') {
-                sh './csit report "$RESULTS/output.xml" -o "$RESULTS/page/density.html" --csv "$RESULTS/csv"'
-                sh './csit show "$RESULTS/output.xml"'
+                sh './csit report "$MEASURED" -o "$RESULTS/page/density.html" --csv "$RESULTS/csv"'
+                sh './csit show "$MEASURED"'
+                sh './csit export "$MEASURED" --uti -o "$RESULTS/uti"'
+                if (isNight) {
+                    sh 'cp "$RESULTS/night/night.html" "$RESULTS/page/"'
+                }
                 if (fileExists("${results}/studies/output.xml")) {
                     sh './csit report "$RESULTS/studies/output.xml" -o "$RESULTS/page/studies.html" --csv "$RESULTS/studies/csv"'
                 }
                 publishHTML target: [
-                    reportName: "Density of ${name}", reportDir: "${results}/page", reportFiles: 'density.html,studies.html',
+                    reportName: "Density of ${name}", reportDir: "${results}/page", reportFiles: 'density.html,night.html,studies.html',
                     keepAll: true, alwaysLinkToLastBuild: true, allowMissing: false,
                 ]
             }
-            gated(results, wanted)
+            gated(topology, results, wanted)
         }
     } finally {
         archived(results)
@@ -264,18 +329,24 @@ def published(String name, String results, Map<String, String> wanted) {
 
 // Where the runner keeps a history (CSIT_HISTORY): a night is added to it and held against the nights before it on its testbed. A patch
 // of VPP is held against them too, and is no night.
-def gated(String results, Map<String, String> wanted) {
+def gated(String topology, String results, Map<String, String> wanted) {
     if (!env.CSIT_HISTORY || (wanted.VPP && !fileExists(env.CSIT_HISTORY))) {
         return
     }
     stage('Gate') {
         if (!wanted.VPP) {
-            sh './csit import "$RESULTS/output.xml" --into "$CSIT_HISTORY"'
+            sh './csit import "$MEASURED" --into "$CSIT_HISTORY"'
         }
-        int verdict = sh returnStatus: true, script: './csit gate before=14 "$RESULTS/output.xml" --data "$CSIT_HISTORY" --require 0 --junit "$RESULTS/gate.xml"'
+        int verdict = sh returnStatus: true, script: './csit gate before=14 "$MEASURED" --data "$CSIT_HISTORY" --require 0 --junit "$RESULTS/gate.xml" --steps "$RESULTS/steps.json"'
         junit testResults: "${results}/gate.xml", allowEmptyResults: true
         if (verdict == FELL) {
             unstable 'a cell fell against the nights before: see the lines of the gate'
+            if (env.CSIT_BISECT && !wanted.VPP) {
+                build job: 'density-bisect', wait: false, parameters: [
+                    string(name: 'TESTBEDS', value: topology), string(name: 'STEP', value: readFile("${results}/steps.json")),
+                    string(name: 'REASON', value: "bisection of what the gate of ${env.BUILD_URL ?: 'a build'} called"),
+                ]
+            }
         } else if (verdict != PASSED) {
             error "the gate could not judge: it ended with ${verdict}"
         }

@@ -1,10 +1,11 @@
 """Specification of a bisection, a YAML file."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import LONGEST_TRIAL_S
@@ -91,3 +92,54 @@ class BisectionSpec(Frozen):
     change: Annotated[str, AfterValidator(_share)] = "2%"
     """Smallest change of interest."""
     most_observations: Annotated[int, Field(ge=5, le=MOST_OBSERVATIONS)] = 400
+
+
+class CalledStep(Frozen):
+    """A step that `./csit gate --steps` has called."""
+
+    cell: Text
+    frame: Text
+    metric: Text
+    change: float
+    good: str
+    """Version of the system before it."""
+    bad: str
+
+
+CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MOST_REVISIONS)])
+"""Largest decrease first."""
+_MEASURED = ("MRR", "NDR", "PDR")
+
+
+def narrowed(spec: BisectionSpec, steps: Sequence[CalledStep]) -> BisectionSpec:
+    """Return a specification for the first step whose metric can be measured, between its versions.
+
+    Kernel command lines keep their ends.
+
+    Raises:
+        ValueError: There is no such step, or its versions are equal or not in the list.
+    """
+    step = next((each for each in steps if each.metric in _MEASURED), None)
+    if step is None:
+        raise ValueError(f"has no step of {', '.join(_MEASURED)}")
+    good, bad = revision_of_version(step.good), revision_of_version(step.bad)
+    source = spec.source
+    if not isinstance(source, CommandLines) and (good == bad or not good or not bad):
+        raise ValueError(
+            f"{step.cell}: good and bad have the version '{step.good}' and '{step.bad}': the change is elsewhere"
+        )
+    if isinstance(source, GitRange):
+        source = source.model_copy(update={"good": good, "bad": bad})
+    elif isinstance(source, OrderedList):
+        if missing := [each for each in (good, bad) if each not in source.versions]:
+            raise ValueError(f"{step.cell}: version {', '.join(missing)} is not in the list of the specification")
+        first, last = source.versions.index(good), source.versions.index(bad)
+        source = source.model_copy(update={"versions": source.versions[first : last + 1]})
+    fields = {"source": source, "cell": step.cell, "frame": step.frame, "metric": step.metric, "load_pps": None}
+    return BisectionSpec.model_validate({**dict(spec), **fields})
+
+
+def revision_of_version(version: str) -> str:
+    """Return the commit of a version such as `VPP 26.10-rc0~57-gc3313a2d0`, else its last word."""
+    commit = re.search(r"[-~]g([0-9a-f]{7,40})\b", version)
+    return commit[1] if commit else version.rsplit(maxsplit=1)[-1] if version.split() else ""

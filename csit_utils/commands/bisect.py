@@ -18,7 +18,7 @@ from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
-from csit_utils.bisection.spec import REVISION, BisectionSpec, share_of
+from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, narrowed, share_of
 from csit_utils.bisection.texts import as_object, effort, headline, place
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
@@ -27,7 +27,7 @@ from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraf
 from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.load import load_topology, load_yaml
+from resources.libraries.python.model.load import load_topology, load_yaml, text_of
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import Trial
@@ -52,6 +52,10 @@ def bisect(
     output: Annotated[
         Path | None, typer.Option("-d", "--output", help="Folder of the results; default: results/<name of SPEC>.")
     ] = None,
+    step: Annotated[
+        Path | None,
+        typer.Option(help="File of ./csit gate --steps: bisect its largest decrease, between the versions beside it."),
+    ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the revisions; install and measure nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
@@ -65,8 +69,15 @@ def bisect(
     Exit status: 0 the culprit, or two, are named; 1 failed; 2 invalid input; 3 good and bad do not differ; 4 undecided.
 
     Example: ./csit bisect nightly.yaml -d results/bisect
+
+    What ./csit gate --steps steps.json has called: ./csit bisect vpp.yaml --step steps.json
     """
     spec = load_yaml(specification, BisectionSpec)
+    if step is not None:
+        try:
+            spec = narrowed(spec, CALLED_STEPS.validate_json(text_of(step)))
+        except ValueError as error:  # pydantic's too
+            raise ConfigError(f"{step}: {error}") from error
     base = specification.absolute().parent
     revisions = revisions_of(spec.source, base)
     if list_them:

@@ -1,5 +1,6 @@
 """`gate`: an exit status for a CI pipeline."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
 
 if TYPE_CHECKING:
+    from csit_utils.analysis.comparison import Change
     from csit_utils.analysis.gate import Decision
 
 _SHOWN = 10
@@ -28,6 +30,9 @@ def gate(
     tolerance: Annotated[str, typer.Option(help="Tolerated decrease, such as 2%.")] = "0%",
     require: Annotated[int, typer.Option(min=0, help="Minimum number of cells with a result on both sides.")] = 1,
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit XML file, for Jenkins and others.")] = None,
+    steps: Annotated[
+        Path | None, typer.Option(help="Also write the cells that fell with their versions, for ./csit bisect --step.")
+    ] = None,
 ) -> None:
     """Fail if a cell of CANDIDATE regressed against BASELINE.
 
@@ -53,12 +58,27 @@ def gate(
     found = decide(compare(before, after), after, allowed)
     if junit is not None:
         write_whole(junit, junit_xml(found))
+    if steps is not None:
+        write_whole(steps, json.dumps([_step(each) for each in found.fallen], indent=1) + "\n")
     for line in _report(found, tolerance, require):
         typer.echo(line)
     if reader.tell_problems():
         raise typer.Exit(2)
     if found.fallen or found.judged < require:
         raise typer.Exit(1)
+
+
+def _step(fallen: "Change") -> dict[str, object]:
+    """Return a cell that fell, as `bisection.spec.CalledStep` reads it, with the versions of the figures beside it."""
+    instances, nfs = fallen.dimensions
+    return {
+        "cell": f"{fallen.service_type} {instances}x{nfs} {fallen.nf_size} vswitch-{fallen.vs_dtc}c",
+        "frame": fallen.frame.split(" ")[0],
+        "metric": str(fallen.metric.value),
+        "change": fallen.change,
+        "good": fallen.a.figures[-1].row.version or "",
+        "bad": fallen.b.figures[0].row.version or "",
+    }
 
 
 def parse_before(text: str) -> int | None:

@@ -33,6 +33,7 @@ abstract class Jenkins extends BasePipelineTest {
     List<String> branches = []
     Map<String, Object> declared = [:]
     List<String> crons = []
+    List<Map> started = []
     Map<String, String> files = [:]
     Map<String, String> secrets = [:]
     Map<String, String> given = [:]
@@ -116,6 +117,8 @@ abstract class Jenkins extends BasePipelineTest {
         allow('unstable', [String]) { String text -> updateBuildStatus('UNSTABLE') }
         allow('echo', [String]) { String text -> echoed << text }
         allow('fileExists', [String]) { String path -> exists(path) }
+        allow('writeFile', [Map]) { Map said -> files[said.file.toString()] = said.text }
+        allow('build', [Map]) { Map said -> started << said }
         allow('readFile', [String]) { String path -> content(path) }
         allow('sh', [String]) { String script ->
             if (ran(script) != 0) { throw new Failed(script) }

@@ -13,6 +13,10 @@ class PipelineTest extends Jenkins {
     static final String REPORT = './csit report '
     static final String IMPORT = './csit import '
     static final String GATE = './csit gate '
+    static final String NIGHT = './csit night "$TESTBED"'
+    static final String RESUME_NIGHT = './csit night --resume '
+    static final String EXPORT = './csit export '
+    static final String BISECT = './csit bisect '
     static final Map ASKED = [TESTBEDS: 'topologies/one.yaml', REASON: 'a look at density']
 
     /** Statuses of lines by what they begin with, one for each time; 0 afterwards. An exception is thrown. */
@@ -30,13 +34,17 @@ class PipelineTest extends Jenkins {
                 files["${results}/reservation".toString()] = "CSIT_RESERVATION=token-of-${line.env.TOPOLOGY}\n"
             }
             if (line.script.startsWith(RUN)) { files["${results}/output.xml".toString()] = '<robot/>' }
+            if (line.script.startsWith(NIGHT)) { files["${results}/night/night.html".toString()] = '<html/>' }
+            if (line.script.startsWith(GATE)) { files["${results}/steps.json".toString()] = '[{"cell": "CSC 1x1 1c"}]' }
+            if (line.script.startsWith(BISECT)) { files["${results}/bisect/bisection.html".toString()] = '<html/>' }
             if (answered instanceof Exception) { throw answered }
             return answered
         }
     }
 
     private List<String> order(String branch) {
-        List<String> known = [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT, IMPORT, GATE]
+        List<String> known = [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT, IMPORT, GATE,
+                              NIGHT, RESUME_NIGHT, BISECT]
         return linesOf(branch).collect { String line -> known.find { line.startsWith(it) } }.findAll { it }
     }
 
@@ -178,6 +186,7 @@ class PipelineTest extends Jenkins {
             TESTBEDS: ['', 'local.yaml', 'topologies/../../etc/x.yaml', 'topologies/a.yaml; reboot', 'topologies/a.yaml topologies/b/a.yaml'],
             TYPES: ['CNF', 'CSC CSP', ''], TESTS: ['SOAK'], CELLS: ['1x1 2x2', '$(id)', ''], NF_SIZES: ['-v'], NF_KINDS: ['a b', '-x'], VSWITCH: ['3'], FRAMES: ['*'],
             SEARCH: ['csit quick'], LOSSES: ['x', '100', '1; id'], ENERGY: ['0', '1000', '1; id'], INCLUDE: ['a b', '--x'], EXCLUDE: ['*'], VPP: ['latest', '/opt/../bin', '/opt/a b'], HOURS: ['0', '1h'],
+            BUDGET: ['x', '1h', '-1'], STEP: ['$(id)', '[`id`]', 'a; b'],
             WAIT: ['2'], REASON: ['', ' ', 'two\nlines'],
         ]
         assert build('density', ASKED + [CELLS: wrong.CELLS[0]]) == 'FAILURE'
@@ -251,6 +260,62 @@ class PipelineTest extends Jenkins {
         answers = [(GATE): [1]]
         assert build('patch', ASKED + [VPP: '/opt/vpp/change-4711']) == 'UNSTABLE'
         assert order('one')[-2..-1] == [REPORT, GATE]
+    }
+
+    @Test
+    void 'a night with a budget is resumed once, and lack of time is no fault'() {
+        Map night = ASKED + [BUDGET: '8', HOURS: '10', STUDIES: 'OUTAGE']
+        List around = [[RESERVE, DOCTOR, NIGHT], [CLEANUP, RELEASE, REPORT]]
+        for (Map each in [
+            [answers: [0], result: 'SUCCESS'], [answers: [4], result: 'SUCCESS'], [answers: [1], result: 'UNSTABLE'], [answers: [2], result: 'FAILURE'],
+            [answers: [3], resumed: [0], result: 'SUCCESS'], [answers: [3], resumed: [3], result: 'FAILURE'],
+        ]) {
+            lines.clear()
+            files.clear()
+            published.clear()
+            answers = [(NIGHT): each.answers, (RESUME_NIGHT): each.resumed ?: []]
+            assert build('nightly', night) == each.result
+            assert order('one') == around[0] + (each.resumed == null ? [] : [CLEANUP, DOCTOR, RESUME_NIGHT]) + around[1]
+            Line line = lines.find { it.script.startsWith(NIGHT) }
+            assert [line.env.BUDGET, line.env.STUDIES, line.timeouts] == ['8', 'OUTAGE', [[time: 10, unit: 'HOURS']]]
+            assert lines.findAll { it.script.startsWith(REPORT) || it.script.startsWith(EXPORT) }*.env*.MEASURED == ['results/one/night'] * 2
+            assert published*.reportFiles*.toString() == ['density.html,night.html,studies.html']
+        }
+        env.CSIT_HISTORY = '/srv/history'
+        lines.clear()
+        assert build('nightly', night) == 'SUCCESS'
+        assert order('one')[-2..-1] == [IMPORT, GATE]
+        assert lines.find { it.script.startsWith(IMPORT) }.env.MEASURED == 'results/one/night'
+    }
+
+    @Test
+    void 'a step that the gate calls starts a bisection, where the runner can install revisions'() {
+        env.CSIT_HISTORY = '/srv/history'
+        answers = [(GATE): [1]]
+        assert build('density', ASKED) == 'UNSTABLE'
+        assert started.isEmpty()
+        env.CSIT_BISECT = '/srv/vpp.yaml'
+        answers = [(GATE): [1]]
+        assert build('density', ASKED) == 'UNSTABLE'
+        assert started*.job == ['density-bisect']
+        assert started[0].wait == false
+        Map parameters = started[0].parameters.collectEntries { [it.name, it.value.toString()] }
+        assert parameters == [TESTBEDS: 'topologies/one.yaml', STEP: '[{"cell": "CSC 1x1 1c"}]',
+                              REASON: 'bisection of what the gate of https://jenkins.example/job/density/7/ called']
+        lines.clear()
+        files.clear()
+        published.clear()
+        assert build('bisect', parameters) == 'SUCCESS'
+        assert order('one') == [RESERVE, DOCTOR, BISECT, CLEANUP, RELEASE]
+        assert published*.reportName*.toString() == ['Bisection on one']
+        assert files['results/one/step.json'] == parameters.STEP
+        for (List expected in [[1, 'FAILURE'], [3, 'UNSTABLE'], [4, 'UNSTABLE']]) {
+            lines.clear()
+            answers = [(BISECT): [expected[0]]]
+            assert build('bisect', parameters) == expected[1]
+            assert order('one').last() == RELEASE
+        }
+        assert build('bisect', parameters - [STEP: parameters.STEP]) == 'FAILURE'
     }
 
     @Test

@@ -1,0 +1,70 @@
+"""A step that a gate called, as the specification of its bisection."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from csit_utils.analysis.comparison import compare
+from csit_utils.analysis.gate import decide
+from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
+from csit_utils.cli import make_app
+from csit_utils.commands.gate import _step
+from tests.unit.csit_utils.histories import nights
+
+STEP = CalledStep(
+    cell="CSC 2x1 1c vswitch-1c", frame="IMIX", metric="PDR", change=-0.08,
+    good="VPP 26.06-rc0~12-g0123abcd", bad="VPP 26.10-rc0~57-gc3313a2d0",
+)  # fmt: skip
+SPEC = {
+    "source": {"git": "/srv/vpp", "good": "v26.06", "bad": "master"},
+    "install": ["./install", "{revision}"],
+    "topology": "topologies/sim.yaml",
+    "cell": "CSC 1x1 1c",
+}
+
+
+def test_a_git_range_gets_the_commits_of_the_versions() -> None:
+    found = narrowed(BisectionSpec.model_validate(SPEC), [STEP])
+    assert isinstance(found.source, GitRange)
+    assert (found.source.good, found.source.bad) == ("0123abcd", "c3313a2d0")
+    assert (found.cell, found.frame, found.metric) == (STEP.cell, "IMIX", "PDR")
+
+
+def test_a_list_of_versions_is_cut_to_those_between() -> None:
+    spec = BisectionSpec.model_validate(SPEC | {"source": {"versions": ["1.0", "1.1", "1.2", "1.3"]}})
+    step = STEP.model_copy(update={"good": "OVS 1.1", "bad": "OVS 1.3"})
+    found = narrowed(spec, [step])
+    assert isinstance(found.source, OrderedList)
+    assert found.source.versions == ("1.1", "1.2", "1.3")
+    with pytest.raises(ValueError, match=r"version 2\.0 is not in the list"):
+        narrowed(spec, [step.model_copy(update={"bad": "OVS 2.0"})])
+
+
+def test_equal_versions_and_a_metric_of_another_study_are_refused() -> None:
+    spec = BisectionSpec.model_validate(SPEC)
+    with pytest.raises(ValueError, match="the change is elsewhere"):
+        narrowed(spec, [STEP.model_copy(update={"bad": STEP.good})])
+    with pytest.raises(ValueError, match="has no step"):
+        narrowed(spec, [STEP.model_copy(update={"metric": "kept-in-event"})])
+
+
+def test_what_a_gate_writes_can_be_read() -> None:
+    before = nights(10, lambda _: 5e6, version="VPP 26.06")
+    after = nights(11, lambda _: 4e6, version="VPP 26.10")[-1:]
+    found = decide(compare(before, after), after)
+    steps = CALLED_STEPS.validate_json(json.dumps([_step(each) for each in found.fallen]))
+    assert {step.metric for step in steps} == {"NDR", "PDR"}
+    assert steps[0].cell == "CSC 1x1 1c vswitch-1c"
+    assert (steps[0].good, steps[0].bad, steps[0].frame) == ("VPP 26.06", "VPP 26.10", "64B")
+
+
+def test_the_command_lists_the_revisions_between_the_versions(tmp_path: Path) -> None:
+    spec = SPEC | {"source": {"versions": ["1.0", "1.1", "1.2", "1.3"]}}
+    tmp_path.joinpath("spec.yaml").write_text(json.dumps(spec), encoding="utf-8")
+    step = STEP.model_copy(update={"good": "OVS 1.1", "bad": "OVS 1.2"})
+    tmp_path.joinpath("steps.json").write_text(f"[{step.model_dump_json()}]", encoding="utf-8")
+    argv = ["bisect", str(tmp_path / "spec.yaml"), "--step", str(tmp_path / "steps.json"), "--list"]
+    done = CliRunner().invoke(make_app(argv), argv)
+    assert done.output.splitlines() == ["0\t1.1", "1\t1.2"]
