@@ -97,7 +97,7 @@ def bisect(
             typer.echo(line, err=True)
         if journal.rows:
             typer.echo(f"{journal.path}: {len(journal.rows)} steps of an earlier run are continued", err=True)
-        measure = _Measurement(spec, topology, world, cell)
+        measure = _Measurement(spec, topology, world, cell, len(journal.rows))
         run = BisectionRun(
             revisions, question, journal, _Installation(spec, base), measure, tell=_teller(revisions, measure.metric)
         )
@@ -163,15 +163,21 @@ class _Installation:
 
 
 class _Measurement:
-    """Deploys the cell, measures it as a test does, and removes it."""
+    """Deploys the cell, measures it as a test does, and removes it.
 
-    def __init__(self, spec: BisectionSpec, topology: Topology, world: Testbed, cell: Cell) -> None:
+    Args:
+        deployments: Those of earlier runs.
+    """
+
+    def __init__(
+        self, spec: BisectionSpec, topology: Topology, world: Testbed, cell: Cell, deployments: int = 0
+    ) -> None:
         self._spec, self._topology, self._world = spec, topology, world
         chosen = profile(spec.search).model_copy(update={"mrr_trials": spec.trials, "mrr_duration_s": spec.trial_s})
         kind = TestType.MRR if spec.metric in ("MRR", "forwarded") else TestType.NDRPDR
         self._asked = Asked(test_type=kind, cell=cell, frame=frame(spec.frame), profile=chosen)
         self._environment = fingerprint()
-        self._deployments = 0
+        self._deployments = deployments
         self.metric = spec.metric
 
     def __call__(self) -> Sequence[float]:
