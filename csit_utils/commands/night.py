@@ -36,6 +36,7 @@ from csit_utils.report.units import seconds
 from csit_utils.studies.density.commands.plan import test_types_of, variables_of
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json, load_topology
+from resources.libraries.python.model.topology import World
 from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
@@ -120,6 +121,7 @@ def night(
     words |= {"SEARCH": search} | variables_of(variable or [])
     choices = NightChoices(
         topology=str(topology.absolute()),
+        simulated=load_topology(topology).world is World.SIM,
         hours=hours,
         types=types,
         tests=tests,
@@ -132,7 +134,7 @@ def night(
     )
     plan = _plan(choices, _stored(list(map(Path, choices.data))), choices.budget_s)
     state = _state(choices, plan)
-    _announce(plan, as_json=as_json)
+    _announce(plan, simulated=choices.simulated, as_json=as_json)
     if html is not None:
         write_whole(html, render_night(state))
         typer.echo(f"page: {html}", err=True)
@@ -191,7 +193,7 @@ def _plan(
     return plan_night(offered, known, budget_s, datetime.now(UTC), rules)
 
 
-def _announce(plan: NightPlan, *, as_json: bool) -> None:
+def _announce(plan: NightPlan, *, simulated: bool, as_json: bool) -> None:
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     lines = [
         TableLine(
@@ -225,7 +227,7 @@ def _announce(plan: NightPlan, *, as_json: bool) -> None:
     ]
     if omitted:
         print_table(_LEFT_OUT_HEADS, omitted, form, _LEFT_OUT_HEADS)
-    typer.echo(f"{summary(plan)}.", err=as_json)
+    typer.echo(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=as_json)
 
 
 def _state(choices: NightChoices, plan: NightPlan, earlier: NightState | None = None) -> NightState:
@@ -253,7 +255,7 @@ def _measure(folder: Path, state: NightState) -> None:
                 break
             typer.echo(f"{seconds(clock.left_s)} are left, and planned again from the new results")
             state = _state(state.choices, plan, state)
-            _announce(plan, as_json=False)
+            _announce(plan, simulated=state.choices.simulated, as_json=False)
             write_whole(folder / PLAN_FILE, state.model_dump_json(indent=1) + "\n")
     if outputs := _outputs(folder):
         with suppress(ConfigError):  # no test was measured
@@ -261,7 +263,8 @@ def _measure(folder: Path, state: NightState) -> None:
     planned = [(run.folder, test.name) for run in state.runs for test in run.tests]
     counts = Counter(row.status if (row := clock.status_of(*each)) else NOT_BEGUN for each in planned)
     listed = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
-    ending = f"{len(planned)} planned measurements: {listed}; {seconds(max(clock.left_s, 0.0))} are left"
+    simulated = "simulated: " if state.choices.simulated else ""
+    ending = f"{simulated}{len(planned)} planned measurements: {listed}; {seconds(max(clock.left_s, 0.0))} are left"
     if stopped is not None:
         resume = command_text("./csit", "night", "--resume", folder)
         ending = f"interrupted: {stopped}; {ending}; continue with {resume}"

@@ -1,6 +1,7 @@
 """The page of a night: the plan before it, and afterwards how each test ended and what is still open."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from csit_utils.night.state import NightClock, NightState
 from csit_utils.report.html import html_templates, own_file
@@ -31,7 +32,8 @@ def render_night(
                 "message": ended.message if ended is not None else "",
             })  # fmt: skip
     return html_templates().get_template("night.html.j2").render(
-        topology=state.choices.topology,
+        topology=Path(state.choices.topology).name,
+        simulated=state.choices.simulated,
         began=state.choices.began[:16].replace("T", " "),
         hours=f"{state.choices.hours:g}",
         summary=state.summary,

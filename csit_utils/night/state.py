@@ -20,6 +20,7 @@ class NightChoices(Frozen):
     """What the user chose."""
 
     topology: str
+    simulated: bool = False
     hours: Annotated[float, Field(gt=0, le=MOST_HOURS)]
     types: str
     tests: str

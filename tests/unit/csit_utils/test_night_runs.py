@@ -100,8 +100,8 @@ def test_the_page_lists_outcomes_reasons_and_what_is_open(journal_of: Callable[[
         PlannedTest(name="Night.a.2", title="<b>CSC 2R1C", why="uncertain: PDR ±4 %", seconds=60.0),
     )
     choices = NightChoices(
-        topology="topologies/sim.yaml", hours=8.0, types="CSC", tests="MRR", variables={}, data=(), within=0.02,
-        unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+        topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR", variables={}, data=(),
+        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
     )  # fmt: skip
     state = NightState(
         choices=choices,
@@ -118,7 +118,14 @@ def test_the_page_lists_outcomes_reasons_and_what_is_open(journal_of: Callable[[
         clock.keep("01-unseen", "Night.a.1", "FAIL", "no traffic at hop 2")
         clock.keep("01-unseen", "Night.a.2", NOT_BEGUN, "not begun: takes about 60 s")
         after = render_night(state, clock, "1 failed", [("CSC 2R1C", "uncertain: PDR ±4 %")])
-    for text in ("no traffic at hop 2", "takes about 60 s", "needs 99 cores", "Still open", "&lt;b&gt;CSC 2R1C"):
+    for text in (
+        "no traffic at hop 2",
+        "takes about 60 s",
+        "needs 99 cores",
+        "SIMULATED",
+        "Still open",
+        "&lt;b&gt;CSC 2R1C",
+    ):
         assert text in after
     assert "<b>CSC" not in after
 

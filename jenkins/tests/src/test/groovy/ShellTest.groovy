@@ -75,6 +75,19 @@ class ShellTest extends Jenkins {
     }
 
     @Test
+    void 'a night with a budget is measured, reported, exported, kept and gated'() {
+        env.CSIT_HISTORY = workspace.resolve('history').toString()
+        assert build('nightly', ASKED + [TESTBEDS: 'topologies/one.yaml', CELLS: '1x1', BUDGET: '0.01']) == 'SUCCESS'
+        Path results = workspace.resolve('results/one')
+        assert results.resolve('page/night.html').text.contains('unseen: never measured')
+        assert results.resolve('page/density.html').text.contains('one')
+        assert Files.isDirectory(results.resolve('uti'))
+        assert Files.isDirectory(workspace.resolve('history'))
+        assert results.resolve('steps.json').text.trim() == '[]'
+        assert new XmlSlurper().parse(results.resolve('gate.xml').toFile()).@failures == '0'
+    }
+
+    @Test
     void 'a selection that is wrong is told before anything is reserved'() {
         assert build('density', ASKED + [TESTBEDS: 'topologies/one.yaml', CELLS: '1xx1']) == 'FAILURE'
         assert !lines*.script.any { it.startsWith('./csit reserve ') }
