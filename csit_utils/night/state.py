@@ -10,7 +10,8 @@ from csit_utils.analysis.night import NightLine, NightPlan
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.recording.step_journal import StepJournal
 
-PLAN_FILE = "plan.json"
+PLAN_FILE = "night.plan"
+"""JSON, but no result record: what reads a folder of results takes each .json file for one."""
 MOST_HOURS = 168.0
 NOT_BEGUN = "NOT BEGUN"
 """Status of a test that would not have fitted into the time that was left."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.night.state import NightJournal, NightState
+from csit_utils.night.state import PLAN_FILE, NightJournal, NightState
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_json
 from tests.integration.robot_runs import PROJECT, csit, environment
@@ -49,7 +49,7 @@ def test_a_night_that_was_cut_short_continues_with_what_it_lacks(tmp_path: Path,
     assert again.returncode == 0, again.stdout + again.stderr
     assert len(ended(output)) == len(set(ended(output)))  # none twice
     assert ended(output)[: len(before)] == before
-    state = load_json(output / "plan.json", NightState)
+    state = load_json(output / PLAN_FILE, NightState)
     assert {(run.folder, test.name) for run in state.runs for test in run.tests} == set(ended(output))
     assert "Nothing: no step is suspected" in (output / "night.html").read_text(encoding="utf-8")
     assert csit("night", "--resume", str(output), "--hours", "3").returncode == 2
