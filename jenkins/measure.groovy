@@ -308,9 +308,12 @@ def published(String topology, String results, Map<String, String> wanted) {
             stage('Report') {
                 sh './csit report "$MEASURED" -o "$RESULTS/page/density.html" --csv "$RESULTS/csv"'
                 sh './csit show "$MEASURED"'
-                sh './csit export "$MEASURED" --uti -o "$RESULTS/uti"'
                 if (isNight) {
+                    // C-Dash knows a test once in a run.
+                    sh 'for run in "$RESULTS"/night/*/; do ./csit export "$run" --uti -o "$RESULTS/uti/$(basename "$run")" || exit; done'
                     sh 'cp "$RESULTS/night/night.html" "$RESULTS/page/"'
+                } else {
+                    sh './csit export "$RESULTS/output.xml" --uti -o "$RESULTS/uti"'
                 }
                 if (fileExists("${results}/studies/output.xml")) {
                     sh './csit report "$RESULTS/studies/output.xml" -o "$RESULTS/page/studies.html" --csv "$RESULTS/studies/csv"'

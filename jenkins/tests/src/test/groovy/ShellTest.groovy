@@ -81,7 +81,7 @@ class ShellTest extends Jenkins {
         Path results = workspace.resolve('results/one')
         assert results.resolve('page/night.html').text.contains('unseen: never measured')
         assert results.resolve('page/density.html').text.contains('one')
-        assert Files.isDirectory(results.resolve('uti'))
+        assert Files.isDirectory(results.resolve('uti/01-unseen'))
         assert Files.isDirectory(workspace.resolve('history'))
         assert results.resolve('steps.json').text.trim() == '[]'
         assert new XmlSlurper().parse(results.resolve('gate.xml').toFile()).@failures == '0'
