@@ -70,11 +70,12 @@ def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
     """Yield inputs with the same contents for `contents_of`: of large files a temporary dataset, read on demand.
 
     Damage in the details of a record is found when they are read, as a `ReadError`. Files with any other problem are
-    yielded as they are.
+    yielded as they are, and so are record files that no output.xml contains.
     """
     files = [path for path in inputs if not is_dataset(path)]
     found = [each for path in files for each in sources(path)]
-    size = sum(each.path.stat().st_size for each in found if isinstance(each, Source) and each.path is not None)
+    large = [each.path for each in found if isinstance(each, Source) and not each.is_json]
+    size = sum(path.stat().st_size for path in large if path is not None)
     if size < LARGE_BYTES:
         yield inputs
         return
@@ -87,6 +88,8 @@ def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
                 outcomes = list(import_all(layout, files, None, os.cpu_count() or 1))
             imported = [each for each in outcomes if isinstance(each, FileImport)]
             whole = any(each.tests for each in imported) and not any(each.problems for each in imported)
+            # A dataset takes record files in a folder as one run.
+            whole = whole and not any(each.files for each in layout.imports())
         except (OSError, CsitError):  # such as a full disk
             whole = False
         yield [*filter(is_dataset, inputs), layout.folder] if whole else inputs

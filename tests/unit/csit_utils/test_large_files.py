@@ -51,6 +51,18 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
 
+def test_runs_of_record_files_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    _written(folder / "output.xml", list(map(pack, _RESULTS)))
+    for number, chains in enumerate((4, 8)):
+        (folder / f"{number}.json").write_text(result(ServiceType.CSP, chains, 1).model_dump_json())
+    assert _report(folder, "-o", tmp_path / "small")[0] == 0
+    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    assert _report(folder, "-o", tmp_path / "large")[0] == 0
+    assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
+
+
 def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *others = map(pack, _RESULTS)
     output = _written(tmp_path / "output.xml", [first.replace('"packed":"', '"packed":"AAAA'), *others])
