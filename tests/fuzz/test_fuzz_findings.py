@@ -265,6 +265,10 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "an energy counter without an end": zone(LONG_WORD),
     "a key of WireGuard with a NUL character": said_to("keys of wg", b"A" * 42 + b"\0="),
     "metrics of flows that are those of ports": said_to("metrics of OTG servers", b'{"choice": "port_metrics"}'),
+    "a latency of 300 digits": said_to(
+        "metrics of OTG servers",
+        TARGETS["metrics of OTG servers"].examples[0].replace(b'"minimum_ns": 1000.0', b'"minimum_ns": %s.0' % (b"9" * 400)),
+    ),
     # Damaged files of this project
     "a record of the machine's owner that is not text": owner,
     "a step of another bisection": observed("nope", "1.0", "1"),

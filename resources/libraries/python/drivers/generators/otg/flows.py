@@ -11,6 +11,7 @@ from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial
 _PORT = 49191
 """UDP ports of all packets, as of the built-in generator's."""
 _TAG_BYTES = 4
+_LONGEST_NS = 86_400 * 1e9
 _SHORT = 0.005
 """Share of the packets asked for that may be missing before the generator is to blame."""
 
@@ -124,7 +125,7 @@ def figures(metrics: Mapping[str, Any], sent: Sequence[SentFlow]) -> dict[str, O
     """Return figures by flow from snappi's metrics.
 
     Raises:
-        CsitError: A flow or its counters are missing.
+        CsitError: A flow or its counters are missing, or a latency is none.
     """
     found = {}
     for each in sent:
@@ -135,6 +136,8 @@ def figures(metrics: Mapping[str, Any], sent: Sequence[SentFlow]) -> dict[str, O
         latency = row.latency if each.probe else None
         values = (latency.minimum_ns, latency.average_ns, latency.maximum_ns) if latency is not None else (None,)
         known = None if None in values else tuple(map(float, values))
+        if known and not all(0 <= value <= _LONGEST_NS for value in known):
+            raise CsitError(f"the OTG server reports a latency of flow '{each.name}' that is not below a day")
         found[each.name] = OtgFigures(
             int(row.frames_tx),
             int(row.frames_rx),
