@@ -4,10 +4,10 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from csit_utils.bisection.spec import MOST_REVISIONS, CommandLines, GitRange, OrderedList
+from csit_utils.bisection.spec import CommandLines, GitRange, OrderedList
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.bounds import MOST_REVISIONS, quoted
 
 _WITHIN_S = 60.0
 _SHORT = 12

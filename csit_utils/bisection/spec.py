@@ -8,14 +8,16 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import LONGEST_TRIAL_S
+from resources.libraries.python.model.bounds import (
+    LONGEST_INSTALLATION_S,
+    LONGEST_TRIAL_S,
+    MOST_OBSERVATIONS,
+    MOST_REVISIONS,
+)
 from resources.libraries.python.model.function import UserProgram
 
 REVISION = "{revision}"
 """Word of the argument vector that is replaced by the revision to install."""
-MOST_REVISIONS = 10_000
-MOST_OBSERVATIONS = 2_000
-_LONGEST_INSTALLATION_S = 7 * 24 * 3600
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
@@ -71,7 +73,7 @@ class BisectionSpec(Frozen):
     source: GitRange | OrderedList | CommandLines
     install: Annotated[tuple[Text, ...], Field(min_length=2, max_length=100), AfterValidator(_has_revision)]
     """Argument vector; `{revision}` is replaced. It runs in the folder of the specification, without a shell."""
-    install_limit_s: Annotated[float, Field(gt=0, le=_LONGEST_INSTALLATION_S)] = 3600.0
+    install_limit_s: Annotated[float, Field(gt=0, le=LONGEST_INSTALLATION_S)] = 3600.0
     """An installation that takes longer is ended and counts as failed."""
     topology: Path
     """A relative path starts at the specification."""

@@ -16,9 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from csit_utils.dataset.items import Problem, ReadError
+from resources.libraries.python.model.bounds import MOST_DEPTH
 from resources.libraries.python.unpacking import (
     CHUNK_BYTES,
-    MOST_DEPTH,
     Bounded,
     Budget,
     UnpackError,

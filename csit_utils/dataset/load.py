@@ -25,7 +25,11 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.scan import ScannedTest, scan
-from resources.libraries.python.model.bounds import error_text
+from resources.libraries.python.model.bounds import (
+    LARGEST_RESULT_BYTES,
+    MOST_VALUES_OF_A_RESULT,
+    error_text,
+)
 
 _CSIT_TEST = {"version", "test_id", "result"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}
@@ -127,8 +131,6 @@ def unrecorded(test: ScannedTest, source: str, message: str) -> Unrecorded:
     return Unrecorded(test.long_name, test.name, test.tags, source, status, message, test.started_at)
 
 
-_LARGEST_RECORD_BYTES = 256 * 1024 * 1024
-MOST_VALUES = 200_000
 _LEAST_BYTES_PER_VALUE = 8
 """Keys have names, and numbers digits: records have 15 to 40 bytes per value."""
 
@@ -186,11 +188,11 @@ def content_of(stream: BinaryIO) -> bytes:
     while block := stream.read(1 << 20):
         blocks.append(block)
         size += len(block)
-        if size > _LARGEST_RECORD_BYTES:
-            raise ReadError(f"larger than {_LARGEST_RECORD_BYTES / 1e6:.0f} MB, the limit for records")
+        if size > LARGEST_RESULT_BYTES:
+            raise ReadError(f"larger than {LARGEST_RESULT_BYTES / 1e6:.0f} MB, the limit for records")
     content = b"".join(blocks)
     values = content.count(b",") + content.count(b"[") + content.count(b"{")
-    if values > max(MOST_VALUES, size // _LEAST_BYTES_PER_VALUE):
+    if values > max(MOST_VALUES_OF_A_RESULT, size // _LEAST_BYTES_PER_VALUE):
         raise ReadError(f"about {values:,} values in {size:,} bytes, which no result has")
     return content
 

@@ -19,11 +19,17 @@ from defusedxml.ElementTree import DefusedXMLParser
 
 from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
 from csit_utils.dataset.refused import logged_cells, metadata_cells
+from resources.libraries.python.model.bounds import (
+    DEEPEST_ELEMENT,
+    LARGEST_BETWEEN_BYTES,
+    LARGEST_TEST_BYTES,
+    MOST_DAMAGE,
+    MOST_UNRECORDED,
+)
 from resources.libraries.python.recording.marker import NOT_STARTED, PLACEHOLDER, REFUSED_MARKER, RESULT_MARKER
 
 BLOCK_BYTES = 1 << 18
 """Small enough to stay in the CPU cache between two passes."""
-MOST_DAMAGE = 1000
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml([^>]*)\?>\s*+)?<(/?[^\s>/]*)")
 _ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)["']""")
 
@@ -150,8 +156,6 @@ _USUAL = re.compile(rb'\s+id="[^"]*" name="([^"\n\t\r]*)"')
 _REFERENCE = re.compile(r"&(#x[0-9a-fA-F]{1,6}|#[0-9]{1,7}|\w*)(;?)")
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
-_MOST_DEPTH = 1000
-"""Maximum depth of elements in a test: Robot permits 100 nested keywords."""
 _FIRST_YEAR = 2008
 """Year of the first release of Robot Framework."""
 
@@ -259,8 +263,8 @@ class TestElement:
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Called by the parser."""
         self._open.append(tag)
-        if len(self._open) > _MOST_DEPTH:
-            raise NotXml(f"elements nested more than {_MOST_DEPTH} deep")
+        if len(self._open) > DEEPEST_ELEMENT:
+            raise NotXml(f"elements nested more than {DEEPEST_ELEMENT} deep")
         self._text.clear()
         if len(self._open) == 1:
             self.name = attributes.get("name", "")
@@ -288,12 +292,6 @@ class TestElement:
         """Called by the parser."""
 
 
-LARGEST_TEST_BYTES = 256 * 1024 * 1024
-"""Upper bound of a test, which is held in memory as a whole."""
-LARGEST_BETWEEN_BYTES = 16_000_000
-"""Maximum size of a message or metadata between tests."""
-MOST_UNRECORDED = 20_000
-"""Tests without a record, of which nothing is known but the name."""
 _MARKER = b">" + RESULT_MARKER.encode()
 _TEST = re.compile(rb"<test(\s" + ATTRIBUTES + rb"|)>")
 _MSG = re.compile(rb"<msg(?:\s" + ATTRIBUTES + rb")?>")

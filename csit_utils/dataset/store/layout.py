@@ -21,10 +21,9 @@ from urllib.parse import quote
 import msgspec
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.unpacking import LARGEST_RECORD_BYTES
 
 VERSION = 1
 """Raised when older software would misread a dataset; new columns do not, see `stored`."""

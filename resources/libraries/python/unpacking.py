@@ -11,23 +11,18 @@ import zlib
 from typing import BinaryIO, cast
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.bounds import (
+    FREE_BYTES,
+    FREE_RECORD_BYTES,
+    FREE_S,
+    LARGEST_DIRECTORY_BYTES,
+    LARGEST_RECORD_BYTES,
+    MOST_FILES,
+    MOST_RATIO,
+    MOST_RECORD_RATIO,
+    MOST_S_PER_MB,
+)
 
-MOST_RATIO = 200
-"""Largest compression ratio of a file: output.xml files have 2 to 50, deflate reaches 1,032."""
-MOST_RECORD_RATIO = 50
-"""Maximum compression ratio of the packed part of a record or a histogram, which have 2 to 10."""
-FREE_BYTES = 4_000_000
-"""Unpacked size that is permitted for any file."""
-FREE_RECORD_BYTES = 64_000
-LARGEST_RECORD_BYTES = 256_000_000
-MOST_DEPTH = 3
-"""Maximum depth of nested archives."""
-MOST_FILES = 50_000
-"""In one archive."""
-LARGEST_DIRECTORY_BYTES = 16_000_000
-"""Maximum size of the directory of an archive."""
-FREE_S, MOST_S_PER_MB = 20.0, 5.0
-"""CPU time of decompression: permitted for any file, and by packed size. It takes about 0.1 s per packed MB."""
 CHUNK_BYTES = 1 << 20
 _ERRORS = (OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 

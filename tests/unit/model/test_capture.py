@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.bounds import LONGEST_REASON
-from resources.libraries.python.model.capture import MOST_PACKETS, read_capture
+from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_CAPTURED_PACKETS
+from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.frames import capture_content, frame, with_flows, with_ipv6
 from tests.captures import MIX, MIX6, ipv4, pcap, pcapng, udp
@@ -46,7 +46,7 @@ SHORT = ipv4(17, udp(b"x" * 40))
         (pcap((MIX[0][:30],)), "x: packet 1 has 30 bytes, too few for an IP packet"),
         (pcap((MIX[0][:-1],)), "x: packet 1 has 57 bytes behind the Ethernet header, its IP header says 58"),
         (pcap((ipv4(17, udp(b"x" * 9000)),)), r"x: packet 1 has 9,042 bytes, more than a jumbo frame \(9,014\)"),
-        (pcap((SHORT,) * (MOST_PACKETS + 1)), "x: more than 8,192 packets"),
+        (pcap((SHORT,) * (MOST_CAPTURED_PACKETS + 1)), "x: more than 8,192 packets"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_sent_is_refused_in_one_sentence(data: bytes, message: str) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from resources.libraries.python.model.nf_size import MOST_CORES, NfSize
+from resources.libraries.python.model.bounds import MOST_CORES
+from resources.libraries.python.model.nf_size import NfSize
 
 SIZES: TypeAdapter[tuple[NfSize, ...]] = TypeAdapter(tuple[NfSize, ...])
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.recording.qualifications import LARGEST_BYTES, key_of, store, stored
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES
+from resources.libraries.python.recording.qualifications import key_of, store, stored
 from tests.builders import NOWHERE, SIM, qualification, qualified_point, shipped
 
 HERE = NOWHERE.model_copy(update={"hostname": "dut", "cpu_model": "c", "kernel": "k"})
@@ -33,7 +34,7 @@ def test_one_is_found_by_its_key(tmp_path: Path) -> None:
         (lambda text: text[:100], "Invalid JSON"),
         (lambda text: text.replace('"trial_s": 0.2', '"trial_s": -1'), "greater than 0"),
         (lambda text: text.replace('"notes"', '"unknown"'), "Extra inputs"),
-        (lambda text: text + " " * LARGEST_BYTES, f"more than {LARGEST_BYTES} bytes"),
+        (lambda text: text + " " * LARGEST_INPUT_BYTES, f"more than {LARGEST_INPUT_BYTES} bytes"),
     ],
 )
 def test_a_damaged_file_is_as_none_and_is_logged(

@@ -1,4 +1,8 @@
-"""Upper bounds of everything that is read: files, lists, numbers, specifications, selections and runs."""
+"""Upper bounds of everything that is read: files, lists, numbers, specifications, selections and runs.
+
+Modules that start without pydantic keep theirs beside the code: `errors`, `dialogue`, `planning.address_bounds`, and
+those that are sent to nodes. Drivers keep those of their programs.
+"""
 
 from collections.abc import Iterable, Sized
 from typing import TypeVar
@@ -64,6 +68,60 @@ HIGHEST_BPS = 1e15
 MOST_MEMORY_MIB = 2**24
 """16 TiB."""
 
+MOST_RATIO = 200
+"""Largest compression ratio of a file: output.xml files have 2 to 50, deflate reaches 1,032."""
+MOST_RECORD_RATIO = 50
+"""Maximum compression ratio of the packed part of a record or a histogram, which have 2 to 10."""
+FREE_BYTES = 4_000_000
+"""Unpacked size that is permitted for any file."""
+FREE_RECORD_BYTES = 64_000
+LARGEST_RECORD_BYTES = 256_000_000
+MOST_DEPTH = 3
+"""Maximum depth of nested archives."""
+FREE_S, MOST_S_PER_MB = 20.0, 5.0
+"""CPU time of decompression: permitted for any file, and by packed size. It takes about 0.1 s per packed MB."""
+MOST_FILES = 50_000
+"""In one archive."""
+LARGEST_DIRECTORY_BYTES = 16_000_000
+"""Maximum size of the directory of an archive."""
+MOST_DAMAGE = 1000
+"""Damaged places of an output.xml that are looked at."""
+DEEPEST_ELEMENT = 1000
+"""Maximum depth of elements in a test: Robot permits 100 nested keywords."""
+LARGEST_TEST_BYTES = 256 * 1024 * 1024
+"""Upper bound of a test, which is held in memory as a whole."""
+LARGEST_BETWEEN_BYTES = 16_000_000
+"""Maximum size of a message or metadata between tests."""
+MOST_UNRECORDED = 20_000
+"""Tests without a record, of which nothing is known but the name."""
+LARGEST_RESULT_BYTES = 256 * 1024 * 1024
+"""Maximum size of a result file."""
+MOST_VALUES_OF_A_RESULT = 200_000
+MOST_KEYS = 10_000
+"""Maximum number of keys of one object. Instances, nodes and drivers are keys of some objects."""
+MOST_DIGITS = 10
+"""Of a number in a list such as `0-3,8`."""
+MOST_REVISIONS = 10_000
+"""Of a bisection."""
+MOST_OBSERVATIONS = 2_000
+"""Deployments of a bisection."""
+LONGEST_INSTALLATION_S = 7 * 24 * 3600
+MOST_EVENTS = 100
+"""Of a study of outages."""
+MOST_DISTURBED_INSTANCES = 64
+LONGEST_WINDOW_S = 60.0
+"""Maximum time before, after and during an event of a study of outages."""
+LONGEST_TIMEOUT_S = 3600
+"""Of an entry in a connection table."""
+MOST_SWEPT = 16
+"""Frame sizes, and loads, of one study at most."""
+MOST_BRACKETS = 20
+"""Depth of parentheses in a policy of chains."""
+MOST_CAPTURE_BYTES = 16 << 20
+MOST_CAPTURED_PACKETS = 8192
+"""A ring of a sender holds all of them, for each service instance and direction."""
+MOST_CORES = 256
+"""Maximum number of cores of one NF: above what a NUMA node of today's servers has."""
 MOST_ERRORS = 1000
 """Maximum number of errors of one file that are looked at."""
 

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MOST_CAPTURED_PACKETS
 
-MOST_CAPTURE_BYTES = 16 << 20
-MOST_PACKETS = 8192
-"""A ring of a sender holds all of them, for each service instance and direction."""
 SMALLEST, LARGEST = 60, 9014
 """Bytes of an Ethernet frame without FCS. Smaller ones were captured before the NIC padded them."""
 ETHERNET_BYTES, IPV4_BYTES, IPV6_BYTES = 14, 20, 40
@@ -51,8 +49,8 @@ def read_capture(data: bytes, name: str) -> CapturedFrames:
     """
     frames, versions = [], set()
     for number, (frame, length) in enumerate(_records(data, name), 1):
-        if number > MOST_PACKETS:
-            raise ConfigError(f"{name}: more than {MOST_PACKETS:,} packets; keep the first ones")
+        if number > MOST_CAPTURED_PACKETS:
+            raise ConfigError(f"{name}: more than {MOST_CAPTURED_PACKETS:,} packets; keep the first ones")
         where = f"{name}: packet {number}"
         if len(frame) < length:
             raise ConfigError(

@@ -7,10 +7,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.model.bounds import MOST_CORES, quoted
 
-MOST_CORES = 256
-"""Maximum number of cores of one NF: above what a NUMA node of today's servers has."""
 _PATTERN = r"^(0\.5|[1-9][0-9]{0,2})c$"
 
 

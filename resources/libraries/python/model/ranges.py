@@ -2,9 +2,11 @@
 
 import re
 
-from resources.libraries.python.model.bounds import MOST_LISTED, quoted
-
-_MOST_DIGITS = 10
+from resources.libraries.python.model.bounds import (
+    MOST_DIGITS,
+    MOST_LISTED,
+    quoted,
+)
 
 
 def expand(ranges: str) -> tuple[int, ...]:
@@ -15,7 +17,7 @@ def expand(ranges: str) -> tuple[int, ...]:
     """
     numbers: list[int] = []
     for part in ranges.replace(" ", "").split(","):
-        match = re.fullmatch(rf"([0-9]{{1,{_MOST_DIGITS}}})(?:-([0-9]{{1,{_MOST_DIGITS}}}))?", part)
+        match = re.fullmatch(rf"([0-9]{{1,{MOST_DIGITS}}})(?:-([0-9]{{1,{MOST_DIGITS}}}))?", part)
         if match is None:
             raise ValueError(f"'{quoted(ranges)}' is not a list of numbers like 0-3,8")
         first, last = int(match[1]), int(match[2] or match[1])

@@ -8,14 +8,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.bounds import error_text
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, error_text
 from resources.libraries.python.model.qualification import Qualification, QualificationKey
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.paths import PROJECT, RESOURCES, write_whole
 
 FOLDER = PROJECT / "results" / "qualifications"
-LARGEST_BYTES = 1 << 20
 SIMULATED_NIC = "simulated"
 _SOURCES = RESOURCES / "libraries" / "python" / "drivers" / "generators"
 _log = logging.getLogger(__name__)
@@ -59,9 +58,9 @@ def stored(key: QualificationKey, folder: Path = FOLDER) -> Qualification | None
     path = file_of(key, folder)
     try:
         with path.open("rb") as file:
-            text = file.read(LARGEST_BYTES + 1)
-        if len(text) > LARGEST_BYTES:
-            raise CsitError(f"{path}: more than {LARGEST_BYTES} bytes; a qualification has some kilobytes")
+            text = file.read(LARGEST_INPUT_BYTES + 1)
+        if len(text) > LARGEST_INPUT_BYTES:
+            raise CsitError(f"{path}: more than {LARGEST_INPUT_BYTES} bytes; a qualification has some kilobytes")
         found = Qualification.model_validate_json(text)
     except FileNotFoundError:
         return None

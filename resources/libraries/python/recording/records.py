@@ -11,7 +11,11 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from resources.libraries.python.model.bounds import error_text, quoted
+from resources.libraries.python.model.bounds import (
+    MOST_KEYS,
+    error_text,
+    quoted,
+)
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
@@ -28,8 +32,6 @@ def _declared() -> dict[str, type[Record]]:
 
 RECORDS = _declared()
 """Class of a record by its study."""
-MOST_KEYS = 10_000
-"""Maximum number of keys of one object. Instances, nodes and drivers are keys of some objects."""
 _SHORTEST_KEY_BYTES = len('"a":1,')
 _STUDY = re.compile(rb'\s*\{\s*"study"\s*:\s*"(\w+)"')
 

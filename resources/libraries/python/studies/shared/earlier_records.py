@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.records import NotARecord, read_record
-from resources.libraries.python.unpacking import LARGEST_RECORD_BYTES
 
 _Record = TypeVar("_Record", bound=Record)
 

@@ -12,7 +12,7 @@ from robot.api import Failure, SkipExecution, logger
 from robot.errors import ExecutionFailed, PassExecution
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped, SystemBroken
-from resources.libraries.python.model.bounds import error_text
+from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES, error_text
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.qualification import Qualification
@@ -41,7 +41,6 @@ from resources.libraries.python.studies.shared.choices import Lookup, choices, c
 from resources.libraries.python.studies.shared.progress import StudyProgress
 from resources.libraries.python.studies.shared.retry import DeployedTest, StudyTest, measure_with_care
 from resources.libraries.python.studies.shared.robot_context import variable
-from resources.libraries.python.unpacking import LARGEST_RECORD_BYTES
 
 RESULT_SPACE_BYTES = 50_000_000
 """Free space that a run needs, the reserve included."""

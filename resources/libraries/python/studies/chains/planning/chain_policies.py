@@ -9,11 +9,10 @@ from itertools import combinations, product
 from typing import NamedTuple, NoReturn
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MOST_BRACKETS
 
 Pair = tuple[str, str]
 """The first comes before the second, in a chain that has both."""
-MOST_BRACKETS = 20
-"""Depth of parentheses."""
 _AROUND = 60
 """Characters of a policy that an error shows before its place, and after it."""
 

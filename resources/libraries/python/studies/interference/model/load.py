@@ -5,9 +5,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from resources.libraries.python.model.bounds import MOST_SWEPT
 from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.studies.interference.model.record import MOST_SWEPT, InterferenceSpec
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
 
 
 class InterferenceFile(InterferenceSpec):

@@ -13,6 +13,7 @@ from resources.libraries.python.model.bounds import (
     LONGEST_TRIAL_S,
     MOST_NAMES,
     MOST_REPETITIONS,
+    MOST_SWEPT,
     MOST_TOGETHER,
     at_most,
     at_most_items,
@@ -67,10 +68,6 @@ class Contender(Frozen):
         original = self.program.start[0] if self.program else self.kind
         changes = {"kind": self.stand_in, "stand_in": None, "stand_in_for": f"{original}", "program": None}
         return self.model_copy(update=changes)
-
-
-MOST_SWEPT = 16
-"""Frame sizes, and loads, of one study at most."""
 
 
 Load = Annotated[

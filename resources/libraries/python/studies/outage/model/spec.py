@@ -7,7 +7,15 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import HIGHEST_PPS, MOST_REPETITIONS, at_most, at_most_items
+from resources.libraries.python.model.bounds import (
+    HIGHEST_PPS,
+    LONGEST_WINDOW_S,
+    MOST_DISTURBED_INSTANCES,
+    MOST_EVENTS,
+    MOST_REPETITIONS,
+    at_most,
+    at_most_items,
+)
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.findings.coverage import LeastMeasured
@@ -16,9 +24,6 @@ from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
 
-MOST_EVENTS = 100
-MOST_INSTANCES = 64
-LONGEST_WINDOW_S = 60.0
 VSWITCH = "vswitch"
 """Target that all instances share."""
 CONTROL = "no event"
@@ -54,7 +59,7 @@ class OutageSpec(Frozen):
     """All that a study of outages is asked."""
 
     name: Annotated[str, Field(min_length=1, max_length=80)]
-    instances: Annotated[int, Field(ge=2), at_most(MOST_INSTANCES)]
+    instances: Annotated[int, Field(ge=2), at_most(MOST_DISTURBED_INSTANCES)]
     nf_kinds: Annotated[tuple[NfKind, ...], Field(min_length=1), at_most_items(16)]
     """NFs of each instance in the order of the chain."""
     size: NfSize = NfSize.ONE
