@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from robot.api import SuiteVisitor
+from robot.running.signalhandler import STOP_SIGNAL_MONITOR
 
 from csit_utils.commands.outcome import unfinished
 from csit_utils.commands.robot import run_suites
@@ -106,6 +107,8 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
         lacks = unfinished(load([output]), ended=ended) if output.exists() else "no output.xml was written"
         if lacks is not None:
             return f"{place}: {lacks}"
+        if STOP_SIGNAL_MONITOR._signal_count:  # one that came when the last test of a run had ended
+            return "stopped by a signal"
     return None
 
 
