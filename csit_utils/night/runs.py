@@ -51,6 +51,8 @@ class WithinBudget:
         self._run, self._expected_s, self._clock = run, expected_s, clock
         self._before = clock.measured(run)
         self._not_begun: dict[str, str] = {}
+        self.is_stopped = False
+        """Whether a signal came, also one after the last test."""
 
     def start_test(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
         """Replace a test that would not fit by a skip; those that have ended before a resumption take no time."""
@@ -70,6 +72,10 @@ class WithinBudget:
             self._clock.keep(self._run, name, NOT_BEGUN, self._not_begun[name])
         elif name not in self._before and "Execution terminated by signal" not in result.message:
             self._clock.keep(self._run, name, result.status, result.message)
+
+    def end_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
+        """Look for a signal, before Robot forgets it."""
+        self.is_stopped = self.is_stopped or bool(STOP_SIGNAL_MONITOR._signal_count)
 
 
 def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
@@ -96,18 +102,19 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
             continue
         resume = place if (place / JOURNAL_FILE).exists() else None
         names = [test.name for test in run.tests]
+        listener = WithinBudget(run.folder, {test.name: test.seconds for test in run.tests}, clock)
         run_suites(
             [] if resume else arguments_of(run, state.choices, place),
             resume=resume,
             modifiers=[PlannedOrder(names)],
-            listeners=[WithinBudget(run.folder, {test.name: test.seconds for test in run.tests}, clock)],
+            listeners=[listener],
         )
         output = place / "output.xml"
         ended = (place / JOURNAL_FILE).exists() and has_ended(place)
         lacks = unfinished(load([output]), ended=ended) if output.exists() else "no output.xml was written"
         if lacks is not None:
             return f"{place}: {lacks}"
-        if STOP_SIGNAL_MONITOR._signal_count:  # one that came when the last test of a run had ended
+        if listener.is_stopped:
             return "stopped by a signal"
     return None
 
