@@ -49,7 +49,7 @@ def otg(
         raise ConfigError(f"{len(names)} interfaces, at most {_MOST_INTERFACES} can be served")
     context = _context(certificate)
     with (
-        closing(Traffic(names, namespace, tuple(expand(cpus)) if cpus else ())) as traffic,
+        closing(Traffic(names, namespace, _cpus(cpus))) as traffic,
         listening((address, port), context) as server,
     ):
         host, number = server.server_address[:2]
@@ -60,6 +60,13 @@ def otg(
             serve(server, traffic)
         except KeyboardInterrupt:
             typer.echo("stopped", err=True)
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    try:
+        return expand(text) if text else ()
+    except ValueError as error:
+        raise ConfigError(f"--cpus: {error}") from error
 
 
 def _context(certificate: Path | None) -> ssl.SSLContext | None:

@@ -175,6 +175,14 @@ def word_in_a_tag(folder: Path) -> None:
     assert run(_FILE, "show", str(folder / "output.xml")).status == 0
 
 
+def half_of_an_output(folder: Path) -> None:
+    """What an output lacks is said also where nothing is left to show."""
+    content = TARGETS["scanner"].examples[0]
+    (folder / "output.xml").write_bytes(content[: content.index(b"<test ") + 200])
+    done = run(_FILE, "regoal", str(folder / "output.xml"))
+    assert done.status == 2 and len(done.err.splitlines()) == 2, done
+
+
 def said_to(target: str, content: bytes) -> Callable[[Path], None]:
     """A function refuses what a program has said, in a sentence."""
 
@@ -217,6 +225,7 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     # Bounds of files, fields and loops
     "aliases of a YAML file for gigabytes": topology(BOMB),
     "merge keys of a YAML file for gigabytes": topology(MERGE_BOMB),
+    "thousands of CPUs that serve": lambda _: refuse(run(_FILE, "otg", "lo", "--cpus", "0-4000000000")),
     "thousands of CPU ranges": topology(SIM.replace("cpus: 0-27,", f"cpus: '{','.join(['0-4000'] * 5_000)}',")),
     "1x1000000": cells("1x1000000"),
     "{1-4096}x{1-4096}": cells("{1-4096}x{1-4096}"),
@@ -270,6 +279,7 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
         TARGETS["metrics of OTG servers"].examples[0].replace(b"1000.0", b"9" * 400 + b".0"),
     ),
     # Damaged files of this project
+    "half of an output": half_of_an_output,
     "a record of the machine's owner that is not text": owner,
     "a step of another bisection": observed("nope", "1.0", "1"),
     "a step of a bisection with a rate of 0": observed("1.0", "0", "1"),

@@ -46,6 +46,8 @@ def regoal(
     found = read(inputs)
     lines = [line for item in found.recorded for line in _lines(item, goals)]
     if not lines:
+        for problem in found.problems:
+            typer.echo(problem.text, err=True)
         raise ConfigError(f"{', '.join(map(str, inputs))}: contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
     tell_problems(found)
