@@ -1,14 +1,10 @@
 """Upper bounds of everything that is read: files, lists, numbers, specifications, selections and runs.
 
-Modules that start without pydantic keep theirs beside the code: `errors`, `dialogue`, `planning.address_bounds`, and
-those that are sent to nodes. Drivers keep those of their programs.
+Modules that are sent to nodes keep theirs beside the code, as do `errors`, `dialogue` and `planning.address_bounds`.
+Drivers keep those of their programs.
 """
 
-from collections.abc import Iterable, Sized
-from typing import TypeVar
-
-from pydantic import AfterValidator, ValidationError, ValidationInfo
-from pydantic_core import PydanticKnownError
+from collections.abc import Iterable
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import redacted
@@ -127,8 +123,6 @@ MOST_ERRORS = 1000
 
 ASKED = {"asked": True}
 """Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""
-_Number = TypeVar("_Number", int, float)
-_Items = TypeVar("_Items", bound=Sized)
 
 
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
@@ -147,55 +141,6 @@ def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
 def dotted(path: Iterable[object]) -> str:
     """Path of a key in a file as a message repeats it: `nodes.DUT1.cpus.0`; keys are input too."""
     return quoted(".".join(map(str, path)))
-
-
-def first_error(error: ValidationError) -> tuple[str, str]:
-    """Path and message of the first error of a validation; of too many errors, their number.
-
-    pydantic makes a dictionary of each error, which takes some kB.
-    """
-    count = error.error_count()
-    if count > MOST_ERRORS:
-        return "", f"{count:,} errors"
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    others = f" (and {count - 1} more)" if count > 1 else ""
-    return dotted(first["loc"]), f"{quoted(first['msg'], LONGEST_REASON)}{others}"
-
-
-def error_text(error: Exception) -> str:
-    """An error as a message repeats it: one line of bounded length; of a validation the first error."""
-    if isinstance(error, ValidationError):
-        return ": ".join(filter(None, first_error(error)))
-    return quoted(str(error), LONGEST_REASON)
-
-
-def is_asked(info: ValidationInfo) -> bool:
-    """Whether a model is validated as a specification."""
-    return bool(info.context and info.context.get("asked"))
-
-
-def at_most(most: float) -> AfterValidator:
-    """Annotation of a number: its maximum in specifications."""
-
-    def check(value: _Number, info: ValidationInfo) -> _Number:
-        if is_asked(info) and not value <= most:
-            raise PydanticKnownError("less_than_equal", {"le": most})
-        return value
-
-    return AfterValidator(check)
-
-
-def at_most_items(most: int) -> AfterValidator:
-    """Annotation of a tuple: its maximum length in specifications."""
-
-    def check(value: _Items, info: ValidationInfo) -> _Items:
-        if is_asked(info) and len(value) > most:
-            raise PydanticKnownError(
-                "too_long", {"field_type": "Tuple", "max_length": most, "actual_length": len(value)}
-            )
-        return value
-
-    return AfterValidator(check)
 
 
 def refuse_endless(what: str, runs: int, unit: str, seconds: float = 0.0) -> None:

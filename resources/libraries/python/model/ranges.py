@@ -2,11 +2,7 @@
 
 import re
 
-from resources.libraries.python.model.bounds import (
-    MOST_DIGITS,
-    MOST_LISTED,
-    quoted,
-)
+from resources.libraries.python.model.bounds import MOST_DIGITS, MOST_LISTED, quoted
 
 
 def expand(ranges: str) -> tuple[int, ...]:

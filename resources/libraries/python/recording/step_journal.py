@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import error_text
+from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.recording.lines import Lines, read_lines
 
 Row = TypeVar("Row", bound=Frozen)

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.bounds import error_text
 from resources.libraries.python.model.energy import MeterSeries
 from resources.libraries.python.model.testbed.energy import EnergyMeter, Ipmi, Powercap, Redfish
+from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.testbed.connection.authentication import resolve
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.redfish import read_redfish

@@ -15,8 +15,6 @@ from resources.libraries.python.model.bounds import (
     MOST_REPETITIONS,
     MOST_SWEPT,
     MOST_TOGETHER,
-    at_most,
-    at_most_items,
 )
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
@@ -24,6 +22,7 @@ from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import PACKED, Record
+from resources.libraries.python.model.validation import at_most, at_most_items
 from resources.libraries.python.studies.chains.model.spec import VnfName
 
 

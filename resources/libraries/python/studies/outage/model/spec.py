@@ -13,8 +13,6 @@ from resources.libraries.python.model.bounds import (
     MOST_DISTURBED_INSTANCES,
     MOST_EVENTS,
     MOST_REPETITIONS,
-    at_most,
-    at_most_items,
 )
 from resources.libraries.python.model.cell import Cell, Frame, ServiceType
 from resources.libraries.python.model.disturbance import PartEvent
@@ -23,6 +21,7 @@ from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.validation import at_most, at_most_items
 
 VSWITCH = "vswitch"
 """Target that all instances share."""

@@ -5,7 +5,8 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS, at_most, is_asked
+from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS
+from resources.libraries.python.model.validation import at_most, is_asked
 from resources.libraries.python.studies.sizing.model.options import Options, Program
 from resources.libraries.python.studies.sizing.model.spec_checks import check_load_count, check_workload
 

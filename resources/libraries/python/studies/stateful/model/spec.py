@@ -6,19 +6,14 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import (
-    LONGEST_TIMEOUT_S,
-    MOST_REPETITIONS,
-    MOST_TOGETHER,
-    at_most,
-    at_most_items,
-)
+from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MOST_REPETITIONS, MOST_TOGETHER
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Frame, ServiceType
 from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.validation import at_most, at_most_items
 
 _Count = Annotated[int, Field(ge=1), at_most(MOST_TOGETHER)]
 
