@@ -1,4 +1,4 @@
-"""Systems under test by which no constant of the search was chosen: four with a memory, and two of uncommon losses.
+"""Systems under test that no constant of the search was fitted to: four with a memory, and two of uncommon losses.
 
 Each is made anew for every search. In a trial it is one of the simulator's models, or one of its own, which depends on
 what happened before. Rates are aggregates in packets per second; NDR is for trials of 1 s.
