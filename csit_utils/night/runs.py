@@ -1,11 +1,12 @@
 """Robot runs of a night: tests in the planned order, none begun that would not fit into the time left."""
 
+import signal
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from robot.api import SuiteVisitor
-from robot.running.signalhandler import STOP_SIGNAL_MONITOR
 
 from csit_utils.commands.outcome import unfinished
 from csit_utils.commands.robot import run_suites
@@ -51,8 +52,6 @@ class WithinBudget:
         self._run, self._expected_s, self._clock = run, expected_s, clock
         self._before = clock.measured(run)
         self._not_begun: dict[str, str] = {}
-        self.is_stopped = False
-        """Whether a signal came, also one after the last test."""
 
     def start_test(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
         """Replace a test that would not fit by a skip; those that have ended before a resumption take no time."""
@@ -73,9 +72,32 @@ class WithinBudget:
         elif name not in self._before and "Execution terminated by signal" not in result.message:
             self._clock.keep(self._run, name, result.status, result.message)
 
-    def end_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401, ARG002 - of Robot
-        """Look for a signal, before Robot forgets it."""
-        self.is_stopped = self.is_stopped or bool(STOP_SIGNAL_MONITOR._signal_count)
+
+class Signals:
+    """Signals to this process while Robot runs, which forgets one that comes when the last test has ended."""
+
+    def __init__(self) -> None:
+        self._reader, self._writer = socket.socketpair()
+        for end in (self._reader, self._writer):
+            end.setblocking(False)
+
+    def __enter__(self) -> Self:
+        """Begin to note them."""
+        self._before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        signal.set_wakeup_fd(self._before)
+        self._reader.close()
+        self._writer.close()
+
+    def came(self) -> bool:
+        """Whether SIGINT or SIGTERM came since the last call."""
+        try:
+            return not {signal.SIGINT, signal.SIGTERM}.isdisjoint(self._reader.recv(4096))
+        except BlockingIOError:
+            return False
 
 
 def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
@@ -103,18 +125,20 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
         resume = place if (place / JOURNAL_FILE).exists() else None
         names = [test.name for test in run.tests]
         listener = WithinBudget(run.folder, {test.name: test.seconds for test in run.tests}, clock)
-        run_suites(
-            [] if resume else arguments_of(run, state.choices, place),
-            resume=resume,
-            modifiers=[PlannedOrder(names)],
-            listeners=[listener],
-        )
+        with Signals() as signals:
+            run_suites(
+                [] if resume else arguments_of(run, state.choices, place),
+                resume=resume,
+                modifiers=[PlannedOrder(names)],
+                listeners=[listener],
+            )
+            is_stopped = signals.came()
         output = place / "output.xml"
         ended = (place / JOURNAL_FILE).exists() and has_ended(place)
         lacks = unfinished(load([output]), ended=ended) if output.exists() else "no output.xml was written"
         if lacks is not None:
             return f"{place}: {lacks}"
-        if listener.is_stopped:
+        if is_stopped:
             return "stopped by a signal"
     return None
 
