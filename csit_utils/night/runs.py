@@ -16,6 +16,7 @@ from csit_utils.night.state import NOT_BEGUN, NightChoices, NightClock, NightSta
 from csit_utils.report.units import seconds
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.run_journal import has_ended
+from resources.libraries.python.studies.shared.keeper import ends_run
 
 
 class PlannedOrder(SuiteVisitor):  # type: ignore[misc]  # Robot is not typed for mypy
@@ -69,7 +70,7 @@ class WithinBudget:
         name = data.full_name
         if name in self._not_begun:
             self._clock.keep(self._run, name, NOT_BEGUN, self._not_begun[name])
-        elif name not in self._before and "Execution terminated by signal" not in result.message:
+        elif name not in self._before and not ends_run(result.tags, result.message):
             self._clock.keep(self._run, name, result.status, result.message)
 
 

@@ -76,6 +76,15 @@ def test_a_test_that_would_not_fit_is_not_begun_and_a_shorter_one_is(
     assert not list(tmp_path.glob("*.xml"))
 
 
+def test_tests_after_the_end_of_a_run_are_measured_later(journal_of: Callable[[], NightJournal]) -> None:
+    top = suites("a.1", "a.2", "a.3")
+    top.suites[0].tests[1].body.create_keyword(name="Fatal Error", args=["Execution terminated by signal"])
+    with journal_of() as journal:
+        clock = NightClock(100.0, journal, Clock())
+        top.run(output=None, console="none", listener=WithinBudget("01", {}, clock))
+        assert clock.measured("01") == {"Night.a.1"}
+
+
 def test_time_in_which_nothing_ran_is_not_spent(journal_of: Callable[[], NightJournal]) -> None:
     now = Clock()
     with journal_of() as journal:
