@@ -114,7 +114,7 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
     """
     for run in state.runs:
         place = folder / run.folder
-        if (place / JOURNAL_FILE).exists() and has_ended(place):
+        if _lacks(place) is None:
             continue
         missing = [test for test in run.tests if test.name not in clock.measured(run.folder)]
         least_s = min((test.seconds for test in missing), default=0.0) + state.opening_s
@@ -134,14 +134,20 @@ def run_night(state: NightState, folder: Path, clock: NightClock) -> str | None:
                 listeners=[listener],
             )
             is_stopped = signals.came()
-        output = place / "output.xml"
-        ended = (place / JOURNAL_FILE).exists() and has_ended(place)
-        lacks = unfinished(load([output]), ended=ended) if output.exists() else "no output.xml was written"
+        lacks = _lacks(place)
         if lacks is not None:
             return f"{place}: {lacks}"
         if is_stopped:
             return "stopped by a signal"
     return None
+
+
+def _lacks(folder: Path) -> str | None:
+    """Return why a run is incomplete; None if it is complete, with all results in its output.xml."""
+    output = folder / "output.xml"
+    if not output.exists():
+        return "no output.xml was written"
+    return unfinished(load([output]), ended=(folder / JOURNAL_FILE).exists() and has_ended(folder))
 
 
 def arguments_of(run: PlannedRun, choices: NightChoices, folder: Path) -> list[str]:
