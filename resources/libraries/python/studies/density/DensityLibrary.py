@@ -116,7 +116,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._progress.begin(data.name, carried, simulated=False, each_s=each_s, left=self._tests - self._carried)
 
     def end_suite(self, data: Any, result: Any) -> None:  # noqa: ANN401 (as above)
-        """Drop the suite's rows, and where the run ends here, the placeholders of suites that Robot still goes through."""
+        """Drop the suite's rows, and where the run ends here, the placeholders of the suites that follow."""
         data.tests.clear()  # Robot would keep them to the end of the run, beside their results
         if self._keeper.ends_run or any(ends_run(test.tags, test.message) for test in result.tests):
             drop_placeholders(data)
