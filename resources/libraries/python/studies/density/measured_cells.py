@@ -4,11 +4,12 @@ Cells of a matrix differ in service instances and NFs only: they have the same s
 goals. Cells whose NFs or instances differ from each other, or that have no NF, are neither predicted nor predict.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
@@ -23,34 +24,46 @@ class MatrixPrediction:
     overload: Overload | None = None
 
 
+@dataclass(slots=True)
+class _Matrix:
+    """What the measured cells of one matrix have shown. Their records are not kept: a run has thousands of them."""
+
+    neighbours: dict[str, Neighbours] = field(default_factory=dict)
+    """By goal."""
+    overload: Overload = field(default_factory=Overload)
+    newest: tuple[str, str] = ("", "")
+    """Id and start of the last test."""
+
+    def add(self, record: DensityRecord) -> None:
+        goals = _found(record)
+        lower_pps = {name: pps for name, goal in goals.items() if (pps := goal.lower_pps)}
+        for name, pps in lower_pps.items():
+            self.neighbours.setdefault(name, Neighbours()).add(CellRate(*record.cell.dimensions, pps))
+        rates_pps = record.search.overload_pps if record.search else ()
+        self.overload.add(rates_pps, lower_pps, {name: goal.goal.loss_ratio for name, goal in goals.items()})
+        self.newest = record.test_id, record.started_at
+
+
 class MeasuredCells:
     """Cells of a run in the order in which they were measured, carried over ones included."""
 
     def __init__(self) -> None:
-        self._records: list[DensityRecord] = []
+        self._matrices: dict[str, _Matrix] = {}
 
     def add(self, record: DensityRecord) -> None:
         """Take in the record of a test that has passed; others are ignored."""
         if record.passed and record.search is not None and _of_matrix(record.cell):
-            self._records.append(record)
+            self._matrices.setdefault(_matrix_of(record.asked), _Matrix()).add(record)
 
     def predict(self, asked: Asked) -> MatrixPrediction:
         """Predict the lower bounds of the goals of a test, as far as there are cells of its matrix."""
-        records = [record for record in self._records if _matrix_of(record.asked) == _matrix_of(asked)]
-        names = [goal.name for goal in asked.profile.goals]
-        if not records or not _of_matrix(asked.cell):
+        matrix = self._matrices.get(_matrix_of(asked))
+        if matrix is None or not _of_matrix(asked.cell):
             return MatrixPrediction()
-        known, overload, goals, usable = _neighbours(records, names), Overload(), [], True
-        for record in records:
-            found = _found(record)
-            lower_pps = {name: pps for name, goal in found.items() if (pps := goal.lower_pps)}
-            overload.add(
-                record.search.overload_pps if record.search else (),
-                lower_pps,
-                {name: goal.goal.loss_ratio for name, goal in found.items()},
-            )
-        for name, neighbours in known.items():
-            guess = neighbours.predict(*asked.cell.dimensions)
+        goals, usable = [], True
+        names = [goal.name for goal in asked.profile.goals]
+        for name in names:
+            guess = matrix.neighbours[name].predict(*asked.cell.dimensions) if name in matrix.neighbours else None
             if guess is None:
                 continue
             low_pps, high_pps = guess.interval_pps
@@ -58,14 +71,14 @@ class MeasuredCells:
             usable = usable and guess.usable
         prior = None
         if usable and len(goals) == len(names):
-            last = records[-1]
+            test_id, started_at = matrix.newest
             prior = Prior(
-                test_id=last.test_id,
-                started_at=last.started_at,
+                test_id=test_id,
+                started_at=started_at,
                 lower_pps={goal.goal: goal.pps for goal in goals},
                 cells=min(goal.cells for goal in goals),
             )
-        return MatrixPrediction(tuple(goals), prior, overload)
+        return MatrixPrediction(tuple(goals), prior, matrix.overload)
 
 
 def _of_matrix(cell: Cell) -> bool:
@@ -74,18 +87,10 @@ def _of_matrix(cell: Cell) -> bool:
     return alike and not special and cell.nf_nodes > 0
 
 
-def _matrix_of(asked: Asked) -> Asked:
-    """The same for all cells of a matrix."""
-    return asked.model_copy(update={"cell": asked.cell.model_copy(update={"nf_chains": 1, "nf_nodes": 1})})
-
-
-def _neighbours(records: list[DensityRecord], names: list[str]) -> dict[str, Neighbours]:
-    known = {name: Neighbours() for name in names}
-    for record in records:
-        for name, goal in _found(record).items():
-            if name in known and goal.lower_pps:
-                known[name].add(CellRate(*record.cell.dimensions, goal.lower_pps))
-    return known
+def _matrix_of(asked: Asked) -> str:
+    """Digest of what all cells of a matrix have in common."""
+    alike = asked.model_copy(update={"cell": asked.cell.model_copy(update={"nf_chains": 1, "nf_nodes": 1})})
+    return digest_of(alike.model_dump_json())
 
 
 def _found(record: DensityRecord) -> dict[str, GoalResult]:
