@@ -32,8 +32,8 @@ from resources.libraries.python.search.bounds import GoalReading, LoadEvidence, 
 from resources.libraries.python.search.profiles import LADDER
 
 _CONFIDENCE = 0.95
-_LONGEST_S = 1e6
-"""Bound of the durations that a user may ask for."""
+_SHORTEST_S, _LONGEST_S = 1e-3, 1e6
+"""Bounds of the durations that a user may ask for; so an answer has at most 10^9 trials."""
 _PURPOSES = ("search", "soak")
 _EQUAL = 1 + 1e-9
 """Durations and loads that differ by a smaller factor are equal."""
@@ -281,8 +281,9 @@ def goal_of(text: str) -> OtherGoal:
             given[_SETTINGS[key]] = float(value)
         except ValueError:
             raise ConfigError(f"--goal {quoted(text)}: {key} is no number") from None
-        if not 0 <= given[_SETTINGS[key]] <= _LONGEST_S:
-            raise ConfigError(f"--goal {quoted(text)}: {key} is not between 0 and {_LONGEST_S:g}")
+        least = _SHORTEST_S if key in {"trial", "sum"} else 0
+        if not least <= given[_SETTINGS[key]] <= _LONGEST_S:
+            raise ConfigError(f"--goal {quoted(text)}: {key} is not between {least:g} and {_LONGEST_S:g}")
     fields |= {"duration_sum_s": given.get("final_trial_duration_s", 60.0), **given}
     fields["initial_trial_duration_s"] = fields["final_trial_duration_s"]
     try:
