@@ -97,7 +97,7 @@ class BisectionSpec(Frozen):
 
 
 class CalledStep(Frozen):
-    """A step that `./csit gate --steps` has called."""
+    """A step that `./csit gate --steps` or `./csit trend --steps` has called."""
 
     cell: Text
     frame: Text

@@ -54,7 +54,9 @@ def bisect(
     ] = None,
     step: Annotated[
         Path | None,
-        typer.Option(help="File of ./csit gate --steps: bisect its largest decrease, between the versions beside it."),
+        typer.Option(
+            help="File of ./csit gate --steps or trend --steps: bisect its largest decrease between its versions."
+        ),
     ] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the revisions; install and measure nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,

@@ -1,6 +1,5 @@
 """`gate`: an exit status for a CI pipeline."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from csit_utils.commands.called_steps import write_steps
 from csit_utils.commands.choosing import DATA, SIDE_HELP, DatasetReader
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
 
 if TYPE_CHECKING:
+    from csit_utils.analysis.cells import CellMetric
     from csit_utils.analysis.comparison import Change
     from csit_utils.analysis.gate import Decision
+    from csit_utils.dataset.rows import TestRow
 
 _SHOWN = 10
 """Reasons that are listed."""
@@ -59,7 +61,7 @@ def gate(
     if junit is not None:
         write_whole(junit, junit_xml(found))
     if steps is not None:
-        write_whole(steps, json.dumps([_step(each) for each in found.fallen], indent=1) + "\n")
+        write_steps(steps, map(_called, found.fallen))
     for line in _report(found, tolerance, require):
         typer.echo(line)
     if reader.tell_problems():
@@ -68,17 +70,11 @@ def gate(
         raise typer.Exit(1)
 
 
-def _step(fallen: "Change") -> dict[str, object]:
-    """Return a cell that fell, as `bisection.spec.CalledStep` reads it, with the versions of the figures beside it."""
-    instances, nfs = fallen.dimensions
-    return {
-        "cell": f"{fallen.service_type} {instances}x{nfs} {fallen.nf_size} vswitch-{fallen.vs_dtc}c",
-        "frame": fallen.frame.split(" ")[0],
-        "metric": str(fallen.metric.value),
-        "change": fallen.change,
-        "good": fallen.a.figures[-1].row.version or "",
-        "bad": fallen.b.figures[0].row.version or "",
-    }
+def _called(fallen: "Change") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
+    from csit_utils.analysis.cells import CellMetric  # noqa: PLC0415 - as above
+
+    cell = CellMetric(fallen.a.series, fallen.dimensions, fallen.metric)
+    return cell, fallen.change, fallen.a.figures[-1].row, fallen.b.figures[0].row
 
 
 def parse_before(text: str) -> int | None:

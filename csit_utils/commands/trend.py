@@ -1,17 +1,21 @@
 """`trend`: regressions and progressions over many runs."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from csit_utils.commands.called_steps import write_steps
 from csit_utils.commands.reading import INPUTS, contents_of
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
+    from csit_utils.analysis.cells import CellMetric
     from csit_utils.analysis.trends.trend import Trend
+    from csit_utils.dataset.rows import TestRow
 
 _HEADS = ("cell", "state", "change", "since", "version", "notes", "runs", "trend")
 _LEFT = ("cell", "state", "since", "version", "notes", "trend")
@@ -23,6 +27,9 @@ def trend(
     false_alarms: Annotated[
         float, typer.Option(help="Probability of any false step over all cells, between 0 and 1.")
     ] = 0.01,
+    steps: Annotated[
+        Path | None, typer.Option(help="Also write the regressions with their versions, for ./csit bisect --step.")
+    ] = None,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
@@ -37,6 +44,8 @@ def trend(
     Example: ./csit trend results
 
     Example: ./csit trend results --json | jq 'select(.state == "regression") | .cell'
+
+    Example: ./csit trend history --steps steps.json && ./csit bisect nightly.yaml --step steps.json
     """
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
@@ -48,6 +57,8 @@ def trend(
     found = trends([*contents.tests, *measured_rows(contents.characterizations)], false_alarms)
     plain = (TrendState.STEADY, TrendState.TOO_FEW)
     shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
+    if steps is not None:
+        write_steps(steps, [_called(each) for each in found if each.state is TrendState.REGRESSION])
     print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
     counts = {state: sum(each.state is state for each in found) for state in TrendState}
     suspected = sum(each.suspected is not None for each in found)
@@ -58,6 +69,11 @@ def trend(
         typer.echo(problem.text, err=True)
     if contents.problems:
         raise typer.Exit(1)
+
+
+def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
+    last = found.steps[-1]
+    return found.cell, last.change, found.figures[last.index - 1].row, found.figures[last.index].row
 
 
 def _line(found: "Trend") -> TableLine:

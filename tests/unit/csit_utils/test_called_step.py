@@ -10,7 +10,8 @@ from csit_utils.analysis.comparison import compare
 from csit_utils.analysis.gate import decide
 from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
 from csit_utils.cli import make_app
-from csit_utils.commands.gate import _step
+from csit_utils.commands.called_steps import write_steps
+from csit_utils.commands.gate import _called
 from tests.unit.csit_utils.histories import nights
 
 STEP = CalledStep(
@@ -50,11 +51,12 @@ def test_equal_versions_and_a_metric_of_another_study_are_refused() -> None:
         narrowed(spec, [STEP.model_copy(update={"metric": "kept-in-event"})])
 
 
-def test_what_a_gate_writes_can_be_read() -> None:
+def test_what_a_gate_writes_can_be_read(tmp_path: Path) -> None:
     before = nights(10, lambda _: 5e6, version="VPP 26.06")
     after = nights(11, lambda _: 4e6, version="VPP 26.10")[-1:]
     found = decide(compare(before, after), after)
-    steps = CALLED_STEPS.validate_json(json.dumps([_step(each) for each in found.fallen]))
+    write_steps(tmp_path / "steps.json", map(_called, found.fallen))
+    steps = CALLED_STEPS.validate_json((tmp_path / "steps.json").read_bytes())
     assert {step.metric for step in steps} == {"NDR", "PDR"}
     assert steps[0].cell == "CSC 1x1 1c vswitch-1c"
     assert (steps[0].good, steps[0].bad, steps[0].frame) == ("VPP 26.06", "VPP 26.10", "64B")

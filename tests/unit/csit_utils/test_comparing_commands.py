@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.bench.nights import EventKind, story, write_story
+from csit_utils.bisection.spec import CALLED_STEPS
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 
@@ -43,6 +44,16 @@ def test_trend_finds_the_planted_fall_and_nothing_else(history: Path) -> None:
     assert {(each["service_type"], each["state"]) for each in found} == {("CSC", "regression")}
     assert len(found) == 3
     assert all(each["steps"][0]["since"].startswith("2026-01-07") and each["simulated"] for each in found)
+
+
+def test_regressions_are_written_for_a_bisection_largest_first(history: Path, tmp_path: Path) -> None:
+    assert run("trend", history, "--steps", tmp_path / "steps.json").exit_code == 0
+    steps = CALLED_STEPS.validate_json((tmp_path / "steps.json").read_bytes())
+    assert {(step.cell, step.metric) for step in steps} == {
+        ("CSC 1x1 1c vswitch-1c", metric) for metric in ("MRR", "NDR", "PDR")
+    }
+    assert [step.change for step in steps] == sorted(step.change for step in steps)
+    assert all(-0.12 < step.change < -0.04 for step in steps)
 
 
 def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None:

@@ -1,0 +1,36 @@
+"""Cells that fell, with the versions of the figures beside the step, as `./csit bisect --step` reads them."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from resources.libraries.python.paths import write_whole
+
+if TYPE_CHECKING:
+    from csit_utils.analysis.cells import CellMetric
+    from csit_utils.dataset.rows import TestRow
+
+
+def write_steps(path: Path, steps: Iterable[tuple["CellMetric", float, "TestRow", "TestRow"]]) -> None:
+    """Write a JSON file of `bisection.spec.CalledStep`, the largest decrease first.
+
+    Args:
+        path: The file.
+        steps: The cell, the relative change, and the tests with the last figure before and the first one after it.
+
+    Raises:
+        CsitError: It cannot be written.
+    """
+    rows = [
+        {
+            "cell": f"{cell.series.service_type} {cell.dimensions} {cell.series.nf_size} vswitch-{cell.series.vs_dtc}c",
+            "frame": cell.series.frame.split(" ")[0],
+            "metric": str(cell.metric.value),
+            "change": change,
+            "good": before.version or "",
+            "bad": after.version or "",
+        }
+        for cell, change, before, after in sorted(steps, key=lambda step: step[1])
+    ]
+    write_whole(path, json.dumps(rows, indent=1) + "\n")
