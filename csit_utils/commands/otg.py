@@ -11,9 +11,12 @@ from resources.libraries.python.drivers.generators.otg.server.http_api import li
 from resources.libraries.python.drivers.generators.otg.server.schema import LONGEST_S, MOST_FLOWS
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.ranges import expand
 
 _MOST_INTERFACES = 64
+_LONGEST_NAME = 255
+"""Of a file, as which `ip netns` keeps a namespace."""
 
 
 def otg(
@@ -44,6 +47,8 @@ def otg(
     ./csit otg --namespace lab --port 9000
     ./csit otg eth1 eth2 --address 192.0.2.1 --certificate server.pem
     """  # noqa: D301 - \b keeps the lines of the examples apart
+    if "/" in namespace or namespace in {".", ".."} or len(namespace) > _LONGEST_NAME:
+        raise ConfigError(f"--namespace {quoted(namespace)}: expected a name as in /run/netns")
     names = list(dict.fromkeys(interfaces or ()))
     if len(names) > _MOST_INTERFACES:
         raise ConfigError(f"{len(names)} interfaces, at most {_MOST_INTERFACES} can be served")
