@@ -56,8 +56,11 @@ def search_rate(
     search_s = clock() - begun_s
     found = outcome.goals[0]
     if found.lower_pps is None:
+        if found.lowest_tried_pps is None:
+            count = len(outcome.trials)
+            raise NoTraffic(f"no rate was decided by {count} trial{'s'[: count != 1]} in {search_s:.0f} s")
         raise NoTraffic(
-            f"no rate without a failed connection was found down to {found.lowest_tried_pps or 0:,.0f} per second"
+            f"no rate without a failed connection was found down to {found.lowest_tried_pps:,.0f} per second"
         )
     at = next(each for each in reversed(outcome.trials) if each.trial.load_pps == found.lower_pps)
     remarks = list(outcome.evidence)
