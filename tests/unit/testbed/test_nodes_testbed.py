@@ -21,6 +21,8 @@ from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
 from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPart
 
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
+HERE = fingerprint()
+"""Settings of the machine are read once: a run beside the tests may change them."""
 
 
 class WholeMachine(NotingMachine):
@@ -62,7 +64,7 @@ class WholeMachine(NotingMachine):
 
 
 def on(machine: NotingMachine) -> NodesTestbed:
-    service = AgentService(fingerprint, machine_of=lambda *_: cast(TestbedMachine, machine))
+    service = AgentService(lambda: HERE, machine_of=lambda *_: cast(TestbedMachine, machine))
     return NodesTestbed(LOCAL, [LocalNode(LOCAL, service)])
 
 
@@ -77,7 +79,7 @@ def test_parts_are_the_drivers_themselves() -> None:
     cables.start()
     cables.stop()
     assert world.leftovers(None) == ("network namespace csit-x",)
-    assert world.environment() == fingerprint()
+    assert world.environment() == HERE
     assert threading.active_count() == threads
     world.close()
     assert machine.notes == ["open", "start fabric", "stop fabric", "clean", "close"]
