@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -37,13 +38,21 @@ class Bisection:
         }
         (folder / "spec.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
 
-    def start(self) -> "subprocess.Popen[str]":
-        """Run the command."""
-        argv = [sys.executable, "-m", "csit_utils", "bisect", "spec.yaml", "-d", "out", "--json"]
+    @contextmanager
+    def start(self) -> Iterator["subprocess.Popen[str]"]:
+        """Run the command; where the test fails, it is killed."""
+        # A shell starts its background commands with SIGINT ignored, and tests may be one of these.
+        argv = ["env", "--default-signal=INT", sys.executable, "-m", "csit_utils"]
+        argv += ["bisect", "spec.yaml", "-d", "out", "--json"]
         environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-        return subprocess.Popen(
+        with subprocess.Popen(
             argv, cwd=self._folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        ) as run:
+            try:
+                yield run
+            except BaseException:
+                run.kill()
+                raise
 
     @property
     def journal(self) -> list[str]:
