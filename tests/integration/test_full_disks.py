@@ -157,7 +157,8 @@ def test_unreadable_files_and_folders_are_named_beside_the_good_ones(results: Pa
     done = as_nobody("show", str(results / "output.xml"), str(closed), str(folder))
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"{path}: cannot be read: Permission denied" for path in (closed, folder)]
-    assert done.stdout.count("CSC 1x1 NF-1c") == 1
+    shown = [line.split("\t")[:2] for line in done.stdout.splitlines()[1:]]
+    assert sorted(shown) == [[f"CSC {cell} NF-1c", test] for cell in ("1x1", "2x2") for test in ("MRR", "NDRPDR")]
 
 
 def test_a_reader_that_has_seen_enough_is_no_message(results: Path) -> None:
