@@ -107,8 +107,8 @@ def test_a_shared_nf_has_the_queues_of_all_instances() -> None:
 @settings(deadline=None)  # a busy machine is no error
 @given(
     kind=st.sampled_from(list(ServiceType)),
-    chains=st.integers(1, 10),
-    nodes=st.integers(1, 10),
+    chains=st.integers(1, 9),
+    nodes=st.integers(1, 9),
     size=nf_sizes,
     vs_dtc=st.sampled_from([1, 2, 4]),
 )
