@@ -4,6 +4,7 @@ Each is made anew for every search. In a trial it is one of the simulator's mode
 what happened before. Rates are aggregates in packets per second; NDR is for trials of 1 s.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,7 +61,7 @@ def held_out(name: HeldOut, capacity_pps: float) -> SearchedSystem:
 
 
 @dataclass(slots=True)
-class _Capacity:
+class _Capacity(ABC):
     """Forwards up to a capacity, which changes from trial to trial."""
 
     capacity_pps: float
@@ -76,12 +77,12 @@ class _Capacity:
     def truth_pps(self, loss_ratio: float) -> float:
         return self.capacity_pps / (1 - loss_ratio)
 
+    @abstractmethod
     def _share(self, rng: Random) -> float:
-        """Of the capacity in the next trial."""
-        raise NotImplementedError
+        """Share of the capacity that the next trial has."""
 
-    def _remember(self, part: TrialPart) -> None:
-        """Take in a trial."""
+    def _remember(self, part: TrialPart) -> None:  # noqa: B027 - most systems remember nothing
+        """Change the state by what a trial did."""
 
 
 @dataclass(slots=True)

@@ -165,7 +165,7 @@ def test_an_interval_is_narrowed_until_it_is_narrow_enough() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_test_whose_duration_nobody_knows_is_left_out() -> None:
+def test_a_test_without_a_known_duration_is_left_out() -> None:
     (left,) = one(None, took_s=None).left_out
     assert left.why is Omission.NO_DURATION
 
