@@ -7,8 +7,9 @@ Documentation       NF service density: throughput and latency as services and N
 ...                 `-v IP_VERSION:6`, the search with `-v SEARCH:quick`, earlier results to start from with
 ...                 `-v PRIORS:results/20260101-120000`, patterns of loss with `-v LOSSES:1`, the longest bursts
 ...                 without a loss with `-v BACK_TO_BACK:50`, the power at four loads in trials of 10 s with
-...                 `-v ENERGY:10`, the seconds for which idle data CPUs are observed with `-v NOISE_FLOOR:5`. Rows
-...                 are made from the plan; the tags here only let the suites' placeholders pass Robot's own filter.
+...                 `-v ENERGY:10`, call stacks of the data CPUs with `-v STACKS:10`, the seconds for which idle
+...                 data CPUs are observed with `-v NOISE_FLOOR:5`. Rows are made from the plan; the tags here only let
+...                 the suites' placeholders pass Robot's own filter.
 Library             resources.libraries.python.studies.density.DensityLibrary
 Resource            ../../resources/libraries/robot/nodes.resource
 Suite Setup         Open Testbed

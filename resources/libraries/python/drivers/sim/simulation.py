@@ -152,6 +152,8 @@ class Simulation(Frozen):
     """Power of the machine."""
     state_tables: StateTables = Field(default=StateTables(), exclude_if=lambda tables: tables == StateTables())
     """Tables of connections of kinds that keep such."""
+    hot: dict[str, Annotated[float, Field(gt=0, le=1e6)]] = Field(default_factory=dict, exclude_if=lambda hot: not hot)
+    """Functions in sampled call stacks, such as `sim_filter`, that take so many times their usual part of the time."""
     moved: tuple[str, ...] = ()
     """Fault: interfaces whose data threads leave their planned CPU in the first trial of a search or MRR."""
 

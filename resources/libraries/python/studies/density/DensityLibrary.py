@@ -25,6 +25,7 @@ from resources.libraries.python.studies.density.planning.extras import (
     chosen_energy_s,
     chosen_extras,
     chosen_loss_trial_s,
+    chosen_stacks_s,
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
@@ -132,6 +133,16 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._priors = chosen_priors(self._choices)
         self._predicts = chosen_predictions(self._choices)
         return super()._chosen()
+
+    @keyword
+    def open_testbed(self) -> None:
+        """Open the testbed as in other studies, and see that what variables ask for can be measured there.
+
+        | Suite Setup | Open Testbed |
+        """
+        super().open_testbed()
+        if chosen_stacks_s(self._choices) and (why := self._testbed.opened()[1].unsampled()):
+            raise Unsupported(f"STACKS: {'; '.join(why)}")
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 
@@ -320,6 +331,20 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         logger.info("\n".join(energy_in_words(found)))
         for node, why in found.unmetered.items():
             logger.warn(f"the energy of {node} was not measured: {why}")
+
+    @keyword
+    def sample_stacks(self) -> None:
+        """Sample the call stacks of the data CPUs in a trial at PDR, or at NDR where PDR was not found.
+
+        The variable ``STACKS`` is the length of the trial in seconds; without it nothing is sampled.
+
+        | Search Throughput | NDR | PDR |
+        | Sample Stacks |
+        """
+        trial_s = chosen_stacks_s(self._choices)
+        if trial_s is not None:
+            self._progress.status(f"{self._head}: sampling call stacks", trial_s)
+            logger.info(self._running.stacks(trial_s))
 
     @keyword
     def measure_mrr(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import NoTraffic, Unsupported
+from resources.libraries.python.errors import CommandFailed, NotReady, NoTraffic, Unsupported
 from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
@@ -17,6 +17,7 @@ from resources.libraries.python.model.result import (
     LossesAtLoad,
     ReceiveRate,
 )
+from resources.libraries.python.model.stacks import Stacks, described
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -354,6 +355,38 @@ class DensityTest:
         owners = {each.owner for each in cores.threads if each.machine is None} - {GENERATOR}
         cpus = {cpu for owner in owners for cpu in cores.cpus(owner)}
         return Watched(found.series, found.unmetered, busy_cpus(cpus, before, after, end_s - begin_s), result, window)
+
+    def stacks(self, trial_s: float) -> str:
+        """Sample the call stacks of the data CPUs in a trial at PDR, else at the soak rate or NDR; return what was.
+
+        The trial comes after those of the search and is none of them. A failure is a warning of the record.
+
+        Args:
+            trial_s: Length of the trial.
+        """
+        draft = self.draft
+        found = [each for each in (draft.pdr, draft.soak, draft.ndr) if each is not None and each.lower_pps]
+        sampler = self.deployment.parts.stacks
+        if not found or sampler is None:
+            why = "no rate was found" if not found else "this testbed has nothing to sample"
+            draft.warnings.append(f"call stacks were not sampled: {why}")
+            return draft.warnings[-1]
+        load_pps = found[0].lower_pps or 0.0
+        trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
+        try:
+            sampler.start()
+            try:
+                result = self.measure(trial)
+            finally:
+                nodes = sampler.stop()
+        except (Unsupported, NotReady, CommandFailed) as error:
+            draft.warnings.append(f"call stacks were not sampled: {error}")
+            return draft.warnings[-1]
+        sampled = Stacks(
+            label=found[0].goal.name, load_pps=load_pps, received=result.received, trial_s=trial_s, nodes=nodes
+        )
+        draft.stacks, draft.stacks_sampled = sampled, described(sampled)
+        return draft.stacks_sampled
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

@@ -45,6 +45,7 @@ class Role(StrEnum):
     FEATURES = "features"
     TRACER = "tracer"
     COSTS = "costs"
+    STACKS = "stacks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ class NodeInspection:
     warnings: tuple[str, ...]
     numa_nodes: Mapping[str, int | None] = field(default_factory=dict)
     """NUMA nodes of its ports, by their names in the topology; None where the machine does not know."""
+    unsampled: str = ""
+    """Why call stacks cannot be sampled there, with a fix; empty where they can."""
 
 
 @dataclass(frozen=True, slots=True)

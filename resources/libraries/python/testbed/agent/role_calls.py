@@ -22,7 +22,13 @@ from resources.libraries.python.testbed.roles.part import (
 )
 from resources.libraries.python.testbed.roles.patience import patience_of
 from resources.libraries.python.testbed.roles.service import SizedService
-from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
+from resources.libraries.python.testbed.roles.watching import (
+    CostMeter,
+    FeatureSampler,
+    Sampler,
+    StackSampler,
+    Tracer,
+)
 
 P = TypeVar("P")
 
@@ -45,6 +51,7 @@ SAMPLER = RemoteRole(Role.SAMPLER, Sampler)
 FEATURES = RemoteRole(Role.FEATURES, FeatureSampler)
 TRACER = RemoteRole(Role.TRACER, Tracer)
 COSTS = RemoteRole(Role.COSTS, CostMeter)
+STACKS = RemoteRole(Role.STACKS, StackSampler)
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _role_calls(remote: RemoteRole[Any]) -> Mapping[str, RoleCall]:
 
 ROLE_CALLS: Mapping[Role, Mapping[str, RoleCall]] = {
     remote.role: _role_calls(remote)
-    for remote in (CABLES, SWITCH, FUNCTIONS, GENERATOR, INSTANCES, LOAD, SAMPLER, FEATURES, TRACER, COSTS)
+    for remote in (CABLES, SWITCH, FUNCTIONS, GENERATOR, INSTANCES, LOAD, SAMPLER, FEATURES, TRACER, COSTS, STACKS)
 }
 """By role and method."""
 BY_NAME: Mapping[str, RoleCall] = {each.call.name: each for calls in ROLE_CALLS.values() for each in calls.values()}

@@ -35,7 +35,7 @@ _STEPS = ("start", "stop")
 
 
 _OF_A_SERVICE = (Role.INSTANCES, Role.LOAD)
-PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS)
+PROBES = (Role.FEATURES, Role.TRACER, Role.COSTS, Role.STACKS)
 """Roles that run while traffic does."""
 
 
@@ -105,7 +105,7 @@ class AgentDeployment:
     def stop_probes(self) -> None:
         """Stop probes that still run: they hold on to what is to be removed."""
         if self.share is not None:
-            for probe in (self.share.features, self.share.tracer, self.share.costs):
+            for probe in (self.share.features, self.share.tracer, self.share.costs, self.share.stacks):
                 if probe is not None:
                     probe.stop()
 
@@ -120,6 +120,7 @@ class AgentDeployment:
             Role.FEATURES: share.features,
             Role.TRACER: share.tracer,
             Role.COSTS: share.costs,
+            Role.STACKS: share.stacks,
         }
 
     def _service(self) -> NodeService:
@@ -227,7 +228,12 @@ class AgentService:
         machine = self._machine_of(request.topology, request.node)
         self._inspected = request.topology, request.node, machine
         return NodeInspection(
-            machine.layout, machine.memory, tuple(machine.problems()), tuple(machine.warnings()), machine.numa_nodes()
+            machine.layout,
+            machine.memory,
+            tuple(machine.problems()),
+            tuple(machine.warnings()),
+            machine.numa_nodes(),
+            machine.unsampled(),
         )
 
     def _open(self, request: NodeRequest) -> tuple[str, ...]:

@@ -15,7 +15,13 @@ from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.metering import EnergyMeters
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import Orchestrator, Passing
-from resources.libraries.python.testbed.roles.watching import CostMeter, FeatureSampler, Sampler, Tracer
+from resources.libraries.python.testbed.roles.watching import (
+    CostMeter,
+    FeatureSampler,
+    Sampler,
+    StackSampler,
+    Tracer,
+)
 
 
 def ignored(result: TrialResult) -> None:
@@ -44,6 +50,8 @@ class Parts:
     """Events of the NFs' threads, as well."""
     costs: CostMeter | None = None
     """What NFs use in the course of a trial, as well."""
+    stacks: StackSampler | None = None
+    """Call stacks of the data CPUs, as well."""
 
     def in_order(self) -> tuple[DeploymentPart, ...]:
         """Return the parts in the order in which they are started."""
@@ -68,6 +76,7 @@ class NodeParts:
     tracer: Tracer | None = None
     costs: CostMeter | None = None
     """Costs of this machine's NFs and vSwitch."""
+    stacks: StackSampler | None = None
 
     def in_order(self) -> tuple[DeploymentPart, ...]:
         """Return the parts in the order in which they are started."""
@@ -135,6 +144,9 @@ class Testbed(Protocol):
         Raises:
             CsitError: A node cannot be asked.
         """
+
+    def unsampled(self) -> tuple[str, ...]:
+        """Return why call stacks cannot be sampled on a node, a sentence each with its fix. Changes nothing."""
 
     def meters(self) -> EnergyMeters:
         """Return what reads the energy meters of all nodes."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from resources.libraries.python.model.counters import Cost, Sample
+from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.studies.chains.model.record import FeatureSeries, StateGraph
 from resources.libraries.python.testbed.roles.patience import patience
 
@@ -56,6 +57,26 @@ class CostMeter(Protocol):
 
     def facts(self) -> Mapping[str, str]:
         """Which sources are missing on this machine. After `start`."""
+
+
+class StackSampler(Protocol):
+    """Samples the call stacks of the data CPUs of vSwitch and NFs."""
+
+    @patience(60.0)
+    def start(self) -> None:
+        """Begin to sample.
+
+        Raises:
+            Unsupported: This machine cannot.
+        """
+
+    @patience(300.0)
+    def stop(self) -> tuple[NodeStacks, ...]:
+        """End; return the stacks since `start`, of each machine. Safe to call after a failure.
+
+        Raises:
+            CsitError: The samples cannot be read.
+        """
 
 
 class Sampler(Protocol):

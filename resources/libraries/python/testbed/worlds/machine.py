@@ -23,11 +23,12 @@ from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMet
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
 from resources.libraries.python.drivers.probes.sampler.tasks import Tasks, tasks_on
+from resources.libraries.python.drivers.probes.stacks.perf import PerfSampler, why_unsampled
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.services.orchestrator import LocalOrchestrator
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.core_map import Thread
+from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Asked
@@ -104,6 +105,10 @@ class TestbedMachine:
         interfaces = node.interfaces if node is not None and self._node is not None else {}
         return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
 
+    def unsampled(self) -> str:
+        """Return why call stacks cannot be sampled here, with a fix; empty where they can, or nothing is sampled."""
+        return why_unsampled() if self._dut is not None else ""
+
     def warnings(self) -> tuple[str, ...]:
         """What only virtual machines need, NFs that are there on request, and services of several components."""
         found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
@@ -177,6 +182,15 @@ class TestbedMachine:
             tracer=KernelTracer(lambda: _threads_of_nfs(plan, fabric), self._lock, cpu=aside)
             if functions or taps
             else None,
+            stacks=PerfSampler(
+                self._node or self._default_node,
+                {thread.cpu for thread in self._threads(plan) if self._is_sampled(thread)},
+                lambda: {owner: tasks.threads() for owner, tasks in tasks_on(plan, fabric).items()},
+                self._lock,
+                cpu=aside,
+            )
+            if self._dut is not None and owners - {GENERATOR}
+            else None,
         )
 
     def orchestrator(self, asked: Specifications) -> LocalOrchestrator:
@@ -235,6 +249,10 @@ class TestbedMachine:
         if self._node is None:
             return rows
         return [thread for thread in rows if (thread.machine or self._default_node) == self._node]
+
+    @staticmethod
+    def _is_sampled(thread: Thread) -> bool:
+        return thread.role is ThreadRole.DATA and thread.owner != GENERATOR
 
     def _data_threads(self, plan: Plan, fabric: Fabric) -> dict[str, tuple[int, ...]]:
         """Kernel threads that do all the work of their ports.

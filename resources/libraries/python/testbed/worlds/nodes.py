@@ -34,6 +34,7 @@ from resources.libraries.python.testbed.agent.role_calls import (
     FUNCTIONS,
     GENERATOR,
     SAMPLER,
+    STACKS,
     SWITCH,
     TRACER,
     P,
@@ -94,6 +95,7 @@ def parts_on_nodes(
         features=of_duts(FEATURES, {"stop": _series, "cpu_s": _sum}),
         costs=of_duts(COSTS, {}),
         tracer=of_duts(TRACER, {"cpu_s": _sum}),
+        stacks=of_duts(STACKS, {}),
     )
 
 
@@ -238,6 +240,10 @@ class NodesTestbed:
         found = self._side_by_side(of_node)
         first = self._duts[0]
         return (*found.pop(first), *(row for rows in found.values() for row in rows))
+
+    def unsampled(self) -> tuple[str, ...]:
+        found = self.look()
+        return tuple(f"{self._nodes[name].prefix}{why}" for name in self._duts if (why := found[name].unsampled))
 
     def meters(self) -> NodeMeters:
         def of_node(node: TestbedNode, duration_s: float) -> Readings:

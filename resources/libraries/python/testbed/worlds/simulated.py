@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, SimFeatureSampler, SimSampler
+from resources.libraries.python.drivers.probes.stacks.sim import SimStackSampler
 from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
@@ -59,6 +60,9 @@ class SimulatedTestbed:
         rng = Random(f"{here.seed}/noise")  # noqa: S311 (reproducible, not secret)
         return noise_floor(data_cpus(self.layout, self._dut), host, duration_s, rng)
 
+    def unsampled(self) -> tuple[str, ...]:
+        return ()
+
     def meters(self) -> SimMeters:
         return SimMeters(self._name, self._simulation.power, lambda: self._system)
 
@@ -75,6 +79,7 @@ class SimulatedTestbed:
             features=SimFeatureSampler(system),
             tracer=SimTracer(system),
             costs=SimCostMeter(system),
+            stacks=SimStackSampler(system, self._name),
         )
 
     def loop_back(self, plan: Plan, asked: Asked) -> LoopBackParts:

@@ -24,6 +24,7 @@ _ATTRIBUTE_BYTES = 128
 _ATTRIBUTE = struct.Struct("=IIQQQQQ")
 """type, size, config, sample period, sample type, read format, flags; what follows is zero."""
 _ANY_CPU = -1
+_ANY_THREAD = -1
 _NO_GROUP = -1
 _CLOSE_ON_EXEC = 8
 
@@ -36,7 +37,9 @@ class PerfEvent(NamedTuple):
     number: int
 
 
+CYCLES = PerfEvent("cycles", 0, 0)
 CACHE_MISSES = PerfEvent("misses of the last level of cache", 0, 3)
+CPU_CLOCK = PerfEvent("nanoseconds of a CPU", 1, 0)
 TASK_CLOCK = PerfEvent("nanoseconds on a CPU", 1, 1)
 """A software event, which every machine can count."""
 
@@ -75,13 +78,22 @@ class PerfCounters:
                 os.close(files.pop())
 
 
-def _open(event: PerfEvent, thread: int) -> int:
+def why_not_on(cpu: int, event: PerfEvent) -> str:
+    """Return why an event of all threads on a CPU cannot be counted here; empty where it can."""
+    try:
+        os.close(_open(event, _ANY_THREAD, cpu))
+    except OSError as error:
+        return error.strerror or "unknown error"
+    return ""
+
+
+def _open(event: PerfEvent, thread: int, cpu: int = _ANY_CPU) -> int:
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         raise OSError(0, f"no perf events on {platform.machine()}")
     attribute = _ATTRIBUTE.pack(event.type, _ATTRIBUTE_BYTES, event.number, 0, 0, 0, 0).ljust(_ATTRIBUTE_BYTES, b"\0")
     libc = ctypes.CDLL(None, use_errno=True)
-    file = libc.syscall(number, attribute, thread, _ANY_CPU, _NO_GROUP, _CLOSE_ON_EXEC)
+    file = libc.syscall(number, attribute, thread, cpu, _NO_GROUP, _CLOSE_ON_EXEC)
     if file < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -18,6 +18,7 @@ from resources.libraries.python.model.result import (
     ReceiveRate,
     Verdict,
 )
+from resources.libraries.python.model.stacks import Stacks
 from resources.libraries.python.model.trial import TrialResult
 
 
@@ -50,6 +51,10 @@ class DensityRecord(Record):
     """Longest bursts without a loss, where they were asked for."""
     energy: Energy | None = Field(default=None, exclude_if=is_none)
     """Power of the nodes and energy per packet, where they were asked for."""
+    stacks: Annotated[Stacks | None, PACKED] = Field(default=None, exclude_if=is_none)
+    """Call stacks of the data CPUs in a trial at the rate that was found, where they were asked for."""
+    stacks_sampled: str | None = Field(default=None, exclude_if=is_none)
+    """How many of them were sampled and how, in a sentence; None where there are none."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
     itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
     """Throughput figures per instance and direction."""

@@ -7,12 +7,14 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import TestType
 
 Lookup = Callable[[str], object]
-EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY")
+EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY", "STACKS")
 """Variables that ask for them."""
 _LOSS_TRIALS = 3
 """At NDR, at PDR and in overload."""
 _ENERGY_TRIALS = 5
 """Before the deployment, without traffic, and at 10, 50 and 90 % of PDR."""
+_READ_STACKS_S = 1.5
+"""Starting perf, and reading its samples, on a virtual machine with two cores."""
 _BURST_TRIALS = 14
 """Of one search for the longest burst, which begins at the result of the one before: one trial passes, a doubled burst
 fails twice, and 1 % is seven halvings away, half of them failing twice."""
@@ -28,6 +30,8 @@ class Extras:
     """Repetitions of the search for the longest burst."""
     energy_trial_s: float = 0.0
     """Length of a trial in which power is measured, seconds."""
+    stacks_trial_s: float = 0.0
+    """Length of the trial in which call stacks are sampled, seconds."""
 
     def seconds(self, test_type: TestType, trial_overhead_s: float) -> float:
         """Time that they add to a test."""
@@ -35,7 +39,8 @@ class Extras:
             return 0.0
         losses = _LOSS_TRIALS * (self.loss_trial_s + trial_overhead_s) if self.loss_trial_s else 0.0
         energy = _ENERGY_TRIALS * (self.energy_trial_s + trial_overhead_s) if self.energy_trial_s else 0.0
-        return losses + energy + self.bursts * _BURST_TRIALS * trial_overhead_s
+        stacks = self.stacks_trial_s + trial_overhead_s + _READ_STACKS_S if self.stacks_trial_s else 0.0
+        return losses + energy + stacks + self.bursts * _BURST_TRIALS * trial_overhead_s
 
 
 def seconds_within(text: str, least: float, most: float) -> float | None:
@@ -89,10 +94,29 @@ def chosen_energy_s(lookup: Lookup) -> float | None:
     return duration_s
 
 
+def chosen_stacks_s(lookup: Lookup) -> float | None:
+    """Length of the trial in which call stacks are sampled, from `STACKS`; None where they are not asked for.
+
+    Raises:
+        ConfigError: It is no number of seconds in [1, 600].
+    """
+    text = str(lookup("STACKS") or "")
+    if not text:
+        return None
+    if (duration_s := seconds_within(text, 1, 600)) is None:
+        raise ConfigError(f"STACKS '{text}': call stacks are sampled for 1 to 600 seconds, such as 10")
+    return duration_s
+
+
 def chosen_extras(lookup: Lookup) -> Extras:
     """Further measurements, from `EXTRAS`.
 
     Raises:
         ConfigError: One of them is out of its bounds.
     """
-    return Extras(chosen_loss_trial_s(lookup) or 0.0, chosen_bursts(lookup) or 0, chosen_energy_s(lookup) or 0.0)
+    return Extras(
+        loss_trial_s=chosen_loss_trial_s(lookup) or 0.0,
+        bursts=chosen_bursts(lookup) or 0,
+        energy_trial_s=chosen_energy_s(lookup) or 0.0,
+        stacks_trial_s=chosen_stacks_s(lookup) or 0.0,
+    )

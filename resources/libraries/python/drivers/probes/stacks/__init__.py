@@ -1,0 +1,1 @@
+"""Call stacks of data CPUs, sampled by perf."""

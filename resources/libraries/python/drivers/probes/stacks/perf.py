@@ -1,0 +1,273 @@
+"""Samples call stacks with perf of the kernel's tools, by frame pointers."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryFile
+from typing import IO
+
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.processes import end_group
+from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
+from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, Folded, fold, kept, owners_of
+from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.model.stacks import NodeStacks
+
+HZ = 199
+"""Samples per second of each CPU: no divisor or multiple of the kernel's own periods, with which samples would beat."""
+_PAGES = 1024
+"""Of the buffer of each CPU, 4 MiB: more than 30 s of samples, so that perf rarely runs in a trial."""
+_LARGEST_FILE = "512M"
+_MOST_TEXT_BYTES = 4 << 30
+_READY_S, _END_S, _READ_S = 30.0, 60.0, 200.0
+_LONGEST_LINE = 500
+_TAIL_BYTES = 2000
+_VERSION_S = 10.0
+_FIX = "apt-get install linux-perf (Ubuntu: linux-tools-$(uname -r))"
+
+
+def why_unsampled(program: str = "perf") -> str:
+    """Return why call stacks cannot be sampled on this machine, with a fix; empty where they can."""
+    path = path_of(program)
+    if path is None:
+        return f"{program} is not installed, so call stacks cannot be sampled; {_FIX}"
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, check=False, timeout=_VERSION_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{path} does not run ({error}), so call stacks cannot be sampled; {_FIX}"
+    if said.returncode:  # Ubuntu's is a script that looks for one of the kernel's version
+        return f"{path} does not run with this kernel, so call stacks cannot be sampled; {_FIX}"
+    if refused := why_not_on(min(os.sched_getaffinity(0)), CPU_CLOCK):
+        level = _text(Path("/proc/sys/kernel/perf_event_paranoid"))
+        return (
+            f"call stacks cannot be sampled: {refused} (kernel.perf_event_paranoid is {level}); "
+            "run as root or with CAP_PERFMON, and let the container or seccomp profile permit perf_event_open"
+        )
+    return ""
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    return "unknown"
+
+
+class PerfSampler:
+    """Fulfils `roles.watching.StackSampler` on this machine."""
+
+    def __init__(
+        self,
+        node: str,
+        cpus: Collection[int],
+        owners: Callable[[], Mapping[str, Collection[int]]],
+        machine: MachineLock,
+        *,
+        cpu: int | None = None,
+        hz: int = HZ,
+    ) -> None:
+        """Prepare; nothing is touched before `start`.
+
+        Args:
+            node: Name of the machine.
+            cpus: Logical CPUs whose stacks are sampled, whatever runs there.
+            owners: Gives thread ids by part of the cell.
+            machine: Keeps the process and its folder on record.
+            cpu: Where perf runs: one without data threads. None: wherever there is room.
+            hz: Samples per second of each CPU.
+        """
+        self._node, self._cpus, self._owners, self._machine = node, tuple(sorted(cpus)), owners, machine
+        self._cpu, self._hz = cpu, hz
+        self._event = ""
+        self._known: dict[int, str] = {}
+        self._held = ExitStack()
+        self._recorder: _Recorder | None = None
+        self.cpu_s = 0.0
+        """Processor time of perf from its start to its end, in seconds; after `stop`."""
+
+    def start(self) -> None:
+        self.stop()
+        if why := why_unsampled():
+            raise Unsupported(why)
+        self._event = "cpu-clock" if why_not_on(self._cpus[0], CYCLES) else "cycles"
+        self._known = owners_of(self._owners())
+        with ExitStack() as held:
+            folder = self._machine.folder("stacks")
+            held.callback(rmtree, folder, ignore_errors=True)
+            recorder = held.enter_context(_Recorder(self._argv(), folder, self._machine, self._cpu))
+            recorder.tell("enable")
+            self._recorder = recorder
+            self._held = held.pop_all()
+
+    def stop(self) -> tuple[NodeStacks, ...]:
+        recorder, self._recorder = self._recorder, None
+        with self._held:
+            if recorder is None:
+                return ()
+            recorder.tell("disable")
+            sampled_s = recorder.sampled_s
+            owners = {**self._known, **owners_of(self._owners())}
+            self.cpu_s = recorder.end()
+            found = read_samples(recorder.file, owners)
+        stacks, cut = kept(found.counts)
+        return (
+            NodeStacks(
+                node=self._node,
+                event="cycles" if self._event == "cycles" else "cpu-clock",
+                hz=self._hz,
+                cpus=self._cpus,
+                sampled_s=sampled_s,
+                samples=found.samples,
+                idle=found.idle,
+                elsewhere=found.elsewhere,
+                lost=found.lost,
+                cut=cut,
+                stacks=stacks,
+            ),
+        )
+
+    def _argv(self) -> list[str]:
+        cpus = ",".join(map(str, self._cpus))
+        return [
+            *(path_of("perf") or "perf", "record", "-e", self._event, "-F", str(self._hz), "-C", cpus, "-g"),
+            *("-m", str(_PAGES), "-N", "-B", "--max-size", _LARGEST_FILE, "-D", "-1"),
+        ]
+
+
+class _Recorder:
+    """A running `perf record`, which samples between two commands."""
+
+    def __init__(self, argv: list[str], folder: Path, machine: MachineLock, cpu: int | None) -> None:
+        self.file = folder / "perf.data"
+        self._argv = argv
+        self._log = folder / "perf.log"
+        self._machine, self._cpu = machine, cpu
+        self._open = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._commands = self._answers = -1
+        self._began_s = self.sampled_s = 0.0
+
+    def __enter__(self) -> "_Recorder":
+        with ExitStack() as held:
+            asked, self._commands = os.pipe2(os.O_CLOEXEC)
+            held.callback(os.close, self._commands)
+            self._answers, answering = os.pipe2(os.O_CLOEXEC)
+            held.callback(os.close, self._answers)
+            try:
+                with self._log.open("wb") as log:
+                    self._process = subprocess.Popen(
+                        [*self._argv, "--control", f"fd:{asked},{answering}", "-o", str(self.file)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        pass_fds=(asked, answering),
+                        env={**os.environ, "LC_ALL": "C"},
+                        process_group=0,
+                    )
+            finally:
+                os.close(asked)
+                os.close(answering)
+            self._machine.claim_process(self._process.pid)
+            if self._cpu is not None:
+                with suppress(OSError):
+                    os.sched_setaffinity(self._process.pid, {self._cpu})
+            self._open = held.pop_all()
+        return self
+
+    def tell(self, command: str) -> None:
+        """Send a command and wait until it is done.
+
+        Raises:
+            CommandFailed: perf has ended.
+            NotReady: It does not answer.
+        """
+        os.write(self._commands, f"{command}\n".encode())
+        ready, _, _ = select.select([self._answers], [], [], _READY_S)
+        if not ready:
+            raise NotReady(f"perf to {command} its events", _READY_S, self._said())
+        if not os.read(self._answers, 100):
+            assert self._process is not None  # noqa: S101 - started before
+            raise CommandFailed(self._argv, self._process.wait(_END_S), self._said())
+        now = time.monotonic()
+        self._began_s, self.sampled_s = now, now - self._began_s
+
+    def end(self) -> float:
+        """End it; return its CPU time in seconds.
+
+        Raises:
+            CsitError: It has no samples.
+        """
+        process = self._process
+        assert process is not None  # noqa: S101 - started before
+        cpu_s = _cpu_s(process.pid)
+        process.send_signal(signal.SIGINT)
+        if not end_group(process, _END_S) or not self.file.exists():
+            raise CsitError(f"perf has written no samples within {_END_S:.0f} s; it said last: {self._said()}")
+        return cpu_s
+
+    def __exit__(self, *_: object) -> None:
+        process, self._process = self._process, None
+        with self._open:
+            if process is not None:
+                process.terminate()
+                end_group(process, _END_S)
+                self._machine.release_process(process.pid)
+
+    def _said(self) -> str:
+        with suppress(OSError):
+            return self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL_BYTES:].strip() or "nothing"
+        return "nothing"
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU time of a process so far, in seconds."""
+    with suppress(OSError, ValueError, IndexError):
+        words = Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()
+        return int(words[0]) / 1e9
+    return 0.0
+
+
+def read_samples(file: Path, owners: Mapping[int, str]) -> Folded:
+    """Fold the samples in a file of perf.
+
+    Args:
+        file: Its data.
+        owners: Part of the cell by thread id.
+
+    Raises:
+        CsitError: perf cannot read it, or it takes too long.
+    """
+    argv = [path_of("perf") or "perf", "script", "-i", str(file), "-F", COLUMNS, "--no-inline", "--show-lost-events"]
+    environment = {**os.environ, "LC_ALL": "C"}
+    with (
+        TemporaryFile() as said,
+        subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=environment
+        ) as process,
+    ):
+        assert process.stdout is not None  # noqa: S101 - asked for above
+        try:
+            found = fold(_lines(process.stdout), owners)
+            status = process.wait(_END_S)
+        except BaseException:
+            process.kill()
+            raise
+        if status:
+            said.seek(0)
+            raise CommandFailed(argv, status, said.read(_TAIL_BYTES).decode(errors="replace").strip())
+    return found
+
+
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    deadline, left = time.monotonic() + _READ_S, _MOST_TEXT_BYTES
+    while line := stream.readline(_LONGEST_LINE):
+        left -= len(line)
+        if left < 0 or time.monotonic() > deadline:
+            raise CsitError(f"samples of call stacks: more than {_MOST_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s of reading")
+        yield line.decode("utf-8", "replace")

@@ -1,0 +1,89 @@
+"""Sampled call stacks of the data CPUs of a cell, folded: a line of function names and a number of samples."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat, StringConstraints
+
+from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import MOST_NFS
+
+SOFTIRQ = "softirq"
+"""First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
+OTHER = "[other stacks]"
+"""Innermost frame of samples whose stack is not among the kept ones."""
+SEPARATOR = ";"
+MOST_STACKS = 1000
+"""Kept stacks of a node; a vSwitch and two NFs of the kernel have about 300 different ones in 2,000 samples."""
+LONGEST_FRAME = 120
+"""Characters of a function's name."""
+MOST_FRAMES = 100
+_LONGEST_STACK = (LONGEST_FRAME + 1) * (MOST_FRAMES + 2)
+_Count = Annotated[int, Field(ge=0, le=10**12)]
+_Stack = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_STACK)]
+
+
+class NodeStacks(Frozen):
+    """Samples of one machine in one trial."""
+
+    node: str
+    event: Literal["cycles", "cpu-clock", "sim"]
+    """What a sample is taken by: the hardware counter of cycles, the kernel's timer where there is none, or a
+    simulation."""
+    hz: Annotated[FiniteFloat, Field(gt=0)]
+    """Samples per second of a busy CPU."""
+    cpus: Annotated[tuple[int, ...], Field(max_length=10_000)]
+    """Sampled logical CPUs: those of the data threads of vSwitch and NFs."""
+    sampled_s: Annotated[FiniteFloat, Field(ge=0)]
+    samples: _Count
+    """All of them."""
+    idle: _Count
+    """Samples of CPUs that had nothing to do."""
+    elsewhere: _Count
+    """Samples of programs outside the cell, such as a generator on a shared CPU."""
+    lost: _Count = 0
+    cut: _Count = 0
+    """Samples under `OTHER`."""
+    stacks: Annotated[dict[_Stack, _Count], Field(max_length=MOST_STACKS + 2 * MOST_NFS)]
+    """Samples of the cell by stack: `nf-1-1;ret_from_fork;kthread;...`, the owner first, the running function last."""
+
+
+class Stacks(Frozen):
+    """Stacks in one trial at the rate that was found."""
+
+    label: str
+    """Whose rate: `PDR`, `NDR` or `SOAK`."""
+    load_pps: Annotated[FiniteFloat, Field(ge=0)]
+    """Intended load, aggregate."""
+    received: _Count
+    """Packets that came back in the trial."""
+    trial_s: Annotated[FiniteFloat, Field(gt=0)]
+    nodes: Annotated[tuple[NodeStacks, ...], Field(max_length=1000)]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Samples of the cell by stack, of all machines."""
+        found: dict[str, int] = {}
+        for node in self.nodes:
+            for stack, count in node.stacks.items():
+                found[stack] = found.get(stack, 0) + count
+        return found
+
+    @property
+    def total(self) -> int:
+        """Samples of the cell."""
+        return sum(sum(node.stacks.values()) for node in self.nodes)
+
+    @property
+    def busy_s(self) -> float:
+        """CPU time of the cell that the samples stand for, in seconds."""
+        return sum(sum(node.stacks.values()) / node.hz for node in self.nodes)
+
+
+def described(found: Stacks) -> str:
+    """Return samples, method, rate and what was left out, in a sentence."""
+    events = " and ".join(dict.fromkeys(f"{node.event} at {node.hz:g} Hz" for node in found.nodes))
+    text = f"{found.total} samples by {events}, in {found.trial_s:g} s at {found.label}"
+    parts = (("in stacks beyond the kept ones", sum(node.cut for node in found.nodes)),)
+    lost = sum(node.lost for node in found.nodes)
+    rest = [f"{100 * count / found.total:.2g} % {what}" for what, count in parts if count and found.total]
+    return "; ".join([text, *rest, *([f"{lost} lost"] if lost else [])])
