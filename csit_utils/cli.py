@@ -24,7 +24,20 @@ _RUN = (
     "local", "night", "doctor", "qualify", "otg", "reserve", "prepare", "status", "release", "cleanup", "emulate",
     "convert", "robot", "outcome",
 )  # fmt: skip
-_READ = ("import", "export", "report", "show", "compare", "trend", "gate", "bisect", "explain", "schema", "bench")
+_READ = (
+    "import",
+    "export",
+    "report",
+    "show",
+    "compare",
+    "why",
+    "trend",
+    "gate",
+    "bisect",
+    "explain",
+    "schema",
+    "bench",
+)
 _OF_STUDIES = study_commands()
 COMMANDS = (*_RUN, *_OF_STUDIES, *_READ)
 """In the order of --help. Each is a function of that name in the module of that name, except those below."""

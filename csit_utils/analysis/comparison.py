@@ -350,7 +350,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
     The false discovery rate is at most `FALSE_CALLS`; without any change, that is the probability of a false report.
     Valid for independent and for positively dependent figures, such as NDR and PDR of a cell.
     """
-    adjusted = iter(_adjusted([each.probability for each in changes if each.probability is not None]))
+    adjusted = iter(adjusted_probabilities([each.probability for each in changes if each.probability is not None]))
     for each in changes:
         if each.probability is None:
             yield each
@@ -365,7 +365,7 @@ def _judged_together(changes: Sequence[Change]) -> Iterable[Change]:
             yield replace(each, adjusted=found, outcome=Outcome.NO_CHANGE)
 
 
-def _adjusted(probabilities: Sequence[float]) -> list[float]:
+def adjusted_probabilities(probabilities: Sequence[float]) -> list[float]:
     """Return adjusted p-values, as `scipy.stats.false_discovery_control` does, whose import takes half a second."""
     falling = sorted(range(len(probabilities)), key=probabilities.__getitem__, reverse=True)
     adjusted, least = [1.0] * len(falling), 1.0

@@ -9,6 +9,7 @@ import typer
 from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.reading import contents_of
 from csit_utils.dataset.contents import Contents
+from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.reference import names, reference
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
@@ -58,6 +59,18 @@ class DatasetReader:
         if missing:
             raise ConfigError(f"{text}: {missing[0]} does not exist; give the results to select from by --data")
         return self._tests(*self._data)
+
+    def record(self, anchor: str) -> Recorded:
+        """Return the record of a test that was read.
+
+        Raises:
+            KeyError: No such test, or it has no record.
+        """
+        known = (contents for contents in self._known.values() if any(row.anchor == anchor for row in contents.tests))
+        found = next(known, None)
+        if found is None:
+            raise KeyError(anchor)
+        return found.record(anchor)
 
     def contents(self) -> list[Contents]:
         """Return the contents of all files and folders read so far."""

@@ -290,6 +290,8 @@ class TestRow:
     pdr90_energy_p99_ns: Annotated[int | None, At("energy", _at_load("PDR90", "p99_ns"))] = None
     waiting: Annotated[str | None, At("facts", _waiting)] = None
     """How the threads of the vSwitch wait for packets, where it says so."""
+    call_stacks: Annotated[str | None, At("stacks_sampled", label="Call stacks")] = None
+    """How many were sampled and how; None where none were."""
     back_to_back_frames: Annotated[float | None, At("back_to_back.mean_frames")] = None
     back_to_back_buffer_s: Annotated[float | None, At("back_to_back.corrected_buffer_s")] = None
     loss_patterns: Annotated[str | None, At("loss_patterns", _by_load)] = None

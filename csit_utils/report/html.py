@@ -67,6 +67,7 @@ STYLES = (
     "trend",
     "compare",
     "details",
+    "flames",
     "characterized",
     *study_files("style", ".css"),
     "narrow",

@@ -39,6 +39,13 @@ need_emulate() { # what the emulated machines themselves have is put on their di
     need debian-archive-keyring test -e /usr/share/keyrings/debian-archive-keyring.gpg # on Ubuntu
 }
 
+need_perf() { # samples call stacks; without it -v STACKS is refused
+    if ! perf --version >/dev/null 2>&1 && grep -qs '^ID=ubuntu' /etc/os-release; then # perf is there by kernel
+        optional="$optional linux-tools-$(uname -r)"
+    else
+        need linux-perf perf --version
+    fi
+}
 need_containers() {
     need_service podman command -v podman
     need runc command -v runc # the other runtime, crun, refuses control groups of both versions side by side
@@ -119,6 +126,7 @@ need_integration() {
     need_containers
     need_noise
     need_power
+    need_perf
     need_browser
 }
 

@@ -12,6 +12,7 @@ from csit_utils.report.details.bursts import burst_figure, bursts_text
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
+from csit_utils.report.details.flames import FlameGraph, flame_graph
 from csit_utils.report.details.loss_patterns import LossPatternView, loss_notes, loss_pattern_figure, loss_patterns
 from csit_utils.report.details.noise import NoiseView, noise_figure, noise_floor
 from csit_utils.report.details.qualification import QualificationView, qualification_figure, qualification_view
@@ -133,6 +134,8 @@ class TestView:
     """Whether a meter told the power of the system under test."""
     energy_notes: tuple[str, ...]
     energy_figure: Figure | None
+    flames: FlameGraph | None
+    """None where no call stacks were sampled."""
     noise: tuple[NoiseView, ...]
     noise_figure: Figure | None
     qualification: QualificationView | None
@@ -210,6 +213,7 @@ def view_of(
             result.energy,
             simulated=result.simulated,
         ),
+        flames=flame_graph(result.stacks, simulated=result.simulated),
         noise=noise_floor(result.plan, result.noise),
         noise_figure=noise_figure(
             f"noise-{row.anchor}",

@@ -21,6 +21,7 @@ from csit_utils.report.amounts import unit
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.stack_sides import cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.studies.density.analysis.density import asks_for
@@ -62,7 +63,13 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     first = [(chosen[0], chosen[1])] if chosen and chosen[0] and chosen[1] else []
     sides = [*first, *_pairs(history)][:_MOST_PAIRS]
     rows = {side.name: [row for run in side.runs for row in run.rows] for pair in sides for side in pair}
+    graphs = (
+        (f"{a.name} to {b.name}: {cell.name}", cell)
+        for a, b in sides
+        for cell in cells_with_stacks(rows[a.name], rows[b.name], shown.contents.record)
+    )
     return {
+        "stacks": difference_graphs(graphs),
         "pairs": [Pair(a, b, compare(rows[a.name], rows[b.name])) for a, b in sides],
         "outcomes": list(Outcome),
         "confidence": CONFIDENCE,

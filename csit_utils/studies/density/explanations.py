@@ -286,6 +286,25 @@ EXPLANATIONS = (
         "take power, without any traffic: compare energy and p99 with those of an adaptive data plane.",
     ),
     Explanation(
+        "call-stacks",
+        "Call stacks and flame graphs",
+        "Which functions take the CPU time of vSwitch and NFs at the rate that was found; between two sides, which "
+        "take more or less.",
+        "Share of the samples of the cell, and CPU time per packet in nanoseconds: samples over their frequency, over "
+        "the packets that came back. A sample counts for every function in its stack.",
+        "One trial of the length of `-v STACKS:10` at PDR, or at NDR where there is no PDR, after the search and none "
+        "of its trials. perf samples the data CPUs of vSwitch and NFs 199 times a second, by cycles where the machine "
+        "has the counter and by the kernel's timer (cpu-clock) elsewhere; callers are found by frame pointers. A box "
+        "of a flame graph (Gregg, The Flame Graph, CACM 59 (6), 2016) is a function, called by those above, as wide as "
+        "its share. In a difference, red has grown and blue has shrunk; grey is within the noise of sampling: two "
+        "proportions are tested, with the spread between runs where a side has several, and p-values are adjusted for "
+        "the number of functions (Benjamini and Hochberg, 1995).",
+        "Shares add up to 1: where one function grows, all others shrink, so compare the time per packet too. With one "
+        "run per side, a difference between two deployments of the same system counts as a change. Programs without "
+        "frame pointers have stacks that end early. cpu-clock cannot interrupt code that runs with interrupts off: its "
+        "samples fall on the code after it. Work inside of virtual machines counts for the virtual machine as a whole.",
+    ),
+    Explanation(
         "noise-floor",
         "Noise floor",
         "How often, and for how long, idle data CPUs are interrupted.",

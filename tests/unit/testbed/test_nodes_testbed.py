@@ -43,6 +43,9 @@ class WholeMachine(NotingMachine):
     def warnings(self) -> tuple[str, ...]:
         return ("no KVM",)
 
+    def unsampled(self) -> str:
+        return "perf is not installed; apt-get install linux-perf"
+
     def numa_nodes(self) -> dict[str, int | None]:
         return {}
 
@@ -90,6 +93,7 @@ def test_problems_and_warnings_need_no_node_in_front() -> None:
     world = on(WholeMachine(lacks="no KVM here"))
     assert world.problems() == ("no KVM here",)
     assert world.warnings() == ("no KVM",)
+    assert world.unsampled() == ("perf is not installed; apt-get install linux-perf",)
     with pytest.raises(Unsupported, match=r"^no KVM here$"):
         world.open()
 

@@ -82,7 +82,7 @@ class Stacks(Frozen):
 def described(found: Stacks) -> str:
     """Return samples, method, rate and what was left out, in a sentence."""
     events = " and ".join(dict.fromkeys(f"{node.event} at {node.hz:g} Hz" for node in found.nodes))
-    text = f"{found.total} samples by {events}, in {found.trial_s:g} s at {found.label}"
+    text = f"{found.total} sample{'s' if found.total != 1 else ''} by {events}, in {found.trial_s:g} s at {found.label}"
     parts = (("in stacks beyond the kept ones", sum(node.cut for node in found.nodes)),)
     lost = sum(node.lost for node in found.nodes)
     rest = [f"{100 * count / found.total:.2g} % {what}" for what, count in parts if count and found.total]

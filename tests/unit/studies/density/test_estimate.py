@@ -53,6 +53,7 @@ def test_a_search_ends_at_its_time_limit() -> None:
         (Extras(), 0.0),
         (Extras(loss_trial_s=1.0), 3 * 1.5),
         (Extras(energy_trial_s=10.0), 5 * 10.5),
+        (Extras(stacks_trial_s=10.0), 10.0 + 0.5 + 1.5),
         (Extras(bursts=50), 50 * 14 * 0.5),
     ],
 )

@@ -6,7 +6,11 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.recording.qualifications import FOLDER
-from resources.libraries.python.studies.density.planning.extras import chosen_bursts, chosen_energy_s
+from resources.libraries.python.studies.density.planning.extras import (
+    chosen_bursts,
+    chosen_energy_s,
+    chosen_stacks_s,
+)
 from resources.libraries.python.studies.shared.choices import chosen_noise_s, chosen_qualifications
 
 
@@ -41,6 +45,17 @@ def test_length_of_an_energy_trial(text: str, trial_s: float | None) -> None:
 def test_other_lengths_of_an_energy_trial_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="the length of an energy trial is 1 to 600 seconds, such as 10"):
         chosen_energy_s({"ENERGY": text}.get)
+
+
+@pytest.mark.parametrize(("text", "trial_s"), [("", None), ("1", 1.0), ("10", 10.0), ("600", 600.0)])
+def test_length_of_the_trial_in_which_call_stacks_are_sampled(text: str, trial_s: float | None) -> None:
+    assert chosen_stacks_s({"STACKS": text}.get) == trial_s
+
+
+@pytest.mark.parametrize("text", ["0", "0.5", "601", "nan", "inf", "-1", "on"])
+def test_other_lengths_of_sampling_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="call stacks are sampled for 1 to 600 seconds, such as 10"):
+        chosen_stacks_s({"STACKS": text}.get)
 
 
 def test_qualifications_are_in_a_folder_or_off(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import CommandFailed, NotReady, NoTraffic, Unsupported
+from resources.libraries.python.errors import CommandFailed, NoTraffic, NotReady, Unsupported
 from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
@@ -369,8 +369,9 @@ class DensityTest:
         sampler = self.deployment.parts.stacks
         if not found or sampler is None:
             why = "no rate was found" if not found else "this testbed has nothing to sample"
-            draft.warnings.append(f"call stacks were not sampled: {why}")
-            return draft.warnings[-1]
+            why = f"call stacks were not sampled: {why}"
+            draft.warnings.append(why)
+            return why
         load_pps = found[0].lower_pps or 0.0
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
         try:
@@ -380,13 +381,15 @@ class DensityTest:
             finally:
                 nodes = sampler.stop()
         except (Unsupported, NotReady, CommandFailed) as error:
-            draft.warnings.append(f"call stacks were not sampled: {error}")
-            return draft.warnings[-1]
+            why = f"call stacks were not sampled: {error}"
+            draft.warnings.append(why)
+            return why
         sampled = Stacks(
             label=found[0].goal.name, load_pps=load_pps, received=result.received, trial_s=trial_s, nodes=nodes
         )
-        draft.stacks, draft.stacks_sampled = sampled, described(sampled)
-        return draft.stacks_sampled
+        text = described(sampled)
+        draft.stacks, draft.stacks_sampled = sampled, text
+        return text
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

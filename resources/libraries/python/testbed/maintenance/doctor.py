@@ -188,7 +188,7 @@ def _reservation(place: MaintainedMachine) -> CheckFinding:
 def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFinding]:
     """What drivers find missing by trying."""
     place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
-    kinds = ((world.problems, problem), (world.warnings, warning))
+    kinds = ((world.problems, problem), (world.warnings, warning), (world.unsampled, warning))
     try:
         rows = [(make, line) for lines, make in kinds for line in lines()]
     finally:

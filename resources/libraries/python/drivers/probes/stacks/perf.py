@@ -269,5 +269,7 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
     while line := stream.readline(_LONGEST_LINE):
         left -= len(line)
         if left < 0 or time.monotonic() > deadline:
-            raise CsitError(f"samples of call stacks: more than {_MOST_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s of reading")
+            raise CsitError(
+                f"samples of call stacks: more than {_MOST_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s of reading"
+            )
         yield line.decode("utf-8", "replace")

@@ -1,0 +1,129 @@
+"""`why`: functions that take more or less of the CPU time in B than in A, from sampled call stacks."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from csit_utils.commands.choosing import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
+from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.paths import write_whole
+
+if TYPE_CHECKING:
+    from csit_utils.analysis.flames import StackDifference
+    from csit_utils.report.stack_sides import CellStacks
+
+_HEADS = ("cell", "part", "function", "A", "B", "difference", "A ns/packet", "B ns/packet", "significant")
+_LEFT = ("cell", "part", "function", "significant")
+
+
+def why(
+    a: Annotated[str, typer.Argument(metavar="A", help=SIDE_HELP)],
+    b: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+    data: DATA = None,
+    cell: Annotated[
+        str | None, typer.Option(help="Only cells with this text in their name, such as 'CSC 2x1'.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also print functions whose difference is within the noise of sampling.")
+    ] = False,
+    folded: Annotated[
+        Path | None,
+        typer.Option(help="Also write the stacks of both sides to this file, as difffolded.pl of FlameGraph does."),
+    ] = None,
+    as_csv: AS_CSV = False,
+    as_markdown: AS_MARKDOWN = False,
+    as_json: AS_JSON = False,
+) -> None:
+    """Print which functions of vSwitch and NFs take more or less CPU time in B than in A.
+
+    Call stacks are sampled by -v STACKS:10. Shares are of the samples of the cell, in a function or what it calls. A
+    difference is significant where it exceeds the noise of sampling, and, with several runs per side, the spread
+    between runs; about 5 % of the significant ones are expected to be false (Benjamini-Hochberg). Exit status: 0 in any
+    case.
+
+    Example: ./csit why monday/output.xml tuesday/output.xml
+
+    Example: ./csit why few.xml many.xml --folded both.folded && flamegraph.pl both.folded > both.svg
+    """
+    form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
+    from csit_utils.analysis.flames import differences  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.report.stack_sides import cells_with_stacks  # noqa: PLC0415 - as above
+
+    reader = DatasetReader(data)
+    sides = [reader.rows(text) for text in (a, b)]
+    for text, rows in zip((a, b), sides, strict=True):
+        if not any(row.call_stacks for row in rows):
+            raise ConfigError(f"{text}: no test has call stacks; run it with -v STACKS:10")
+    found = [
+        each for each in cells_with_stacks(*sides, reader.record) if cell is None or cell.lower() in each.name.lower()
+    ]
+    if not found:
+        raise ConfigError(f"{a} and {b} have no cell{f' {cell}' if cell else ''} with call stacks in common")
+    lines: list[TableLine] = []
+    for each in found:
+        rows_of_cell = differences(each.a, each.b)
+        chosen = [row for row in rows_of_cell if row.function and (row.significant or every)]
+        lines += [_line(each, row) for row in chosen]
+        several = sum(row.significant for row in rows_of_cell if row.function)
+        remarks = "".join(f"; {remark}" for remark in each.remarks)
+        simulated = " (simulated)" if each.simulated else ""
+        typer.echo(
+            f"{each.name}{simulated}: {several or 'no'} function{'s' if several != 1 else ''} beyond the noise of "
+            f"{each.a.total} and {each.b.total} samples{remarks}",
+            err=True,
+        )
+    print_table(_HEADS, lines, form, left=_LEFT)
+    if folded is not None:
+        write_whole(folded, "".join(text for each in found for text in _folded(each, named=len(found) > 1)))
+    reader.tell_problems()
+
+
+def _folded(cell: "CellStacks", *, named: bool) -> Iterator[str]:
+    """Yield lines of stack, samples in A and samples in B; with the name of the cell first where there are several."""
+    sides = [[run.counts for run in side.runs] for side in (cell.a, cell.b)]
+    for stack in sorted({stack for side in sides for run in side for stack in run}):
+        counts = [sum(run.get(stack, 0) for run in side) for side in sides]
+        yield f"{f'{cell.name};' if named else ''}{stack} {counts[0]} {counts[1]}\n"
+
+
+def _line(cell: "CellStacks", row: "StackDifference") -> TableLine:
+    from csit_utils.report.units import DASH, percent  # noqa: PLC0415 - as above
+
+    texts = (
+        cell.name,
+        row.owner,
+        row.function,
+        percent(row.share_a),
+        percent(row.share_b),
+        percent(row.difference, signed=True),
+        *(DASH if each is None else f"{each:.0f}" for each in (row.ns_a, row.ns_b)),
+        "yes" if row.significant else "no" if row.adjusted is not None else "too few samples",
+    )
+    style = "" if not row.significant else "red" if row.difference > 0 else "green"
+    return TableLine(texts, as_object(cell, row), style)
+
+
+def as_object(cell: "CellStacks", row: "StackDifference") -> Mapping[str, Any]:
+    """Return a difference as a JSON object; docs/how-to/sample-call-stacks.md describes the keys."""
+    return {
+        "cell": cell.name,
+        "simulated": cell.simulated,
+        "part": row.owner,
+        "function": row.function,
+        "samples_a": row.samples_a,
+        "samples_b": row.samples_b,
+        "share_a": row.share_a,
+        "share_b": row.share_b,
+        "difference": row.difference,
+        "own_share_a": row.own_a,
+        "own_share_b": row.own_b,
+        "ns_per_packet_a": row.ns_a,
+        "ns_per_packet_b": row.ns_b,
+        "probability": row.probability,
+        "adjusted_probability": row.adjusted,
+        "significant": row.significant,
+        "remarks": list(cell.remarks),
+    }

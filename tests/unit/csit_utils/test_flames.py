@@ -1,0 +1,133 @@
+"""Flame graphs and their differences: shares add up, and noise is no change."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2_contingency
+
+from csit_utils.analysis.flames import StackSide, differences, flame, functions, path_differences, probability
+from csit_utils.report.details.flames import difference_graph, flame_graph
+from csit_utils.report.html import fill
+from resources.libraries.python.drivers.probes.stacks.sim import shares
+from resources.libraries.python.model.stacks import NodeStacks, Stacks, described
+
+
+def sampled(stacks: dict[str, int], received: int = 1_000_000, cut: int = 0) -> Stacks:
+    node = NodeStacks(
+        node="DUT1", event="cpu-clock", hz=199, cpus=(1,), sampled_s=10.0, samples=2 * sum(stacks.values()),
+        idle=sum(stacks.values()), elsewhere=0, cut=cut, stacks=stacks,
+    )  # fmt: skip
+    return Stacks(label="PDR", load_pps=1e5, received=received, trial_s=10.0, nodes=(node,))
+
+
+def side(*runs: dict[str, int]) -> StackSide:
+    return StackSide(tuple(map(sampled, runs)))
+
+
+STACKS = st.dictionaries(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=5).map(";".join), st.integers(1, 500), max_size=12
+)
+
+
+@given(STACKS, STACKS)
+def test_children_take_no_more_than_their_caller_and_functions_count_once(a: dict[str, int], b: dict[str, int]) -> None:
+    root = flame([a, b])
+    assert root.total == [sum(a.values()), sum(b.values())]
+    for _, node in root.walk():
+        below = [sum(child.total[run] for child in node.children.values()) for run in (0, 1)]
+        assert node.total == [own + rest for own, rest in zip(node.own, below, strict=True)]
+    for counts in (a, b):
+        found = functions(counts)
+        assert sum(own for _, own in found.values()) == sum(counts.values())
+        assert all(own <= total <= sum(counts.values()) for total, own in found.values())
+
+
+@given(STACKS, STACKS)
+def test_differences_of_shares_are_opposite_in_the_other_direction(a: dict[str, int], b: dict[str, int]) -> None:
+    if not a or not b:
+        return
+    there, back = differences(side(a), side(b)), differences(side(b), side(a))
+    found = {(row.owner, row.function): row for row in back}
+    for row in there:
+        other = found[row.owner, row.function]
+        assert row.difference == -other.difference and row.significant == other.significant
+    assert not any(row.significant for row in differences(side(a), side(a)))
+
+
+@pytest.mark.parametrize(("hits", "every"), [((50, 90), (1000, 1000)), ((5, 20), (300, 500)), ((400, 380), (900, 900))])
+def test_the_test_of_two_proportions_is_that_of_a_table(hits: tuple[int, int], every: tuple[int, int]) -> None:
+    table = [[hits[0], every[0] - hits[0]], [hits[1], every[1] - hits[1]]]
+    expected = chi2_contingency(table, correction=False).pvalue
+    assert probability([(hits[0], every[0])], [(hits[1], every[1])]) == pytest.approx(expected, rel=1e-9)
+
+
+def test_too_few_samples_are_not_judged() -> None:
+    assert probability([(1, 1000)], [(3, 1000)]) is None and probability([(0, 0)], [(3, 10)]) is None
+
+
+def test_runs_that_differ_among_themselves_need_a_larger_difference() -> None:
+    alike = probability([(100, 1000), (101, 1000)], [(150, 1000), (149, 1000)])
+    apart = probability([(50, 1000), (150, 1000)], [(100, 1000), (200, 1000)])
+    assert alike is not None and apart is not None and alike < 0.001 and apart > 0.1
+
+
+def drawn(rng: Random, hot: dict[str, float], number: int = 2000) -> dict[str, int]:
+    truth = shares("nf-1-1", hot)
+    return dict(Counter(f"nf-1-1;{stack}" for stack in rng.choices(list(truth), list(truth.values()), k=number)))
+
+
+def test_equal_systems_rarely_differ_and_a_planted_function_is_named_first() -> None:
+    rng = Random(7)
+    false = sum(
+        any(row.significant for row in differences(side(drawn(rng, {})), side(drawn(rng, {})))) for _ in range(200)
+    )
+    assert false <= 20  # 5 % expected, 10 % is four deviations above
+    for _ in range(20):
+        first = differences(side(drawn(rng, {})), side(drawn(rng, {"sim_filter": 2.0})))[0]
+        assert first.significant and first.function == "sim_filter" and first.difference > 0
+
+
+def test_time_per_packet_tells_what_has_grown_where_all_shares_move() -> None:
+    a, b = {"nf-1-1;f;g": 100, "nf-1-1;f": 100}, {"nf-1-1;f;g": 300, "nf-1-1;f": 100}
+    rows = {row.function: row for row in differences(side(a), side(b))}
+    assert rows["g"].ns_a == pytest.approx(100 / 199 / 1e6 * 1e9) and rows["g"].ns_b == pytest.approx(300 / 199 * 1e3)
+    assert (rows["f"].own_a, rows["f"].own_b) == (0.5, 0.25) and rows["f"].share_b == 1.0
+
+
+def test_the_graph_of_a_test_names_functions_and_escapes_them() -> None:
+    graph = flame_graph(sampled({"nf-1-1;<b>f</b>;g": 150, "vswitch;br_forward": 50}, cut=3), simulated=True)
+    assert graph is not None and graph.rows == 3
+    assert (
+        graph.caption
+        == "Call stacks: 200 samples by cpu-clock at 199 Hz, in 10 s at PDR; 1.5 % in stacks beyond the kept ones"
+    )
+    assert [(box.name, box.left, box.width, box.row) for box in graph.boxes][:2] == [
+        ("nf-1-1", 0.0, 75.0, 0),
+        ("vswitch", 75.0, 25.0, 0),
+    ]
+    assert graph.boxes[-1].tip == "g in nf-1-1: 150 samples, 75 %, 754 ns per packet; itself 75 %"
+    assert graph.notes[0] == "DUT1: 400 samples of 1 data CPU in 10.0 s, of them 50 % idle."
+
+    class Shown:
+        flames = graph
+
+    text = fill("flames.html.j2", {"test": Shown})
+    assert "SIMULATED" in text and "&lt;b&gt;f&lt;/b&gt;" in text and "<b>f</b>" not in text
+    assert flame_graph(None, simulated=False) is None
+    assert described(sampled({"a;b": 1})) == "1 sample by cpu-clock at 199 Hz, in 10 s at PDR"
+
+
+def test_the_difference_is_red_where_a_function_grew_and_grey_where_noise_is_enough() -> None:
+    a, b = {"nf-1-1;f;g": 100, "nf-1-1;f;h": 900}, {"nf-1-1;f;g": 500, "nf-1-1;f;h": 500}
+    graph = difference_graph(side(a), side(b), "A to B", simulated=False)
+    assert graph is not None
+    tones = {box.name: (box.tone, box.width) for box in graph.boxes}
+    assert tones == {"nf-1-1": ("same", 100), "f": ("same", 100), "g": ("more5", 30), "h": ("less5", 70)}
+    tip = next(box.tip for box in graph.boxes if box.name == "g")
+    assert tip == "g in nf-1-1: 10 % to 50 % (100 and 500 samples); 503 to 2513 ns per packet"
+    noise = difference_graph(side(a), side({"nf-1-1;f;g": 102, "nf-1-1;f;h": 898}), "", simulated=False)
+    assert noise is not None and {box.tone for box in noise.boxes} == {"same"}
+    assert path_differences(side(a), side(b))["nf-1-1;f;g"].significant

@@ -1,0 +1,88 @@
+"""`./csit why`: functions of stored call stacks on two sides."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from csit_utils.cli import make_app
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.stacks import described
+from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.unit.csit_utils.rendered_pages import Page, page_of
+from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.test_flames import sampled
+
+FEW = {"nf-1-1;poll;filter": 100, "nf-1-1;poll;<route>": 400, "vswitch;poll": 500}
+MANY = {"nf-1-1;poll;filter": 400, "nf-1-1;poll;<route>": 300, "vswitch;poll": 300}
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(make_app(["why"]), ["why", *map(str, arguments)])
+
+
+def stacked(stacks: dict[str, int], chains: int = 1, night: int = 20) -> DensityRecord:
+    found = sampled(stacks)
+    return result(
+        ServiceType.CSC, chains, stacks=found, stacks_sampled=described(found),
+        started_at=f"2026-11-{night}T11:01:00Z",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("sides")
+    return (
+        write_output_xml(folder / "few.xml", [stacked(FEW), stacked(FEW, 2)]),
+        write_output_xml(folder / "many.xml", [stacked(MANY, night=21), stacked(FEW, 2, night=21)]),
+    )
+
+
+def test_what_grew_is_named_with_its_time_per_packet(sides: tuple[Path, Path]) -> None:
+    done = run(*sides, "--json")
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["cell"] for row in rows} == {"CSC 1x1 NF-1c vSwitch-1c 64B"}
+    first = rows[0]
+    assert (first["part"], first["function"], first["share_a"], first["share_b"]) == ("nf-1-1", "filter", 0.1, 0.4)
+    assert first["ns_per_packet_b"] == pytest.approx(4 * first["ns_per_packet_a"]) and first["significant"]
+    assert "CSC 1x1 NF-1c vSwitch-1c 64B: 4 functions beyond the noise of 1000 and 1000 samples; one run" in done.stderr
+    assert "CSC 2x1 NF-1c vSwitch-1c 64B: no functions beyond the noise" in done.stderr
+
+
+def test_all_functions_of_one_cell_as_csv_and_both_sides_for_other_tools(
+    sides: tuple[Path, Path], tmp_path: Path
+) -> None:  # fmt: skip
+    file = tmp_path / "both.folded"
+    done = run(*sides, "--cell", "csc 2X1", "--all", "--csv", "--folded", file)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {row["function"] for row in rows} == {"poll", "filter", "<route>"} and len(rows) == 4
+    assert not any(row["significant"] == "True" for row in rows)
+    assert file.read_text(encoding="utf-8").splitlines() == [
+        "nf-1-1;poll;<route> 400 400",
+        "nf-1-1;poll;filter 100 100",
+        "vswitch;poll 500 500",
+    ]
+
+
+def test_sides_without_stacks_or_without_a_common_cell_are_refused(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    plain = write_output_xml(tmp_path / "plain.xml", [result()])
+    done = run(sides[0], plain)
+    assert done.exit_code and "plain.xml: no test has call stacks; run it with -v STACKS:10" in str(done.exception)
+    done = run(*sides, "--cell", "9x9")
+    assert done.exit_code and "have no cell 9x9 with call stacks in common" in str(done.exception)
+
+
+def test_the_compare_page_has_the_graph_of_a_cell_on_both_sides() -> None:
+    found = dataset_of(stacked(FEW), source="monday.xml")
+    found.recorded += dataset_of(stacked(MANY, night=21), source="tuesday.xml").recorded
+    page = Page(html_of(found))
+    assert "Why: CPU time by function" in page.text and "CSC 1x1 NF-1c vSwitch-1c 64B" in page.text
+    assert any(tip.startswith("filter in nf-1-1: 10 % to 40 % (100 and 400 samples)") for tip in page.tips())
+    assert "<route> in nf-1-1: 40 % to 30 % (400 and 300 samples); 2010 to 1508 ns per packet" in page.tips()
+    assert "Why: CPU time" not in page_of(result(), result(started_at="2026-11-21T10:00:00Z")).text
