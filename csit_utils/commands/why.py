@@ -53,12 +53,14 @@ def why(
     from csit_utils.report.stack_sides import cells_with_stacks  # noqa: PLC0415 - as above
 
     reader = DatasetReader(data)
-    sides = [reader.rows(text) for text in (a, b)]
-    for text, rows in zip((a, b), sides, strict=True):
+    rows_a, rows_b = reader.rows(a), reader.rows(b)
+    for text, rows in ((a, rows_a), (b, rows_b)):
         if not any(row.call_stacks for row in rows):
             raise ConfigError(f"{text}: no test has call stacks; run it with -v STACKS:10")
     found = [
-        each for each in cells_with_stacks(*sides, reader.record) if cell is None or cell.lower() in each.name.lower()
+        each
+        for each in cells_with_stacks(rows_a, rows_b, reader.record)
+        if cell is None or cell.lower() in each.name.lower()
     ]
     if not found:
         raise ConfigError(f"{a} and {b} have no cell{f' {cell}' if cell else ''} with call stacks in common")

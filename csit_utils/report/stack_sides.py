@@ -40,9 +40,9 @@ def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record
     of_a, of_b = _by_cell(a), _by_cell(b)
     for cell in of_a:
         if cell in of_b:
-            sides = [StackSide(tuple(_stacks(rows, record))) for rows in (of_a[cell], of_b[cell])]
-            if all(side.total for side in sides):
-                yield CellStacks(_name(cell), *sides, simulated=bool(cell[0]), remarks=tuple(_remarks(*sides)))
+            one, other = (StackSide(tuple(_stacks(rows, record))) for rows in (of_a[cell], of_b[cell]))
+            if one.total and other.total:
+                yield CellStacks(_name(cell), one, other, bool(cell[0]), tuple(_remarks(one, other)))
 
 
 def _by_cell(rows: Sequence[TestRow]) -> dict[tuple[object, ...], list[TestRow]]:
