@@ -12,15 +12,8 @@ from csit_utils.analysis.flames import StackSide, differences, flame, functions,
 from csit_utils.report.details.flames import difference_graph, flame_graph
 from csit_utils.report.html import fill
 from resources.libraries.python.drivers.probes.stacks.sim import shares
-from resources.libraries.python.model.stacks import NodeStacks, Stacks, described
-
-
-def sampled(stacks: dict[str, int], received: int = 1_000_000, cut: int = 0) -> Stacks:
-    node = NodeStacks(
-        node="DUT1", event="cpu-clock", hz=199, cpus=(1,), sampled_s=10.0, samples=2 * sum(stacks.values()),
-        idle=sum(stacks.values()), elsewhere=0, cut=cut, stacks=stacks,
-    )  # fmt: skip
-    return Stacks(label="PDR", load_pps=1e5, received=received, trial_s=10.0, nodes=(node,))
+from resources.libraries.python.model.stacks import described
+from tests.unit.csit_utils.sampled_stacks import sampled
 
 
 def side(*runs: dict[str, int]) -> StackSide:

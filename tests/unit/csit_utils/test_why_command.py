@@ -16,7 +16,7 @@ from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 from tests.unit.csit_utils.robot_output import write_output_xml
-from tests.unit.csit_utils.test_flames import sampled
+from tests.unit.csit_utils.sampled_stacks import sampled
 
 FEW = {"nf-1-1;poll;filter": 100, "nf-1-1;poll;<route>": 400, "vswitch;poll": 500}
 MANY = {"nf-1-1;poll;filter": 400, "nf-1-1;poll;<route>": 300, "vswitch;poll": 300}
