@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.machine_watch import entries
+from tests.integration.preloaded import PreloadedRun
 
 PROJECT = Path(__file__).parents[2]
 DENSITY = PROJECT / "tests" / "density"
@@ -35,16 +36,25 @@ def run_robot(
     output: Path, *options: str, sources: Sequence[Path] = (DENSITY,), seconds: float = 900
 ) -> subprocess.CompletedProcess[str]:
     """Run Robot and wait for it."""
-    return subprocess.run(
-        argv(output, *options, sources=sources),
-        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=seconds, check=False,
-    )  # fmt: skip
+    return _completed(argv(output, *options, sources=sources), environment(), seconds)
+
+
+def _completed(argv: list[str], variables: dict[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+    with PreloadedRun(
+        argv, cwd=PROJECT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            stdout, stderr = run.communicate(timeout=seconds)
+        except BaseException:  # boundary: as `subprocess.run` does
+            run.kill()
+            raise
+    return subprocess.CompletedProcess(argv, run.returncode, stdout, stderr)
 
 
 @contextmanager
 def going_on(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> Iterator["subprocess.Popen[str]"]:
     """A run that goes on beside the test; what it says is kept. It is ended where the test has not done that."""
-    with subprocess.Popen(
+    with PreloadedRun(
         argv(output, *options, sources=sources), cwd=PROJECT, env=environment(), stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True,
     ) as run:  # fmt: skip
@@ -73,10 +83,7 @@ def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
         token: Of the reservation that it may use.
     """
     variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
-    return subprocess.run(
-        [sys.executable, "-m", "csit_utils", *words],
-        cwd=PROJECT, env=variables, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return _completed([sys.executable, "-m", "csit_utils", *words], variables, 120)
 
 
 def results(output: Path) -> list[DensityRecord]:

@@ -16,6 +16,7 @@ import pytest
 
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.load import read_output_xml
+from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import DENSITY, ELSEWHERE, PROJECT, argv, csit, environment, events, run_robot
 
 pytestmark = pytest.mark.parallel
@@ -71,7 +72,7 @@ def test_a_matrix_killed_at_random_and_resumed_gives_the_same_dataset(tmp_path: 
         resume = ("-v", f"RESUME:{tmp_path}") if (tmp_path / "journal.jsonl").exists() else ()
         # So many journal lines later, and then some: in a test, between two, in the middle of a line.
         target = lines(tmp_path) + chance.randrange(1, 2 * tests // MOST_KILLS)
-        with subprocess.Popen(
+        with PreloadedRun(
             argv(tmp_path, *MATRIX, *resume), cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         ) as run:  # fmt: skip

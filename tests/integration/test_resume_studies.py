@@ -14,13 +14,13 @@ import pytest
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.load import read_output_xml
+from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import ELSEWHERE, PROJECT, argv, csit, environment, run_robot
 
 pytestmark = pytest.mark.parallel
 
 SUITES = PROJECT / "tests" / "characterization"
 SIM = ("-v", "TOPOLOGY:topologies/sim.yaml")
-KILLS = 10
 TIMES = re.compile(r'"(?:started_at|finished_at)":"[^"]*"|' + ELSEWHERE)
 CHAINS = """\
 name: five
@@ -39,7 +39,7 @@ INTERFERENCE = """\
 name: three
 frame: 512B
 duration_s: 0.4
-repetitions: 8
+repetitions: 3
 guarantee: true
 contenders:
   - {name: gateway, type: I, kind: linux_gateway}
@@ -52,7 +52,7 @@ instances: 3
 nf_kinds: [linux_router]
 frame: 64B
 rate_pps: 20000
-repetitions: 12
+repetitions: 5
 before_s: 0.3
 after_s: 0.4
 events:
@@ -65,7 +65,7 @@ STATEFUL = """\
 name: many
 kind: linux_nat
 size: 0.5c
-instances: [1, 2, 3, 4, 5, 6, 7, 8]
+instances: [1, 2, 3, 4]
 nodes: [1, 2, 3]
 frame: 64B
 search: quick,width=0.5,trial=0.01,sum=0.01
@@ -83,6 +83,7 @@ class Study:
     options: tuple[str, ...]
     journal: str
     """Below the folder of a run."""
+    kills: int = 3
 
     def path(self, folder: Path) -> Path:
         """Of the journal in a run."""
@@ -104,25 +105,28 @@ def suite_of(name: str, specification: str, text: str, folder: Path) -> Path:
 
 
 def chains(folder: Path) -> Study:
-    """All pairs of five network functions: 34 chains, each deployed for one session and for 16."""
+    """All pairs of five network functions: 34 chains, each deployed for one session and for 16.
+
+    Killed most often, for all studies that keep a journal of steps: how they resume is shared.
+    """
     suite = suite_of("chains", "chains/four-vnfs.yaml", CHAINS, folder)
-    return Study(suite, (), "Four_Network_Functions_With_A_Planted_Fault/chains.jsonl")
+    return Study(suite, (), "Four_Network_Functions_With_A_Planted_Fault/chains.jsonl", 10)
 
 
 def interference(folder: Path) -> Study:
-    """Three network functions in pairs, with and without a guarantee: 96 measurements."""
+    """Three network functions in pairs, with and without a guarantee: 36 measurements."""
     suite = suite_of("interference", "interference/pairs.yaml", INTERFERENCE, folder)
     return Study(suite, ("-i", "PAIRS"), "Network_Functions_Side_By_Side/interference.jsonl")
 
 
 def outage(folder: Path) -> Study:
-    """Four events and a control in 12 repetitions: 60 trials."""
+    """Four events and a control in 5 repetitions: 25 trials."""
     suite = suite_of("outage", "outage/routers.yaml", OUTAGE, folder)
     return Study(suite, ("-i", "ROUTERS"), "Routers/outage.jsonl")
 
 
 def stateful(folder: Path) -> Study:
-    """24 cells."""
+    """12 cells."""
     suite = suite_of("stateful", "stateful/nat.yaml", STATEFUL, folder)
     return Study(suite, ("-i", "NAT"), "NAT/stateful.jsonl")
 
@@ -165,25 +169,25 @@ def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
     steps = study.lines(whole) - 1  # without the heading
     header = folder / "journal.jsonl"
     kills, most = 0, 0
-    for number in range(KILLS):
+    for number in range(study.kills):
         resume = ("-v", f"RESUME:{folder}") if header.exists() and b"\n" in header.read_bytes() else ()
         # So many journal lines later, and then some: in a deployment, between two, in the middle of a line.
         # The first run is killed anywhere, before it has a journal included.
         # A quarter of the way in all, on average, so that no run comes to its end before it is killed.
-        target = study.lines(folder) + 1 + chance.randrange(max(1, steps // (2 * KILLS))) if number else 0
-        with subprocess.Popen(
+        target = study.lines(folder) + 1 + chance.randrange(max(1, steps // (2 * study.kills))) if number else 0
+        with PreloadedRun(
             argv(folder, *options, *resume, sources=[study.suite]), cwd=PROJECT, env=environment(),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as run:  # fmt: skip
             while study.lines(folder) < target and run.poll() is None:
                 time.sleep(0.005)
-            time.sleep(chance.uniform(0, 0.01 if target else 1.5))
+            time.sleep(chance.uniform(0, 0.01 if target else 0.5))
             run.send_signal(signal.SIGKILL)
         kills += run.returncode == -signal.SIGKILL
         most = max(most, study.lines(folder))
         if number % 2:
             tear(study.path(folder), chance)
-    assert kills == KILLS, f"seed {seed}: the study ended before it was killed {KILLS} times"
+    assert kills == study.kills, f"seed {seed}: the study ended before it was killed {study.kills} times"
     assert 1 < most < steps, f"seed {seed}"
     done = run_robot(folder, *options, "-v", f"RESUME:{folder}", sources=[study.suite])
     assert done.returncode == 0, f"seed {seed}: {done.stdout}{done.stderr}"

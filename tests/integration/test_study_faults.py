@@ -71,7 +71,7 @@ kind: linux_nat
 instances: [1, 2]
 nodes: [1, 2]
 frame: 64B
-search: quick,width=0.2,trial=0.1,sum=0.1
+search: quick,width=0.5,trial=0.1,sum=0.1
 tear_downs: 1
 connections: 500
 capacity: false
