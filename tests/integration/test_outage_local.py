@@ -310,6 +310,37 @@ def test_a_program_that_was_started_again_is_connected_as_before(name: str) -> N
             assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
+@pytest.mark.usefixtures("awake")
+@pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
+@pytest.mark.parametrize("name", ["vpp-vswitch", "vpp-nf", "vpp-memif-nf"])
+@realtime(LOSS)
+def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None:
+    product = PRODUCTS[name]
+    testbed = partial(vpp_topology, vswitch="linux_bridge" if name == "vpp-nf" else "vpp", acl_rules=1000)
+    with deployed(testbed(), cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
+        ports = {port.interface for port in deployment.plan.ports(product.target)}
+        before = {row.interface: row.actual_cpus for row in deployment.affinity()}
+        for event, what in {
+            PartEvent.RELOAD: "access list of 1000 rules replaced",
+            PartEvent.MOVE: "data threads pinned to another CPU",
+        }.items():
+            result, happened = lines_of(deployment, event, product.target)
+            hit, other = impacts(result.timelines, happened)
+            print(
+                f"{event}: {hit.lost} lost, other {other.lost}; {(happened.ended_ns - happened.began_ns) / 1e6:.1f} ms"
+            )
+            assert happened.what == what
+            assert result.received > 0.9 * result.sent, "packets go on to pass"
+            assert deployment.problems() == ()
+        after = {row.interface: row.actual_cpus for row in deployment.affinity()}
+        assert ports and all(after[port] and not set(after[port]) & set(before[port]) for port in ports), after
+        assert {port: cpus for port, cpus in after.items() if port not in ports} == {
+            port: cpus for port, cpus in before.items() if port not in ports
+        }, "of nobody else"
+        facts = deployment.facts()["vswitch" if product.target == "vswitch" else "functions"]
+        assert "1000 rules on each port" in facts.values()
+
+
 RATE_PPS = 150_000
 """In sum over all flows."""
 

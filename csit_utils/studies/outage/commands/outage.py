@@ -36,8 +36,7 @@ def outage(
     """
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_outage(specification)
-    vswitch = None if topology is None else load_topology(topology, Secrets.IGNORE).dut.vswitch
-    refused = refusals(spec, vswitch)
+    refused = refusals(spec, None if topology is None else load_topology(topology, Secrets.IGNORE).dut)
     price = cost(spec, refused)
     if list_them:
         lines = [

@@ -199,6 +199,9 @@ class VSwitchDriver(Driver):
     """Memory that it takes, an upper estimate."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that it can be hit by."""
+    reload_problem: Callable[[DutNode], str | None] = _no_problem
+    """Reason why its configuration cannot be loaded anew on a node, although that is among its events; None where it
+    can."""
     starts_on_main_cpu: bool = False
     """A restart takes time on the CPU of its main thread, to which it pins itself."""
     variant: Callable[[DutNode], str] | None = None
@@ -307,6 +310,9 @@ class FunctionDriver(Driver):
     """Medium of links between two of the kind in a pipeline."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that an NF can be hit by."""
+    reload_problem: Callable[[DutNode], str | None] = _no_problem
+    """Reason why its configuration cannot be loaded anew on a node, although that is among its events; None where it
+    can."""
     starts_on_main_cpu: bool = False
     """A restart takes time on the CPU of its main thread, to which it pins itself."""
     on_request: bool = False

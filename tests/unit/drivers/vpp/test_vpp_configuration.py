@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.vpp.configuration import making, moves, routing
+from resources.libraries.python.drivers.vpp.configuration import access_by, access_list, making, moves, routing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
@@ -251,4 +251,18 @@ def test_queues_are_moved_to_where_they_are_planned() -> None:
     ]
     assert list(moves(interfaces[:1], place(0, (0,)), "polling", shown)) == [
         "set interface rx-placement a queue 0 main"
+    ]
+
+
+def test_an_access_list_lets_all_packets_of_a_plan_pass_in_its_last_rules() -> None:
+    made = access_list(4)
+    assert made == (
+        "set acl-plugin acl deny src 198.18.0.0/32 , deny src 198.18.0.1/32 , permit src ::/0 , permit src 0.0.0.0/0\n"
+    )
+    assert access_list(4, replaced=True) == made.replace("acl deny", "acl index 0 deny"), "as a whole, in its place"
+    assert access_list(1) == "set acl-plugin acl permit src 0.0.0.0/0\n"
+    assert access_list(10_000).count(",") == 9999
+    assert list(access_by(["csv1p1", "csv1p2"])) == [
+        "set acl-plugin interface csv1p1 input acl 0",
+        "set acl-plugin interface csv1p2 input acl 0",
     ]

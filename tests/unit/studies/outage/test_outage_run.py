@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.outage import Interruption, served
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
@@ -18,7 +19,7 @@ from resources.libraries.python.model.trial import Direction, FlowCount, Trial, 
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
-from resources.libraries.python.studies.outage.planning.schedule import starved
+from resources.libraries.python.studies.outage.planning.schedule import refusals, starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import cpus, plan_of
@@ -246,6 +247,19 @@ def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp
     only = SPEC[: SPEC.index("events:")] + "events: [{event: move, target: vswitch}]\n"
     with pytest.raises(Unsupported, match=r"^move is not possible for vswitch: sim supports kill, restart$"):
         study_of(tmp_path, only).plan()
+
+
+@pytest.mark.parametrize("rules", [0, 100])
+def test_rules_are_loaded_anew_where_a_testbed_has_some(tmp_path: Path, rules: int) -> None:
+    targets = ("vswitch", "nf-1-1")
+    events = "".join(f"  - {{event: {event}, target: {name}}}\n" for event in ("reload", "move") for name in targets)
+    text = SPEC[: SPEC.index("events:")].replace("linux_router", "vpp")
+    (tmp_path / "spec.yaml").write_text(f"{text}events:\n{events}")
+    dut = load_topology(ROOT / "topologies" / "local-vpp.yaml").dut
+    dut = dut.model_copy(update={"vpp": dut.settings(Vpp).model_copy(update={"acl_rules": rules})})
+    why = "it has no access list (set vpp: {acl_rules: 100})"
+    refused = {f"reload {name}": f"reload is not possible for {name}: {why}" for name in targets}
+    assert refusals(load_outage(tmp_path / "spec.yaml"), dut) == ({} if rules else refused)
 
 
 @pytest.mark.parametrize(("kind", "testbed"), [("vpp", "local-vpp"), ("testpmd", "local-ovs")])

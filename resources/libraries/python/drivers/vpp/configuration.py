@@ -1,12 +1,17 @@
 """Configuration of a VPP as commands: interfaces, RX queues on workers, routes of an NF. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address
 
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
 from resources.libraries.python.drivers.vpp.startup import RxMode, WorkerPlacement
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.rendering import render
+
+_NO_SENDER = int(IPv4Address("198.18.0.0"))
+"""198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it."""
+_PERMIT = ("permit src ::/0", "permit src 0.0.0.0/0")
 
 
 def commands(template: str, values: Mapping[str, object]) -> tuple[str, ...]:
@@ -54,3 +59,20 @@ def routing(function: NfPlan) -> tuple[str, ...]:
         function: Its interfaces are made and named already.
     """
     return commands("vpp-router.j2", {"sides": (function.left, function.right)})
+
+
+def access_list(rules: int, *, replaced: bool = False) -> str:
+    """A file of commands that makes an access list, the first one, which lets every packet of a plan pass.
+
+    Args:
+        rules: How many it has, at least 1; none but the last ones match, of IPv4 and of IPv6.
+        replaced: Whether it is there already.
+    """
+    senders = (IPv4Address(_NO_SENDER + number) for number in range(max(0, rules - len(_PERMIT))))
+    rows = [*(f"deny src {sender}/32" for sender in senders), *_PERMIT[-rules:]]
+    return f"set acl-plugin acl {'index 0 ' if replaced else ''}{' , '.join(rows)}\n"
+
+
+def access_by(names: Iterable[str]) -> Iterator[str]:
+    """Look all packets that interfaces receive up in the first access list."""
+    return (f"set acl-plugin interface {name} input acl 0" for name in names)

@@ -1,6 +1,7 @@
 """One VPP of a plan: the same for the vSwitch and for an NF, but for what it does with packets."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
@@ -8,25 +9,28 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, ExecContext
+from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output
-from resources.libraries.python.drivers.vpp.configuration import default_mode, making, moves
+from resources.libraries.python.drivers.vpp.configuration import access_by, access_list, default_mode, making, moves
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import VppInstance
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface
+from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.drivers.vpp.shared import Site
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Startup, VppDevice, place
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 
 _CONNECTED_S = 20.0
 
 
-def plugins_for(interfaces: Iterable[VppInterface]) -> tuple[str, ...]:
-    """The plugins that some interfaces need."""
-    return tuple(sorted({PLUGINS[each.kind] for each in interfaces if each.kind in PLUGINS}))
+def plugins_for(interfaces: Iterable[VppInterface], settings: Vpp) -> tuple[str, ...]:
+    """The plugins that some interfaces, and an access list, need."""
+    return tuple(sorted({PLUGINS[each.kind] for each in interfaces if each.kind in PLUGINS}.union(acl(settings))))
 
 
 class VppMember:
@@ -105,6 +109,15 @@ class VppMember:
         with suppress(CommandFailed):  # an older VPP polls shared memory until `place_queues` says otherwise
             self.instance.do([default_mode(self._waiting.rx_mode)])
         self.instance.do(making(self.interfaces, self._site.largest_frame_bytes))
+        if self._site.settings.acl_rules:
+            names = (each.name_of(vlan) for each in self.interfaces for _, vlan in each.ports)
+            self.instance.do([self._access_list(), *access_by(names)])
+
+    def _access_list(self, *, replaced: bool = False) -> str:
+        """Write the access list to a file, and return the command that makes it, or replaces it, as a whole."""
+        file = self._site.folder / self.owner / "access-list.cli"
+        file.write_text(access_list(self._site.settings.acl_rules, replaced=replaced), encoding="ascii")
+        return f"exec {file}"
 
     def wait_connected(self) -> None:
         """Wait until its shared memory has its other ends, and until it can be sent to where it is the slave.
@@ -191,6 +204,38 @@ class VppMember:
                 found[name] = cpus if kernel is None else (cpus | kernel if cpus and kernel else none)
         return found
 
+    def steps(self, event: PartEvent, target: str, restart: Callable[[], object]) -> Steps:
+        """What an event consists of.
+
+        Args:
+            event: What happens.
+            target: The part that it happens to, for a refusal.
+            restart: Starts it again after it was killed.
+
+        Raises:
+            Unsupported: It cannot happen to it.
+            CsitError: It has ended.
+        """
+        if event is PartEvent.MOVE:
+            return Steps(MOVED, self._move_of_threads())
+        if event is PartEvent.RELOAD and (rules := self._site.settings.acl_rules):
+            replace = partial(self.instance.do, [self._access_list(replaced=True)])
+            return Steps(f"access list of {rules} rules replaced", replace)
+        return process_steps(event, target, lambda: [self.instance.pid], restart)
+
+    def _move_of_threads(self) -> Callable[[], object]:
+        """Look its data threads up; return what pins them, and those of its ports in the kernel, to another CPU."""
+        workers = self._placement.workers
+        data = [thread for number, thread in self.instance.threads().items() if number or not workers]
+        own = frozenset[int]().union(*map(os.sched_getaffinity, data))
+
+        def move() -> None:
+            cpu = self._site.fabric.move_threads(self.owner, own)
+            for thread in data:
+                os.sched_setaffinity(thread, {cpu})
+
+        return move
+
     def counters(self) -> dict[str, InterfaceCounters]:
         """Counters by port. What the threads did since the last reading is kept for the facts."""
         instance = self.instance
@@ -209,6 +254,7 @@ class VppMember:
             "data threads": self._waiting.data_threads,
             "waiting": str(self._waiting),
             "pages": self._pages.why if self._pages else "",
+            "access list": f"{rules} rules on each port" if (rules := self._site.settings.acl_rules) else "",
         }
         if not self.instance.problem():
             queues = show_output.rx_placement(self.instance.ask("show interface rx-placement"))

@@ -28,6 +28,20 @@ class Vpp(Frozen):
     poll_sleep_us: Literal["auto"] | Annotated[int, Field(ge=0)] = "auto"
     """How long the main thread sleeps when it has looked for work, in microseconds; `auto` is 0 on dedicated cores and
     100 where a plan is oversubscribed. A result says which one it was."""
+    acl_rules: Annotated[int, Field(ge=0, le=10_000)] = Field(default=0, exclude_if=lambda rules: not rules)
+    """Rules of an access list that every VPP, as vSwitch and as NF, looks each received packet up in; 0 for none. None
+    matches but the last ones, which let IPv6 and IPv4 pass. VPP finds rules whose prefixes have the same length by one
+    lookup, whatever their number."""
+
+
+def acl(vpp: Vpp) -> tuple[str, ...]:
+    """The plugin of an access list, where there is one."""
+    return ("acl",) if vpp.acl_rules else ()
+
+
+def reload_problem(dut: DutNode) -> str | None:
+    """Reason why no rule set can be loaded anew; None where there is one."""
+    return None if dut.settings(Vpp).acl_rules else "it has no access list (set vpp: {acl_rules: 100})"
 
 
 BUFFER_BYTES = 2496

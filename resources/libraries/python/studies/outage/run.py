@@ -155,8 +155,8 @@ class OutageTest:
             )
         self.draft.plan = plan = self._cell(0).plan()
         self.draft.warnings = list(plan.warnings)
-        vswitch = self._topology.dut.vswitch
-        self._refused = starved(self.spec, vswitch, plan) | refusals(self.spec, vswitch)
+        dut = self._topology.dut
+        self._refused = starved(self.spec, dut.vswitch, plan) | refusals(self.spec, dut)
         if len(self._refused) == len(self.spec.events):
             raise Unsupported("; ".join(self._refused.values()))
         self.cost = cost(self.spec, self._refused)

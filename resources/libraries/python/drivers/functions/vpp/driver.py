@@ -11,12 +11,12 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.drivers.vpp.startup import HugePageChoice
 from resources.libraries.python.errors import CsitError
@@ -78,8 +78,7 @@ class VppRouters(Disturbed):
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target not in self._functions:
             return None
-        restart = partial(self._restart_with_threads, target)
-        return process_steps(event, target, lambda: [self._members[target].instance.pid], restart)
+        return self._members[target].steps(event, target, partial(self._restart_with_threads, target))
 
     def _restart_with_threads(self, name: str) -> None:
         self.restart(name)
@@ -102,7 +101,7 @@ class VppRouters(Disturbed):
         interfaces = interfaces_of(self._site.plan, name, self._site.folder)
         member = self._members[name] = VppMember(self._site, name, f"VPP of {name}", interfaces)
         assert self._pages is not None  # noqa: S101 - chosen in start
-        member.start(self._pages, plugins_for(interfaces), self._groups.container(name))
+        member.start(self._pages, plugins_for(interfaces, self._site.settings), self._groups.container(name))
 
     def _configure(self, names: Sequence[str]) -> None:
         """First all ends that listen, then all that connect: one that is early would try again after 3 s."""
@@ -157,7 +156,7 @@ class VppRouters(Disturbed):
         found: dict[str, str] = {"vpp": f"VPP {members[0].instance.version}"} | common
         for member in members:
             rows = first if member is members[0] else member.facts()
-            for name in ("threads", "work", "errors"):
+            for name in ("threads", "access list", "work", "errors"):
                 if name in rows:
                     found[f"{member.owner} {name}"] = rows[name]
         return found
@@ -199,7 +198,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRou
 
 def missing(settings: Vpp) -> Iterator[PreflightProblem]:
     """What this machine lacks: VPP with its plugins."""
-    yield from program_missing(Path(settings.prefix), ("memif", "af_packet"))
+    yield from program_missing(Path(settings.prefix), ("memif", "af_packet", *acl(settings)))
 
 
 def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:

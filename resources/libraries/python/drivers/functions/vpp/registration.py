@@ -1,6 +1,6 @@
 """Declaration of VPP as an NF."""
 
-from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need
+from resources.libraries.python.drivers.vpp.registration import PROGRAM, Vpp, need, reload_problem
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import PACKET, FunctionDriver
@@ -31,7 +31,8 @@ DRIVERS = (
         programs=(PROGRAM,),
         words=("vppctl",),
         kernel=(PACKET,),
-        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE, PartEvent.ADD}),
+        events=frozenset(PartEvent),
+        reload_problem=reload_problem,
         starts_on_main_cpu=True,
         memory=_memory,
         medium_between=Medium.MEMIF,

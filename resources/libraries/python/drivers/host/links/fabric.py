@@ -314,17 +314,23 @@ class Fabric:
         self.change(owner, [rtnetlink_messages.set_up(name, self.index(name)) for name in names])
         self._threads.renew([port for port in self._ports[owner] if port.interface in names], self._cpus(owner))
 
-    def move_threads(self, owner: str) -> bool:
-        """Pin the data threads of an owner's ports to another CPU; return False where there is none.
+    def move_threads(self, owner: str, own: Collection[int] = ()) -> int:
+        """Pin the data threads of an owner's ports to another CPU of the plan; return it.
+
+        Args:
+            owner: The vSwitch or an NF.
+            own: CPUs of its program's own data threads, which are to leave them too.
 
         Raises:
+            CsitError: There is no other CPU.
             Unsupported: The kernel refused.
         """
-        present = {cpu for cpus in self.affinity([owner]).values() for cpu in cpus}
+        present = {cpu for cpus in self.affinity([owner]).values() for cpu in cpus}.union(own)
         others = sorted({thread.cpu for thread in self._plan.cores.threads} - present)
-        if others:
-            self._threads.move(self._table.of(owner), others[0])
-        return bool(others)
+        if not others:
+            raise CsitError(f"there is no other CPU for the data threads of {owner}")
+        self._threads.move(self._table.of(owner), others[0])
+        return others[0]
 
     def _virtual(self, owner: str) -> list[str]:
         return [name for name in self._table.of(owner) if name not in self._cables.names]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.disturbances import Steps, refused
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, refused
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 
@@ -57,9 +56,4 @@ def _forward(fabric: Fabric, name: str, switch: Path, value: str) -> None:
 
 def move_steps(fabric: Fabric, owner: str) -> Steps:
     """Return how the data threads of an owner's ports are moved."""
-
-    def move() -> None:
-        if not fabric.move_threads(owner):
-            raise CsitError(f"there is no other CPU for the data threads of {owner}")
-
-    return Steps("data threads pinned to another CPU", move)
+    return Steps(MOVED, partial(fabric.move_threads, owner))

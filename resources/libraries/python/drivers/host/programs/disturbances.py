@@ -21,6 +21,8 @@ _WITHIN_S = 40.0
 """For an event, on top of the time before it; less than callers in another process wait."""
 _SHORT = (PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE)
 """Events that begin with some system calls, and start no program then."""
+MOVED = "data threads pinned to another CPU"
+"""In words, of every driver."""
 _PRIORITY = 3
 """Above data threads and the generator: an event, or the end of a pause, would come late."""
 

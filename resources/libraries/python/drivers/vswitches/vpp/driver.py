@@ -15,13 +15,13 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import commands
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugins
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
-from resources.libraries.python.drivers.vpp.registration import Vpp, pool_mb
+from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb
 from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -171,7 +171,7 @@ class VppSwitch(Disturbed):
         pages = self._site.pages(1)
         if pages.size == "4k" and any(each.kind is InterfaceKind.DPDK for each in interfaces):
             raise too_few("VPP on DPDK", pool_mb(self._site.settings), plan.cores.numa_node)
-        member.start(pages, plugins_for(interfaces))
+        member.start(pages, plugins_for(interfaces, self._site.settings))
         member.wait_ready()
         member.make_interfaces()
         ports = {port for each in interfaces for port, _ in each.ports}
@@ -182,7 +182,7 @@ class VppSwitch(Disturbed):
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target != self._owner:
             return None
-        return process_steps(event, target, lambda: [self._running.instance.pid], self._restart)
+        return self._running.steps(event, target, self._restart)
 
     def _restart(self) -> None:
         """Start VPP again after it was killed, with the same configuration.
@@ -259,7 +259,7 @@ def make(node: DutNode, context: DriverContext) -> VppSwitch:
 
 def missing(node: DutNode) -> Iterator[PreflightProblem]:
     """What this machine lacks for the ports that the node's vSwitch can have."""
-    plugins = ["af_packet"]
+    plugins = ["af_packet", *acl(node.settings(Vpp))]
     plugins += ["memif"] if "vpp" in node.containers else []
     plugins += ["vhost"] if node.vms is not None else []
     yield from program_missing(Path(node.settings(Vpp).prefix), plugins)

@@ -2,7 +2,15 @@
 
 from dataclasses import replace
 
-from resources.libraries.python.drivers.vpp.registration import OVERHEAD_MB, PROGRAM, Vpp, need, pool_mb, read_earlier
+from resources.libraries.python.drivers.vpp.registration import (
+    OVERHEAD_MB,
+    PROGRAM,
+    Vpp,
+    need,
+    pool_mb,
+    read_earlier,
+    reload_problem,
+)
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import AF_XDP, PortOption, VSwitchDriver
 from resources.libraries.python.model.kinds import Form, NfKind
@@ -31,7 +39,8 @@ DRIVERS = (
         words=("vppctl",),
         kernel=(replace(AF_XDP, when=lambda node: node.settings(Vpp).ports == "af_xdp"),),
         memory=_memory,
-        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
+        events=frozenset(PartEvent) - {PartEvent.ADD},
+        reload_problem=reload_problem,
         starts_on_main_cpu=True,
         media={"vpp": {NfKind("vpp"): Medium.MEMIF, Form.VM: Medium.VHOST_USER}},
         ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),

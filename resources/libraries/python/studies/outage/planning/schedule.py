@@ -7,6 +7,8 @@ from random import Random
 from resources.libraries.python.driver_registry import vswitches
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.driver import FunctionDriver, VSwitchDriver
+from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, nf_name
@@ -46,23 +48,28 @@ def parts_hit(spec: OutageSpec, strike: Strike) -> tuple[str, ...]:
     return tuple(nf_name(strike.instance, node) for node in range(1, len(spec.nf_kinds) + 1))
 
 
-def refusals(spec: OutageSpec, vswitch: str | None) -> dict[str, str]:
+def refusals(spec: OutageSpec, dut: DutNode | None) -> dict[str, str]:
     """Events that a driver does not support, a sentence each.
 
     Args:
         spec: Has events and kinds of NFs.
-        vswitch: Name of the vSwitch's driver; None if not known.
+        dut: The node under test; None if not known.
     """
     found: dict[str, str] = {}
     for strike in spec.events:
         if strike.target == VSWITCH:
-            drivers = {vswitch: vswitches()[vswitch].events} if vswitch is not None else {}
+            drivers: list[VSwitchDriver | FunctionDriver] = [vswitches()[dut.vswitch]] if dut is not None else []
         else:
             kinds = spec.nf_kinds if strike.node is None else (spec.nf_kinds[strike.node - 1],)
-            drivers = {str(kind): kind.driver.events for kind in kinds}
-        for name, events in drivers.items():
-            if strike.event not in events:
-                found[strike.name] = f"{strike.event} is not possible for {strike.target}: {_supported(name, events)}"
+            drivers = [kind.driver for kind in kinds]
+        for driver in drivers:
+            reason = None
+            if strike.event not in driver.events:
+                reason = _supported(driver.name, driver.events)
+            elif strike.event is PartEvent.RELOAD and dut is not None:
+                reason = driver.reload_problem(dut)
+            if reason is not None:
+                found[strike.name] = f"{strike.event} is not possible for {strike.target}: {reason}"
     return found
 
 
