@@ -7,6 +7,7 @@ import pytest
 from resources.libraries.python.drivers.vpp.configuration import making
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import plugins_for
+from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.vpp.driver import kind_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
@@ -77,4 +78,5 @@ def test_its_commands(kind: InterfaceKind, expected: str) -> None:
     plan = make_plan(lab(1), Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
     interfaces = interfaces_of(plan, "vswitch", Path("/run/vpp"), lambda _: kind)
     assert expected in making(interfaces, 1518)
-    assert "af_packet" not in plugins_for(interfaces)
+    assert "af_packet" not in plugins_for(interfaces, Vpp())
+    assert "acl" in plugins_for(interfaces, Vpp(acl_rules=2))
