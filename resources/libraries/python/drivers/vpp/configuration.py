@@ -11,7 +11,8 @@ from resources.libraries.python.rendering import render
 
 _NO_SENDER = int(IPv4Address("198.18.0.0"))
 """198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it."""
-_PERMIT = ("permit src ::/0", "permit src 0.0.0.0/0")
+_PERMIT = ("permit src ::/0 dst ::/0", "permit src 0.0.0.0/0 dst 0.0.0.0/0")
+"""VPP refuses a rule whose source and destination are not of one version of IP; what is not said is 0.0.0.0/0."""
 
 
 def commands(template: str, values: Mapping[str, object]) -> tuple[str, ...]:
