@@ -1,7 +1,7 @@
 """`gate`: an exit status for a CI pipeline."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,12 +62,26 @@ def gate(
         write_whole(junit, junit_xml(found))
     if steps is not None:
         write_steps(steps, map(_called, found.fallen))
-    for line in _report(found, tolerance, require):
+    lines, fell = _report(found, tolerance, require), len(found.fallen)
+    for line in (*lines[:fell], *_why(found, reader), *lines[fell:]):
         typer.echo(line)
     if reader.tell_problems():
         raise typer.Exit(2)
     if found.fallen or found.judged < require:
         raise typer.Exit(1)
+
+
+def _why(found: "Decision", reader: DatasetReader) -> Iterator[str]:
+    """Yield the functions that have grown in cells that fell, where their call stacks were sampled."""
+    from csit_utils.report.stack_sides import cells_with_stacks, grown  # noqa: PLC0415 - as above
+
+    told = set()
+    for fallen in found.fallen:
+        before, after = ([figure.row for figure in side.figures] for side in (fallen.a, fallen.b))
+        for cell in cells_with_stacks(before, after, reader.record):
+            if cell.name not in told:
+                told.add(cell.name)
+                yield from (f"why\t{cell.name}\t{sentence}" for sentence in grown(cell))
 
 
 def _called(fallen: "Change") -> tuple["CellMetric", float, "TestRow", "TestRow"]:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from csit_utils.analysis.flames import StackSide
+from csit_utils.analysis.flames import StackSide, differences
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.flames import FlameGraph, difference_graph
+from csit_utils.report.units import percent
 from resources.libraries.python.model.stacks import Stacks
 
 MOST_RUNS = 10
@@ -102,3 +103,16 @@ def difference_graphs(found: Iterable[tuple[str, CellStacks]]) -> DifferenceGrap
         if graph is not None:
             graphs.append(replace(graph, notes=(*graph.notes, *(f"{remark.capitalize()}." for remark in cell.remarks))))
     return DifferenceGraphs(tuple(graphs), left_out)
+
+
+_MOST_NAMED = 3
+
+
+def grown(cell: CellStacks) -> tuple[str, ...]:
+    """Return the functions whose own share has grown most beyond the noise of sampling, a sentence each."""
+    rows = [row for row in differences(cell.a, cell.b) if row.function and row.significant and row.own_b > row.own_a]
+    rows.sort(key=lambda row: row.own_a - row.own_b)
+    return tuple(
+        f"{row.function} of {row.owner} takes {percent(row.share_b)} of the CPU time, {percent(row.share_a)} before"
+        for row in rows[:_MOST_NAMED]
+    )

@@ -91,6 +91,13 @@ def _events(trend: Trend) -> Iterator[CellEvent]:
         yield CellEvent(trend, index, level, level * (1 + trend.suspected), suspected=True)
 
 
+def level_around(event: CellEvent) -> tuple[int, int]:
+    """Return the index of the first figure of the level before an event, and the end of the level after it."""
+    steps = [step.index for step in event.trend.steps]
+    first = max((index for index in steps if index < event.index), default=0)
+    return first, min((index for index in steps if index > event.index), default=len(event.trend.figures))
+
+
 def grouped(found: Sequence[CellEvent]) -> list[EventGroup]:
     """Return events by the run in which they were first seen, in the order of `found`."""
     groups: dict[tuple[System, str, bool, bool], list[CellEvent]] = {}

@@ -1,17 +1,19 @@
 """History of every cell, and its changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from csit_utils.analysis.cells import CellMetric
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
-from csit_utils.analysis.trends.events import CellEvent, events
+from csit_utils.analysis.trends.events import CellEvent, events, level_around
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
+from csit_utils.dataset.items import Recorded
 from csit_utils.report.amounts import amount, unit
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.trends.event_view import event_groups
@@ -29,6 +31,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {
         "groups": trend_groups(trends, found, names, lines),
         "changes": event_groups(found, names, shown.contents.environments),
+        "stacks": difference_graphs(_stacks_at(found, names, shown.contents.record)),
         "common": names.common,
         "looked_at": len(trends),
         "judged": sum(len(trend.figures) >= FEWEST for trend in trends),
@@ -42,6 +45,28 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 
 
 PAGE = Page("trend", "Trend", _build)
+
+
+def _stacks_at(
+    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], Recorded]
+) -> Iterator[tuple[str, CellStacks]]:
+    """Yield the cells with call stacks on both sides of a step, each cell once for a run in which it changed."""
+    seen = set()
+    for event in found:
+        key = names.short(event.trend.cell), event.after.row.run
+        if key in seen:
+            continue
+        seen.add(key)
+        figures, first, last = event.trend.figures, *level_around(event)
+        before, after = (
+            [each.row for each in some] for some in (figures[first : event.index], figures[event.index : last])
+        )
+        for cell in cells_with_stacks(before, after, record):
+            change = percent(event.change, signed=True)
+            yield (
+                f"{cell.name}: {change} {event.trend.cell.metric} since {(event.after.row.started_at or '')[:10]}",
+                cell,
+            )
 
 
 def payload(

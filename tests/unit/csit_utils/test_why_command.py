@@ -13,7 +13,7 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.stacks import described
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.sampled_stacks import sampled
@@ -22,8 +22,8 @@ FEW = {"nf-1-1;poll;filter": 100, "nf-1-1;poll;<route>": 400, "vswitch;poll": 50
 MANY = {"nf-1-1;poll;filter": 400, "nf-1-1;poll;<route>": 300, "vswitch;poll": 300}
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(make_app(["why"]), ["why", *map(str, arguments)])
+def run(*arguments: str | Path, command: str = "why") -> Result:
+    return CliRunner().invoke(make_app([command]), [command, *map(str, arguments)])
 
 
 def stacked(stacks: dict[str, int], chains: int = 1, night: int = 20) -> DensityRecord:
@@ -86,3 +86,39 @@ def test_the_compare_page_has_the_graph_of_a_cell_on_both_sides() -> None:
     assert any(tip.startswith("filter in nf-1-1: 10 % to 40 % (100 and 400 samples)") for tip in page.tips())
     assert "<route> in nf-1-1: 40 % to 30 % (400 and 300 samples); 2010 to 1508 ns per packet" in page.tips()
     assert "Why: CPU time" not in page_of(result(), result(started_at="2026-11-21T10:00:00Z")).text
+
+
+def nights(levels: list[tuple[float, dict[str, int]]]) -> list[DensityRecord]:
+    """A run of each night, with its NDR and its stacks."""
+    found = [(rate, sampled(stacks)) for rate, stacks in levels]
+    return [
+        plain(
+            1, 1, rate * (1 + 0.002 * (night % 3)), stacks=stacks, stacks_sampled=described(stacks),
+            started_at=f"2026-11-{night:02d}T11:00:00Z", test_id=f"Density.Night {night}",
+        )
+        for night, (rate, stacks) in enumerate(found, 1)
+    ]  # fmt: skip
+
+
+def test_a_step_of_the_trend_has_the_graph_of_the_levels_before_and_after() -> None:
+    found = dataset_of()
+    for record in nights([(3e5, FEW)] * 8 + [(2e5, MANY)] * 8):
+        found.recorded += dataset_of(record, source=f"{record.started_at}.xml").recorded
+    page = Page(html_of(found))
+    assert "since 2026-11-09" in page.text and "CSC 1x1 NF-1c vSwitch-1c 64B: −33 %" in page.text
+    # All eight nights of each level count, and not only those beside the step.
+    assert any(tip.startswith("filter in nf-1-1: 10 % to 40 % (800 and 3200 samples)") for tip in page.tips())
+
+
+def test_a_gate_that_fails_says_which_function_has_grown(tmp_path: Path) -> None:
+    records = nights([(3e5, FEW)] * 3 + [(2e5, MANY)])
+    (tmp_path / "before").mkdir()
+    for number, record in enumerate(records[:3]):
+        write_output_xml(tmp_path / "before" / f"{number}.xml", [record])
+    after = write_output_xml(tmp_path / "after.xml", records[3:])
+    done = run(tmp_path / "before", after, command="gate")
+    assert done.exit_code == 1, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("fell\t")
+    why = [line for line in lines if line.startswith("why\t")]
+    assert why == ["why\tCSC 1x1 NF-1c vSwitch-1c 64B\tfilter of nf-1-1 takes 40 % of the CPU time, 10 % before"]

@@ -1,0 +1,60 @@
+"""Call stacks of real packets: perf runs, and the difference of two runs names the function that grew."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.drivers.functions.nftables.program import missing
+from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
+from tests.integration.robot_runs import PROJECT, csit, results, run_robot
+
+NO_NFT, NO_PERF = "; ".join(map(str, missing())), why_unsampled()
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.parallel,
+    pytest.mark.skipif(bool(NO_NFT or NO_PERF), reason=NO_NFT or NO_PERF),
+]
+
+
+def filtering(folder: Path, rules: int) -> Path:
+    """Measure a firewall with so many rules; return its output.xml."""
+    text = (PROJECT / "topologies" / "local.yaml").read_text(encoding="utf-8")
+    file = folder / f"rules-{rules}.yaml"
+    file.write_text(re.sub(r"firewall: \{rules: \d+\}", f"firewall: {{rules: {rules}}}", text), encoding="utf-8")
+    chosen = {
+        "TOPOLOGY": str(file),
+        "CELLS": "1x1",
+        "NF_SIZES": "1c",
+        "NF_KINDS": "linux_firewall",
+        "SEARCH": "quick,width=0.2,sum=1",
+        "STACKS": "4",
+        "NOISE_FLOOR": "0",
+        "QUALIFY": "off",
+    }
+    options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
+    output = folder / f"rules-{rules}"
+    done = run_robot(output, *options, "--suite", "csc-ndrpdr", seconds=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = results(output)
+    assert record.stacks is not None, record.warnings
+    (node,) = record.stacks.nodes
+    assert node.event in ("cycles", "cpu-clock") and node.sampled_s > 3.9
+    assert record.stacks.total > 50 and node.samples >= record.stacks.total + node.idle + node.elsewhere
+    owners = {stack.partition(";")[0] for stack in node.stacks}
+    assert {"nf-1-1", "vswitch"} <= owners <= {"nf-1-1", "vswitch", "softirq"}
+    assert any("br_handle_frame" in stack for stack in node.stacks if stack.startswith("vswitch;"))
+    return output / "output.xml"
+
+
+def test_the_function_that_grew_with_the_rules_is_named(tmp_path: Path) -> None:
+    few, many = filtering(tmp_path, 1), filtering(tmp_path, 3000)
+    done = csit("why", str(few), str(many), "--json", "--folded", str(tmp_path / "both.folded"))
+    assert done.returncode == 0, done.stderr
+    rows = {row["function"]: row for row in map(json.loads, done.stdout.splitlines()) if row["part"] == "nf-1-1"}
+    grew = [name for name, row in rows.items() if row["significant"] and row["difference"] > 0]
+    assert "nft_do_chain" in grew
+    row = rows["nft_do_chain"]
+    assert row["share_b"] > 0.3 > row["share_a"] and row["ns_per_packet_b"] > 5 * row["ns_per_packet_a"]
+    assert any(";nft_do_chain" in line for line in (tmp_path / "both.folded").read_text(encoding="utf-8").splitlines())
