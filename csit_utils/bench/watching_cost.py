@@ -1,11 +1,13 @@
-"""Cost of watching: throughput of an overloaded NF with and without sampler and tracer, in short alternating blocks.
+"""Cost of watching: throughput of an overloaded NF with and without probes, in short alternating blocks.
 
-In a block, watching is 20 times as frequent as in a study: one tracer window and two readings of the sampler. The cost
-is proportional to their number, so a study has a twentieth of the cost of a block, and of the noise of this machine.
-Blocks are short because the speed of a machine varies less between moments than between seconds. A tracer window has a
-random position within its period, and a block is one period long, so that it has one window on average.
+In a block, watching is 20 times as frequent as in a study: one tracer window, two readings of the sampler, and call
+stacks at 3,980 Hz. The cost is proportional to their number, so a study has a twentieth of the cost of a block, and of
+the noise of this machine. Blocks are short because the speed of a machine varies less between moments than between
+seconds. A tracer window has a random position within its period, and a block is one period long, so that it has one
+window on average.
 
-A round has two blocks without watching, and one each with the sampler, with the tracer and with both, in random order.
+A round has two blocks without watching, and one each with the sampler, with the tracer, with both and with call stacks,
+in random order.
 Compared are logarithms of rates within a round. The comparison of the two blocks without watching shows the noise.
 Packets are counted at the receiver, shortly after watching is switched.
 """
@@ -29,8 +31,10 @@ from csit_utils.bench.nf_under_load import (
     service,
 )
 from resources.libraries.python.drivers.probes.sampler.features import INTERVAL_S, LinuxFeatureSampler
+from resources.libraries.python.drivers.probes.stacks.perf import HZ, PerfSampler
 from resources.libraries.python.drivers.probes.tracer.driver import PERIOD_S, KernelTracer
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.planning.names import VSWITCH
 
 
 class Estimate(NamedTuple):
@@ -80,11 +84,11 @@ def orders(names: Sequence[str], rounds: int, seed: int = 1) -> Iterator[list[st
         yield list(order)
 
 
-SAMPLER, TRACER = "sampler", "tracer"
+SAMPLER, TRACER, STACKS = "sampler", "tracer", "stacks"
 
 
 class Watchers:
-    """Sampler and tracer as a chain study uses them, at a multiple of its frequency."""
+    """Sampler and tracer as a chain study uses them, and sampling of call stacks, at a multiple of their frequency."""
 
     def __init__(self, here: ServiceUnderLoad, held: ExitStack, times: int) -> None:
         """Start the tracer and pause it: starting its programs under load would take long.
@@ -99,19 +103,27 @@ class Watchers:
         """
         self._sampler = LinuxFeatureSampler(here.plan, here.fabric, here.aside, interval_s=INTERVAL_S / times)
         self._tracer = KernelTracer(lambda: here.threads, here.lock, period_s=PERIOD_S / times, cpu=here.aside)
-        self._cpu_s = dict.fromkeys((SAMPLER, TRACER), 0.0)
-        self._watched_s = dict.fromkeys((SAMPLER, TRACER), 0.0)
+        self._cpu_s = dict.fromkeys((SAMPLER, TRACER, STACKS), 0.0)
+        self._watched_s = dict.fromkeys((SAMPLER, TRACER, STACKS), 0.0)
         held.callback(self._tracer.stop)
         self._tracer.start()
         if "window" not in self._tracer.facts():
             raise CsitError(f"the tracer does not work: {self._tracer.facts()}")
         self._tracer.pause()
+        cpus = {cpu for owner in (VSWITCH, *here.threads) for cpu in here.plan.cores.cpus(owner)}
+        self._stacks = PerfSampler("here", cpus, dict, here.lock, cpu=here.aside, hz=HZ * times)
+        held.callback(self._stacks.stop)
+        self._stacks.start()
+        self._stacks.pause()
 
     def switch(self, names: Collection[str], held: ExitStack) -> None:
         """Let some of them watch until the stack is closed."""
         if TRACER in names:
             held.callback(self._tracer.pause)
             self._tracer.resume()
+        if STACKS in names:
+            held.callback(self._stacks.pause)
+            self._stacks.resume()
         if SAMPLER in names:
             held.callback(self._end_sampling)
             self._sampler.start()
@@ -130,6 +142,9 @@ class Watchers:
         """Stop; return the CPU time of each while it watched, as a share of one CPU."""
         self._tracer.stop()
         self._cpu_s[TRACER] = self._tracer.cpu_s
+        if not any(node.samples for node in self._stacks.stop()):
+            raise CsitError("perf has sampled no call stack")
+        self._cpu_s[STACKS] = self._stacks.cpu_s
         return {name: self._cpu_s[name] / self._watched_s[name] for name in self._cpu_s}
 
 
@@ -152,6 +167,7 @@ BLOCKS: Mapping[str, Collection[str]] = {
     SAMPLER: (SAMPLER,),
     TRACER: (TRACER,),
     BOTH: (SAMPLER, TRACER),
+    STACKS: (STACKS,),
 }
 """Active probes by block."""
 Rates = Mapping[str, float]
@@ -162,13 +178,13 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
     """Measure throughput with and without watching.
 
     Args:
-        rounds: Of five blocks; at least six for a confidence interval.
+        rounds: Of six blocks; at least six for a confidence interval.
 
     Returns:
         `ours`: cost of sampler and tracer together in a study, as a share of the throughput; there is no peer, `ratio`
-        is to the goal. `detail` has share and 95 % interval (see `estimate`) of sampler, tracer, both and nothing, and
-        the CPU time of each probe in a study as a share of one CPU. CPU time is an upper bound of what a probe takes
-        from an NF by running; it excludes the cost of events within the NF.
+        is to the goal. `detail` has share and 95 % interval (see `estimate`) of sampler, tracer, both, sampling of
+        call stacks and nothing, and the CPU time of each probe in a study as a share of one CPU. CPU time is an upper
+        bound of what a probe takes from an NF by running; it excludes the cost of events within the NF.
 
     Raises:
         Unsupported: This machine does not meet the requirements of local runs.

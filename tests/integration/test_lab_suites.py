@@ -9,6 +9,7 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.energy import IDLE
 from resources.libraries.python.model.result import VerdictKind
@@ -32,6 +33,7 @@ from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
+NO_PERF = why_unsampled()
 NO_VMS = "; ".join(map(str, vm_missing()))
 DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
 """Without the trial of KVM, which a node makes once per start."""
@@ -46,6 +48,7 @@ SHORT = (
     "LOSSES:0.3",
     "-v",
     "ENERGY:1",
+    *(() if NO_PERF else ("-v", "STACKS:1")),
 )
 WATTS = {"TG": 41.0, "DUT1": 137.0}
 POWERCAP = Path("/sys/class/powercap")
@@ -108,6 +111,16 @@ def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path:
         assert row.passed and row.plan and ":" in row.plan.flows[0].source_ip
         assert row.mrr and row.mrr.mean_pps > 1000
         assert all(flow.received for flow in row.trials[-1].flows)
+
+
+@pytest.mark.skipif(bool(NO_PERF), reason=NO_PERF)
+@realtime(LOSS)
+def test_call_stacks_are_sampled_on_the_dut(rows: dict[tuple[str, str], DensityRecord]) -> None:
+    row = rows["CSC", "NDRPDR"]
+    assert row.stacks is not None, row.warnings
+    (node,) = row.stacks.nodes
+    assert node.node == "DUT1" and node.sampled_s > 0.9
+    assert {"nf-1-1", "vswitch"} <= {stack.partition(";")[0] for stack in node.stacks}
 
 
 @realtime(LOSS)

@@ -65,7 +65,7 @@ def test_each_order_has_all_blocks_and_the_next_one_is_its_reverse(rounds: int) 
 
 
 def test_costs_are_found_in_spite_of_a_drift_and_of_a_disturbed_round() -> None:
-    taken = {"nothing": 0.0, "nothing again": 0.0, "sampler": 0.002, "tracer": 0.006, "both": 0.008}
+    taken = {"nothing": 0.0, "nothing again": 0.0, "sampler": 0.002, "tracer": 0.006, "both": 0.008, "stacks": 0.004}
     rounds = [
         {name: 3e5 * exp(-taken[name] - 0.001 * (8 * number + place)) for place, name in enumerate(order)}
         for number, order in enumerate(orders(tuple(BLOCKS), 12))
@@ -75,6 +75,7 @@ def test_costs_are_found_in_spite_of_a_drift_and_of_a_disturbed_round() -> None:
     assert found["sampler"].middle == pytest.approx(0.002, abs=2e-4)
     assert found["tracer"].middle == pytest.approx(0.006, abs=7e-4)
     assert found["both"].middle == pytest.approx(0.008, abs=2e-4)
+    assert found["stacks"].middle == pytest.approx(0.004, abs=7e-4)
     assert found["nothing"].middle == pytest.approx(0.0, abs=2e-4)
     assert all(
         row.interval and row.interval[0] <= taken.get(name, 0.0) <= row.interval[1] for name, row in found.items()

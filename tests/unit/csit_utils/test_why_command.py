@@ -105,19 +105,19 @@ def test_a_step_of_the_trend_has_the_graph_of_the_levels_before_and_after() -> N
     for record in nights([(3e5, FEW)] * 8 + [(2e5, MANY)] * 8):
         found.recorded += dataset_of(record, source=f"{record.started_at}.xml").recorded
     page = Page(html_of(found))
-    assert "since 2026-11-09" in page.text and "CSC 1x1 NF-1c vSwitch-1c 64B: −33 %" in page.text
+    assert "since 2026-11-09" in page.text and "CSC 1x1 NF-1c vSwitch-1c 64B: \u221233 %" in page.text
     # All eight nights of each level count, and not only those beside the step.
     assert any(tip.startswith("filter in nf-1-1: 10 % to 40 % (800 and 3200 samples)") for tip in page.tips())
 
 
 def test_a_gate_that_fails_says_which_function_has_grown(tmp_path: Path) -> None:
     records = nights([(3e5, FEW)] * 3 + [(2e5, MANY)])
-    (tmp_path / "before").mkdir()
     for number, record in enumerate(records[:3]):
-        write_output_xml(tmp_path / "before" / f"{number}.xml", [record])
+        (tmp_path / "before" / f"{number}").mkdir(parents=True)
+        write_output_xml(tmp_path / "before" / f"{number}" / "output.xml", [record])
     after = write_output_xml(tmp_path / "after.xml", records[3:])
     done = run(tmp_path / "before", after, command="gate")
-    assert done.exit_code == 1, done.output
+    assert done.exit_code == 1 and done.stdout, done.exception
     lines = done.stdout.splitlines()
     assert lines[0].startswith("fell\t")
     why = [line for line in lines if line.startswith("why\t")]

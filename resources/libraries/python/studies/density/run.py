@@ -1,7 +1,7 @@
 """A density test from plan to record: the phases of its keywords, without Robot."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import CommandFailed, NoTraffic, NotReady, Unsupported
@@ -48,6 +48,8 @@ from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""
+_UNSAMPLED = (Unsupported, NotReady, CommandFailed)
+"""Errors of sampling, which cost a test nothing but its stacks."""
 NOT_MEASURED = "not measured"
 """Begins the reason in the place of a loss pattern."""
 
@@ -368,28 +370,33 @@ class DensityTest:
         found = [each for each in (draft.pdr, draft.soak, draft.ndr) if each is not None and each.lower_pps]
         sampler = self.deployment.parts.stacks
         if not found or sampler is None:
-            why = "no rate was found" if not found else "this testbed has nothing to sample"
-            why = f"call stacks were not sampled: {why}"
-            draft.warnings.append(why)
-            return why
+            return self._unsampled("no rate was found" if not found else "this testbed has nothing to sample")
         load_pps = found[0].lower_pps or 0.0
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
         try:
             sampler.start()
-            try:
-                result = self.measure(trial)
-            finally:
-                nodes = sampler.stop()
-        except (Unsupported, NotReady, CommandFailed) as error:
-            why = f"call stacks were not sampled: {error}"
-            draft.warnings.append(why)
-            return why
+        except _UNSAMPLED as error:
+            return self._unsampled(error)
+        try:
+            result = self.measure(trial)
+        except BaseException:
+            with suppress(*_UNSAMPLED):  # what broke the trial counts
+                sampler.stop()
+            raise
+        try:
+            nodes = sampler.stop()
+        except _UNSAMPLED as error:
+            return self._unsampled(error)
         sampled = Stacks(
             label=found[0].goal.name, load_pps=load_pps, received=result.received, trial_s=trial_s, nodes=nodes
         )
         text = described(sampled)
         draft.stacks, draft.stacks_sampled = sampled, text
         return text
+
+    def _unsampled(self, why: object) -> str:
+        self.draft.warnings.append(f"call stacks were not sampled: {why}")
+        return self.draft.warnings[-1]
 
     def mrr(self) -> tuple[str, ...]:
         """Measure the maximum receive rate, at line rate or the most that the generator sends; return it in words."""

@@ -17,13 +17,15 @@ from resources.libraries.python.drivers.host.ownership.processes import end_grou
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, Folded, fold, kept, owners_of
-from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.stacks import NodeStacks
 
 HZ = 199
 """Samples per second of each CPU: no divisor or multiple of the kernel's own periods, with which samples would beat."""
 _PAGES = 1024
 """Of the buffer of each CPU, 4 MiB: more than 30 s of samples, so that perf rarely runs in a trial."""
+_PRIORITY = 2
+"""Above the data threads, as that of the feature sampler."""
 _LARGEST_FILE = "512M"
 _MOST_TEXT_BYTES = 4 << 30
 _READY_S, _END_S, _READ_S = 30.0, 60.0, 200.0
@@ -105,6 +107,16 @@ class PerfSampler:
             self._recorder = recorder
             self._held = held.pop_all()
 
+    def pause(self) -> None:
+        """Sample nothing until `resume`."""
+        if self._recorder is not None:
+            self._recorder.tell("disable")
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        if self._recorder is not None:
+            self._recorder.tell("enable")
+
     def stop(self) -> tuple[NodeStacks, ...]:
         recorder, self._recorder = self._recorder, None
         with self._held:
@@ -151,7 +163,9 @@ class _Recorder:
         self._open = ExitStack()
         self._process: subprocess.Popen[bytes] | None = None
         self._commands = self._answers = -1
-        self._began_s = self.sampled_s = 0.0
+        self._began_s: float | None = None
+        self.sampled_s = 0.0
+        """Time between commands to sample and to sample no more."""
 
     def __enter__(self) -> "_Recorder":
         with ExitStack() as held:
@@ -174,9 +188,11 @@ class _Recorder:
                 os.close(asked)
                 os.close(answering)
             self._machine.claim_process(self._process.pid)
-            if self._cpu is not None:
-                with suppress(OSError):
+            with suppress(OSError):
+                if self._cpu is not None:
                     os.sched_setaffinity(self._process.pid, {self._cpu})
+                # Else data threads in overload keep it from emptying its buffers, and from obeying.
+                os.sched_setscheduler(self._process.pid, os.SCHED_FIFO, os.sched_param(_PRIORITY))
             self._open = held.pop_all()
         return self
 
@@ -195,20 +211,24 @@ class _Recorder:
             assert self._process is not None  # noqa: S101 - started before
             raise CommandFailed(self._argv, self._process.wait(_END_S), self._said())
         now = time.monotonic()
-        self._began_s, self.sampled_s = now, now - self._began_s
+        if self._began_s is not None:
+            self.sampled_s += now - self._began_s
+        self._began_s = now if command == "enable" else None
 
     def end(self) -> float:
         """End it; return its CPU time in seconds.
 
         Raises:
-            CsitError: It has no samples.
+            NotReady: It has written no samples.
         """
         process = self._process
         assert process is not None  # noqa: S101 - started before
+        with suppress(OSError):  # no measurement is running any more
+            os.sched_setscheduler(process.pid, os.SCHED_OTHER, os.sched_param(0))
         cpu_s = _cpu_s(process.pid)
         process.send_signal(signal.SIGINT)
         if not end_group(process, _END_S) or not self.file.exists():
-            raise CsitError(f"perf has written no samples within {_END_S:.0f} s; it said last: {self._said()}")
+            raise NotReady("samples of perf", _END_S, self._said())
         return cpu_s
 
     def __exit__(self, *_: object) -> None:
@@ -241,7 +261,8 @@ def read_samples(file: Path, owners: Mapping[int, str]) -> Folded:
         owners: Part of the cell by thread id.
 
     Raises:
-        CsitError: perf cannot read it, or it takes too long.
+        CommandFailed: perf cannot read it.
+        Unsupported: It takes too long.
     """
     argv = [path_of("perf") or "perf", "script", "-i", str(file), "-F", COLUMNS, "--no-inline", "--show-lost-events"]
     environment = {**os.environ, "LC_ALL": "C"}
@@ -269,7 +290,5 @@ def _lines(stream: IO[bytes]) -> Iterator[str]:
     while line := stream.readline(_LONGEST_LINE):
         left -= len(line)
         if left < 0 or time.monotonic() > deadline:
-            raise CsitError(
-                f"samples of call stacks: more than {_MOST_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s of reading"
-            )
+            raise Unsupported(f"samples take more than {_MOST_TEXT_BYTES >> 30} GiB or {_READ_S:.0f} s to read")
         yield line.decode("utf-8", "replace")
