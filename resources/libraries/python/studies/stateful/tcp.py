@@ -36,7 +36,8 @@ class TcpPeer:
         self._world, self._spec, self._profile = world, spec, profile
         chosen = generators()[topology.tg.generator.driver]
         if Protocol.TCP not in chosen.connections:
-            chosen = next(each for each in generators().values() if Protocol.TCP in each.connections and each.factory)
+            able = [each for each in generators().values() if Protocol.TCP in each.connections and each.factory]
+            chosen = next(each for each in able if spec.tcp_peer in {None, each.name})
         self._driver = chosen
         tg = topology.tg.model_copy(
             update={"generator": topology.tg.generator.model_copy(update={"driver": chosen.name})}

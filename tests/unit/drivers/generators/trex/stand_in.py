@@ -41,17 +41,19 @@ class StandIn:
 
     def __init__(self, folder: Path, **scenario: Any) -> None:
         self.directory = folder
-        self._api = folder.joinpath(*LIBRARY, "trex", "stl")
-        self._api.mkdir(parents=True)
-        for package in (self._api, self._api.parent):
+        library = folder.joinpath(*LIBRARY, "trex")
+        self._folders = [library / "stl", library / "astf"]
+        for package, file in zip(self._folders, ("stand_in_api.py", "stand_in_astf.py"), strict=True):
+            package.mkdir(parents=True)
             (package / "__init__.py").write_text("")
-        shutil.copy(Path(__file__).with_name("stand_in_api.py"), self._api / "api.py")
-        (self._api / "scenario.json").write_text(json.dumps(scenario))
+            shutil.copy(Path(__file__).with_name(file), package / "api.py")
+            (package / "scenario.json").write_text(json.dumps(scenario))
+        (library / "__init__.py").write_text("")
 
     def calls(self) -> list[dict[str, Any]]:
         """What the library was asked."""
-        file = self._api / "calls.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        files = (folder / "calls.jsonl" for folder in self._folders)
+        return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
 
 @contextmanager

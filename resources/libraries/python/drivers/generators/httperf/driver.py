@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.connection_rates import highest
 from resources.libraries.python.drivers.generators.httperf import command
 from resources.libraries.python.drivers.generators.httperf.command import ClientReport
 from resources.libraries.python.drivers.generators.httperf.registration import MOST_CONNECTIONS, PORTS
@@ -31,8 +32,6 @@ _READY_S, _END_S, _VERSION_S = 10.0, 2.0, 10.0
 _LONGER_S = 20.0
 """Connections without an answer, and a machine that is busy."""
 _POLL_S = 0.005
-_FIRST_CPS, _STEP = 500.0, 1.5
-"""Rate of each instance, and its growth, when the highest load is looked for."""
 _LATE_S = 0.5
 """Later than that a client that waited for no answer was too slow for its schedule."""
 _SYSCTLS = {"ipv4/ip_local_port_range": "{} {}".format(*PORTS)}
@@ -175,25 +174,18 @@ class HttperfClients:
         return f"{', '.join(left)} still run" if left else ""
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """Connections per second of which all had an answer, in sum, when the rate was raised step by step.
-
-        Returns:
-            That rate as the one to begin a search at; as the highest one a rate two steps above, so that the search
-            has a rate that is too high.
+        """Look for the highest rate of which all connections had an answer, step by step.
 
         Raises:
             CsitError: As `run`.
         """
-        most_cps, rate_cps, answered_cps = MOST_CONNECTIONS / trial.duration_s, _FIRST_CPS, 0.0
-        while rate_cps <= most_cps:
+
+        def all_answered(rate_cps: float) -> bool:
             connections = max(1, round(rate_cps * trial.duration_s))
             reports = self._open(connections, rate_cps, trial.duration_s)
-            if any(each.established < connections for each in reports):
-                break
-            answered_cps, rate_cps = rate_cps, _STEP * rate_cps
-        count = len(self._flows)
-        offered_cps = count * min(most_cps, _STEP * rate_cps)
-        return HighestLoads(offered_pps=offered_cps, search_pps=count * answered_cps or offered_cps)
+            return all(each.established >= connections for each in reports)
+
+        return highest(all_answered, MOST_CONNECTIONS / trial.duration_s, len(self._flows))
 
     def facts(self) -> Mapping[str, str]:
         return {"generator": self._version} if self._version else {}

@@ -40,7 +40,7 @@ class TrexSession:
         self.api = api = importlib.import_module("trex.stl.api")
         self.ports = list(range(order["ports"]))
         self.client = api.STLClient(server="127.0.0.1", verbose_level="error")
-        self._connect(order["within_s"])
+        _connect(self.client, api.TRexError, order["within_s"])
         self.client.reset(ports=self.ports)
         # In seconds, whatever the library's text says. It holds until the server ends.
         self.client.set_global_cfg({"sched_max_stretch": STRETCH_S})
@@ -52,17 +52,6 @@ class TrexSession:
         if able:
             # Packets come back to addresses that need not be those of the ports.
             self.client.set_port_attr(ports=able, promiscuous=True)
-
-    def _connect(self, within_s: float) -> None:
-        deadline = time.monotonic() + within_s
-        while True:
-            try:
-                self.client.connect()
-                return
-            except self.api.TRexError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
 
     def opened(self) -> "dict[str, Any]":
         """What the server is."""
@@ -243,6 +232,148 @@ class TrexTrial:
         }
 
 
+REQUEST, ANSWER = b"GET / HTTP/1.0\r\n\r\n", b"HTTP/1.0 204 No Content\r\n\r\n"
+
+
+class StatefulSession:
+    """Connections to servers that open TCP connections, each with a pair of ports."""
+
+    def __init__(self, order: "dict[str, Any]") -> None:
+        sys.path.insert(0, os.path.join(order["directory"], *LIBRARY))  # noqa: PTH118 - as plain as its Python
+        self.api = api = importlib.import_module("trex.astf.api")
+        self.clients = [
+            api.ASTFClient(server="127.0.0.1", sync_port=answers, async_port=publishes, verbose_level="error")
+            for publishes, answers in order["servers"]
+        ]
+        for client in self.clients:
+            _connect(client, api.TRexError, order["within_s"])
+            client.reset()
+
+    def opened(self) -> "dict[str, Any]":
+        """What the servers are."""
+        client = self.clients[0]
+        return {
+            "version": str(client.get_server_version()["version"]),
+            "python": platform.python_version(),
+            "drivers": sorted({str(row["driver"]) for row in client.get_server_system_info()["ports"]}),
+        }
+
+    def profile(self, load: "dict[str, Any]") -> Any:  # noqa: ANN401 - of the library, which has no types
+        """One connection after the other, each with a request and an answer."""
+        api = self.api
+        ends = [
+            api.ASTFIPGenDist(ip_range=list(row), distribution="seq")
+            for row in (load["clients"], (load["server"], load["server"]))
+        ]
+        # The offset is between pairs of ports, of which there is one.
+        addresses = api.ASTFIPGen(
+            glob=api.ASTFIPGenGlobal(ip_offset="0.0.0.0"),  # noqa: S104 - no address to listen on
+            dist_client=ends[0],
+            dist_server=ends[1],
+        )
+        asking, answering = api.ASTFProgram(), api.ASTFProgram()
+        asking.send(REQUEST)
+        asking.recv(len(ANSWER))
+        answering.recv(len(REQUEST))
+        answering.send(ANSWER)
+        template = api.ASTFTemplate(
+            client_template=api.ASTFTCPClientTemplate(
+                program=asking,
+                ip_gen=addresses,
+                port=load["port"],
+                cps=load["rate_cps"],
+                limit=load["connections"],
+            ),
+            server_template=api.ASTFTCPServerTemplate(
+                program=answering, assoc=api.ASTFAssociationRule(port=load["port"])
+            ),
+        )
+        return api.ASTFProfile(default_ip_gen=addresses, templates=template)
+
+
+class StatefulTrial:
+    """One trial of all servers at the same time."""
+
+    def __init__(self, session: StatefulSession, order: "dict[str, Any]") -> None:
+        self._order = order
+        self._session = session
+        self._loads = order["loads"]
+        self._first = [0.0] * len(self._loads)
+        self._last = [0.0] * len(self._loads)
+
+    def run(self) -> "dict[str, Any]":
+        """Open connections, wait for the end of each, count."""
+        clients = self._session.clients
+        for client, load in zip(clients, self._loads):  # noqa: B905 - not known to Python 3.6
+            client.load_profile(self._session.profile(load))
+            client.clear_stats()
+        most_s = self._order["most_s"] + self._order["rest_s"]
+        for client in clients:
+            client.start(duration=most_s, block=False)
+        try:
+            self._watch()
+            return {"counts": [self._counts(number, client) for number, client in enumerate(clients)]}
+        finally:
+            for client in clients:
+                client.stop()
+
+    def _watch(self) -> None:
+        """Wait until all connections have been opened and have ended, or that takes too long."""
+        end = time.monotonic() + self._order["most_s"]
+        opened = False
+        while time.monotonic() < end:
+            ended = True
+            all_opened = True
+            now = time.monotonic()
+            for number, client in enumerate(self._session.clients):
+                rows = client.get_traffic_stats()
+                attempted = rows["client"].get("tcps_connattempt", 0)
+                if attempted and not self._first[number]:
+                    self._first[number] = now
+                if attempted < self._loads[number]["connections"]:
+                    all_opened = ended = False
+                elif not self._last[number]:
+                    self._last[number] = now
+                for side, began in (("client", attempted), ("server", rows["server"].get("tcps_accepts", 0))):
+                    ended = ended and rows[side].get("tcps_closed", 0) >= began
+            if ended:
+                return
+            if all_opened and not opened:
+                opened = True
+                end = now + self._order["rest_s"]
+            time.sleep(POLL_S)
+
+    def _counts(self, number: int, client: Any) -> "dict[str, Any]":  # noqa: ANN401 - of the library
+        rows = client.get_traffic_stats()
+        ours, theirs = rows["client"], rows["server"]
+        _, errors = client.is_traffic_stats_error(rows)
+        last = self._last[number] or time.monotonic()
+        return {
+            "attempted": int(ours.get("tcps_connattempt", 0)),
+            "connected": int(ours.get("tcps_connects", 0)),
+            "closed": int(ours.get("tcps_closed", 0)),
+            "dropped": int(ours.get("tcps_drops", 0)) + int(ours.get("tcps_conndrops", 0)),
+            "repeated": int(ours.get("tcps_rexmttimeo_syn", 0)),
+            "accepted": int(theirs.get("tcps_accepts", 0)),
+            "served": int(theirs.get("tcps_closed", 0)),
+            "errors": {f"{side}: {name}": int(rows[side][name]) for side in sorted(errors) for name in errors[side]},
+            "sending_s": last - self._first[number] if self._first[number] else 0.0,
+        }
+
+
+def _connect(client: Any, refusal: Any, within_s: float) -> None:  # noqa: ANN401 - of the library
+    """Connect to a server, which may not answer yet."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            client.connect()
+            return
+        except refusal:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
 def _latency(group: int, row: "dict[str, Any]") -> "dict[str, Any]":
     values = row["latency"]
     return {
@@ -253,6 +384,9 @@ def _latency(group: int, row: "dict[str, Any]") -> "dict[str, Any]":
     }
 
 
+KINDS = {"open": (TrexSession, TrexTrial), "open_stateful": (StatefulSession, StatefulTrial)}
+
+
 def main() -> None:
     """Serve one driver."""
     # The client's signal for a lost server, which background processes inherit as ignored.
@@ -260,18 +394,20 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     # The library may print: that is for the log.
     os.dup2(2, 1)
-    session = None
+    session: Any = None
+    trial: Any = None
     while True:
         line = sys.stdin.readline()
         if not line.endswith("\n"):
             break
         order = json.loads(line)
         try:
-            if order["do"] == "open":
-                session = TrexSession(order)
+            if order["do"] in KINDS:
+                kind, trial = KINDS[order["do"]]
+                session = kind(order)
                 answer = session.opened()
             elif session is not None:
-                answer = TrexTrial(session, order).run()
+                answer = trial(session, order).run()
             else:
                 answer = {"error": "there is no server yet"}
         except KeyboardInterrupt:

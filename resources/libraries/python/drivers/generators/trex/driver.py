@@ -32,13 +32,13 @@ from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 _LOG = logging.getLogger(__name__)
-_READY_S = 90.0
+READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
 _STRETCH = 1.5
 _STRETCH_S = 0.5
 """Sending may take half as long again and 0.5 s: then it is clear that the load cannot be offered."""
-_LOOPBACK = 1
+LOOPBACK = 1
 DPDK_MB = 1024
 """What it takes by itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
@@ -95,7 +95,7 @@ class TrexGenerator:
         if python is None:
             raise Unsupported(f"no Python for TRex's client library (trex.python: {self._settings.python})")
         # Both sides talk by TCP, inside the generator's namespace.
-        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", _LOOPBACK)])
+        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
             huge_pages.require("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
@@ -116,8 +116,8 @@ class TrexGenerator:
         )
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
-        order = Open(directory=self._settings.directory, ports=len(self._table.ports), within_s=_READY_S)
-        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", _READY_S + _ANSWER_S)
+        order = Open(directory=self._settings.directory, ports=len(self._table.ports), within_s=READY_S)
+        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", READY_S + _ANSWER_S)
         if len(self._plan.flows) > opened.counters:
             drivers = ", ".join(opened.drivers)
             raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")

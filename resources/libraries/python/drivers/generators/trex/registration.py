@@ -30,6 +30,8 @@ class Trex(Frozen):
 _DPDK_MB = 1024
 """Huge pages with DPDK, where the topology does not say."""
 
+MOST_CONNECTIONS = 64_512
+"""Of an instance in a trial: as many ports from 1024 on has one of its client addresses."""
 HUGE_FILES = "huge_files"
 """Prefixes of files in hugetlbfs that it keeps its memory in."""
 LEFTOVERS = (
@@ -60,6 +62,21 @@ DRIVERS = (
         protocols=(Protocol.IP,),
         ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
+        huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
+    ),
+    GeneratorDriver(
+        name="trex_astf",
+        label="TRex ASTF",
+        options={"trex": Trex},
+        factory=f"{_PACKAGE}.stateful:make",
+        missing=f"{_PACKAGE}.requirements:missing_on",
+        kernel=(replace(PACKET, when=lambda node: node.settings(Trex).ports == "af_packet"),),
+        protocols=(),
+        ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),
+        vlan_problem="TRex opens TCP connections without VLAN tags",
+        connections=frozenset({Protocol.TCP}),
+        most_connections=MOST_CONNECTIONS,
+        loops_back=2,
         huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
     ),
 )

@@ -1,6 +1,6 @@
 """What driver and client say to each other: one JSON object per line, each a record of this file.
 
-`stand_alone.py` writes and reads the same keys without these classes, which its Python does not have.
+`client_process.py` writes and reads the same keys without these classes, which its Python does not have.
 """
 
 from typing import Annotated, Literal, TypeVar
@@ -135,6 +135,81 @@ class Report(Frozen):
     queue_full: Count
     cpu_percent: float
     """CPU usage of the sending threads, as the server smooths it over some time before."""
+
+
+class OpenStateful(Frozen):
+    """Take servers into use that open TCP connections."""
+
+    do: Literal["open_stateful"] = "open_stateful"
+    directory: str
+    """Where the program is installed."""
+    servers: tuple[tuple[int, int], ...]
+    """TCP ports of each: the one where it publishes, and the one where it answers."""
+    within_s: float
+    """For servers that do not answer yet."""
+
+
+class OpenedServers(Frozen):
+    """Answer to opening servers."""
+
+    version: str
+    python: str
+    """That the client runs on."""
+    drivers: tuple[str, ...]
+    """Drivers of the ports."""
+
+
+class ConnectionLoad(Frozen):
+    """Connections of one instance, whose server has a pair of ports."""
+
+    clients: tuple[str, str]
+    """First and last address."""
+    server: str
+    port: Annotated[int, Field(ge=1, le=65535)]
+    connections: Annotated[int, Field(ge=1)]
+    rate_cps: Annotated[float, Field(gt=0)]
+
+
+class ConnectionOrder(Frozen):
+    """Open TCP connections, each with a request and an answer, after which both ends close it."""
+
+    do: Literal["connections"] = "connections"
+    loads: tuple[ConnectionLoad, ...]
+    """One for each server, in their order."""
+    most_s: float
+    """Opening is ended when it lasts longer than this."""
+    rest_s: float
+    """Time that connections have to end after the last one was opened."""
+
+
+class ConnectionCounts(Frozen):
+    """Connections of one instance, as both of its ends count them."""
+
+    attempted: Count
+    """SYNs of clients, without repetitions."""
+    connected: Count
+    """Connections of clients that were established."""
+    closed: Count
+    """Connections of clients that ended, dropped ones among them."""
+    dropped: Count
+    """Of these, connections that were reset or given up, before or after they were established."""
+    repeated: Count
+    """SYNs that clients sent again, because there was no answer."""
+    accepted: Count
+    """Connections that servers took."""
+    served: Count
+    """Connections that servers closed."""
+    errors: dict[str, Count]
+    """What the server counts as an error, by its names."""
+    sending_s: float
+    """From the first connection that was seen to the last one."""
+
+
+class ConnectionReport(Frozen):
+    """What became of a trial with connections."""
+
+    counts: tuple[ConnectionCounts, ...]
+    """By instance, in the order of the loads."""
 
 
 def read(record: type[Record], plain: object) -> Record:

@@ -1,0 +1,213 @@
+"""The driver of TRex's advanced stateful mode (ASTF): TCP connections, by a server for each pair of ports."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.connection_rates import highest
+from resources.libraries.python.drivers.generators.trex import config
+from resources.libraries.python.drivers.generators.trex.client import Client
+from resources.libraries.python.drivers.generators.trex.connections import REST_S, load_of, trial_result
+from resources.libraries.python.drivers.generators.trex.driver import DPDK_MB, LOOPBACK, READY_S
+from resources.libraries.python.drivers.generators.trex.registration import MOST_CONNECTIONS, Trex
+from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
+from resources.libraries.python.drivers.generators.trex.server import Server
+from resources.libraries.python.drivers.generators.trex.wire import (
+    ConnectionOrder,
+    ConnectionReport,
+    OpenedServers,
+    OpenStateful,
+)
+from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.testbed.attachment import Attachment
+from resources.libraries.python.model.trial import Direction, HighestLoads, Protocol, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
+
+_LOG = logging.getLogger(__name__)
+_ANSWER_S = 30.0
+_STRETCH, _STRETCH_S = 1.5, 0.5
+"""Opening may take half as long again and 0.5 s: then it is clear that the rate cannot be offered."""
+
+
+class TrexConnections:
+    """Opens TCP connections from behind TG port 1 to behind TG port 2. Fulfils `roles.part.TrafficGenerator`.
+
+    The load of a trial is connections per second, aggregate of all instances; what its result calls packets are
+    connections. Counters of ASTF are of all ports of a server, so each instance has a server of its own.
+    """
+
+    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Trex) -> None:
+        """Prepare.
+
+        Args:
+            plan: Flows, ports and the generator's CPUs.
+            fabric: Has the generator's namespace; started before `start`.
+            machine: The machine's lock, held.
+            settings: Of the topology.
+
+        Raises:
+            Unsupported: Instances share ports, or the CPUs of the plan do not do for TRex.
+        """
+        self._plan = plan
+        self._fabric = fabric
+        self._settings = settings
+        self._machine = machine
+        self._flows = [flow for flow in plan.flows if flow.direction is Direction.FORWARD]
+        table = config.table_of(plan, settings)
+        pairs = [(table.number[flow.tx_interface], table.number[flow.rx_interface]) for flow in self._flows]
+        if len(set(pairs)) < len(pairs):
+            raise Unsupported(
+                f"TRex opens TCP connections of one instance by a pair of ports; {len(pairs)} instances share "
+                f"{len(set(pairs))} pair{'s'[: len(set(pairs)) != 1]} here"
+            )
+        self._dpdk = table.dpdk
+        self._tables = [
+            replace(table, ports=tuple(table.ports[number] for number in pair), number={}) for pair in pairs
+        ]
+        self._placement = config.place(plan, len(pairs), dpdk=table.dpdk, queues=table.queues)
+        self._servers = [Server(Path(settings.directory), machine, number) for number in range(len(pairs))]
+        self._client: Client | None = None
+        self._opened: OpenedServers | None = None
+
+    def start(self) -> None:
+        """Start the servers and the client; take the ports.
+
+        Raises:
+            NotReady: A server does not answer in time; its last words are in the text.
+            Unsupported: TRex is missing, or there is no Python for its library.
+            CsitError: Something cannot be started, or has ended.
+        """
+        if lacking := "; ".join(map(str, missing(self._settings))):
+            raise Unsupported(lacking)
+        python = interpreter(self._settings.python)
+        assert python is not None  # noqa: S101 - else it is missing
+        self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", LOOPBACK)])
+        inside = partial(self._fabric.run_inside, GENERATOR)
+        memory_mb = self._settings.memory_mb
+        if self._dpdk:
+            huge_pages.require("TRex on DPDK", (memory_mb or DPDK_MB) * len(self._servers), self._numa_node())
+        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
+        for number, (server, table) in enumerate(zip(self._servers, self._tables, strict=True)):
+            placement = replace(self._placement, sending=(self._placement.sending[number],))
+            server.start(
+                inside,
+                placement.control,
+                config.yaml_of(
+                    table,
+                    placement,
+                    self._numa_node(),
+                    largest_frame_bytes=1518,
+                    memory_mb=memory_mb,
+                    number=number,
+                ),
+                mellanox=any(nic.attachment is Attachment.BIFURCATED for nic in nics),
+                huge_pages=self._dpdk,
+                stateful=True,
+            )
+        client = self._client = Client(python, self._servers[0].folder / "client.log", self._machine, self._problem)
+        inside(lambda: client.start(self._placement.control))
+        order = OpenStateful(
+            directory=self._settings.directory,
+            servers=tuple(config.tcp_ports_of(number) for number in range(len(self._servers))),
+            within_s=READY_S,
+        )
+        opened = self._opened = client.ask(order, OpenedServers, "the servers' answer", READY_S + _ANSWER_S)
+        self._fabric.wait_for_cables(GENERATOR)
+        _LOG.info("TRex %s started for TCP: %d servers, %s", opened.version, len(self._servers), self._placement)
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Open connections at the rate, and wait for the end of each.
+
+        Raises:
+            Unsupported: The trial asks for something else, or for more connections than a client has ports.
+            NotReady: There is no answer.
+            CsitError: A server or the client has ended, or TRex refuses.
+        """
+        if trial.protocol is not Protocol.TCP or not trial.load_pps or trial.probe_pps:
+            raise Unsupported("TRex opens TCP connections here, for studies of stateful density; it sends no packets")
+        each_cps = trial.load_pps / len(self._flows)
+        connections = max(1, round(each_cps * trial.duration_s))
+        if connections > MOST_CONNECTIONS:
+            raise Unsupported(
+                f"{connections:,} connections of an instance in a trial: a client address has ports for "
+                f"{MOST_CONNECTIONS:,}"
+            )
+        if self._client is None:
+            raise CsitError("TRex is not started")
+        started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
+        order = ConnectionOrder(
+            loads=tuple(load_of(flow, connections, each_cps) for flow in self._flows),
+            most_s=_STRETCH * trial.duration_s + _STRETCH_S,
+            rest_s=REST_S,
+        )
+        report = self._client.ask(order, ConnectionReport, "a trial's report", order.most_s + REST_S + _ANSWER_S)
+        return trial_result(
+            trial,
+            [(flow, connections, counts) for flow, counts in zip(self._flows, report.counts, strict=True)],
+            started_at,
+            time.monotonic() - started,
+        )
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """Look for the highest rate of which all connections had an answer, step by step.
+
+        Raises:
+            CsitError: As `run`.
+        """
+        count = len(self._flows)
+
+        def all_answered(rate_cps: float) -> bool:
+            result = self.run(trial.model_copy(update={"load_pps": rate_cps * count, "protocol": Protocol.TCP}))
+            return not result.generator_limited and result.received == result.sent
+
+        return highest(all_answered, MOST_CONNECTIONS / trial.duration_s, count)
+
+    def facts(self) -> Mapping[str, str]:
+        """Versions, ports and cores."""
+        if self._opened is None:
+            return {}
+        return {
+            "generator": f"TRex {self._opened.version} (ASTF)",
+            "ports": "DPDK" if self._dpdk else f"AF_PACKET (software mode, {', '.join(self._opened.drivers)})",
+            "cores": str(self._placement),
+            "client": f"TRex's own library on Python {self._opened.python}",
+        }
+
+    def problems(self) -> tuple[str, ...]:
+        """What has ended of servers and client."""
+        if self._client is None:
+            return ("TRex is not started",)
+        return tuple(filter(None, (self._problem(), self._client.problem())))
+
+    def stop(self) -> None:
+        """End client and servers. Safe to call at any time and more than once."""
+        client, self._client, self._opened = self._client, None, None
+        if client is not None:
+            client.stop()
+        for server in self._servers:
+            server.tell_to_end()
+        for server in self._servers:
+            server.stop()
+
+    def _problem(self) -> str:
+        return next(filter(None, (server.problem() for server in self._servers)), "")
+
+    def _numa_node(self) -> int:
+        nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
+        return next((nic.numa_node for nic in nics if nic.numa_node is not None), self._plan.cores.numa_node)
+
+
+def make(node: TgNode, context: DriverContext) -> TrexConnections:
+    """Make the driver for a node."""
+    return TrexConnections(context.plan, context.fabric, context.lock, node.settings(Trex))

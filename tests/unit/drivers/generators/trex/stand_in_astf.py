@@ -1,0 +1,108 @@
+"""A stand-in for the module `trex.astf.api`, of TCP connections; `StandIn` copies it to where TRex's library would be.
+
+It counts as a server was seen to: connections begin at their rate until the limit of the profile is reached, a server
+closes as many as it took, and counters of nothing are left out. `scenario.json` beside it says what goes wrong.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+_SCENARIO = json.loads((_HERE / "scenario.json").read_text())
+
+
+def _note(call: str, **arguments: object) -> None:
+    with (_HERE / "calls.jsonl").open("a") as file:
+        file.write(json.dumps({"call": call, **arguments}) + "\n")
+
+
+class TRexError(Exception):
+    """Of the library."""
+
+
+class _Record:
+    def __init__(self, *_: Any, **named: Any) -> None:
+        self.named = named
+
+    def plain(self) -> dict[str, Any]:
+        return {name: each.plain() if isinstance(each, _Record) else each for name, each in self.named.items()}
+
+
+class ASTFProgram(_Record):
+    """What an end does."""
+
+    def send(self, content: bytes) -> None:
+        self.named["sends"] = content.decode()
+
+    def recv(self, count: int) -> None:
+        self.named["receives"] = count
+
+
+ASTFIPGen = ASTFIPGenDist = ASTFIPGenGlobal = ASTFTemplate = ASTFProfile = _Record
+ASTFTCPClientTemplate = ASTFTCPServerTemplate = ASTFAssociationRule = _Record
+
+
+class ASTFClient:
+    """A connection to one server."""
+
+    def __init__(self, **arguments: Any) -> None:
+        _note("ASTFClient", **arguments)
+        self._refusals = _SCENARIO.get("refusals", 0)
+        self._started_s: float | None = None
+
+    def connect(self) -> None:
+        if self._refusals:
+            self._refusals -= 1
+            raise TRexError("*** [RPC] - failed to get response")
+
+    def reset(self) -> None:
+        _note("reset")
+
+    def get_server_version(self) -> dict[str, str]:
+        return {"version": "v3.08", "mode": "ASTF"}
+
+    def get_server_system_info(self) -> dict[str, Any]:
+        return {"ports": [{"index": index, "driver": "net_af_packet"} for index in range(2)]}
+
+    def load_profile(self, profile: _Record) -> None:
+        self._profile = profile.plain()
+        _note("load_profile", **self._profile)
+
+    def clear_stats(self) -> None:
+        _note("clear_stats")
+        self._started_s = None
+
+    def start(self, duration: float, block: bool) -> None:
+        _note("start", duration=duration, block=block)
+        if _SCENARIO.get("refused"):
+            raise TRexError("the profile has no flows")
+        self._started_s = time.monotonic()
+
+    def stop(self) -> None:
+        _note("stop")
+
+    def get_traffic_stats(self) -> dict[str, dict[str, int]]:
+        template = self._profile["templates"]["client_template"]
+        passed_s = 0.0 if self._started_s is None else time.monotonic() - self._started_s
+        begun = min(template["limit"], int(passed_s * template["cps"] * _SCENARIO.get("speed", 1.0)))
+        lost = min(begun, _SCENARIO.get("lost", 0))
+        reset = min(begun - lost, _SCENARIO.get("reset", 0))
+        client = {
+            "tcps_connattempt": begun,
+            "tcps_connects": begun - lost,
+            "tcps_closed": begun - lost,
+            "tcps_drops": reset,
+            "tcps_rexmttimeo_syn": _SCENARIO.get("repeated", 0),
+            "err_no_memory": _SCENARIO.get("errors", 0),
+        }
+        server = {"tcps_accepts": begun - lost, "tcps_closed": begun - lost}
+        return {
+            side: {name: count for name, count in rows.items() if count}
+            for side, rows in (("client", client), ("server", server))
+        }
+
+    def is_traffic_stats_error(self, stats: dict[str, dict[str, int]]) -> tuple[bool, dict[str, dict[str, str]]]:
+        found = {side: {name: "help" for name in rows if name.startswith("err_")} for side, rows in stats.items()}
+        return any(found.values()), found
