@@ -1,10 +1,13 @@
 """A study of stateful density over SSH: tables are emptied and counted on the DUT's node while the TG's node sends."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.drivers.generators.trex.requirements import missing as missing_trex
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
@@ -52,19 +55,29 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     assert [each.entries for each in found.tear_downs] == [(1000, 1000)]
 
 
-NO_PEER = "; ".join(f"{name} is missing" for name in ("httperf", "nginx") if path_of(name) is None)
+TREX = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
+NO_PEER = {
+    "httperf": "; ".join(f"{name} is missing" for name in ("httperf", "nginx") if path_of(name) is None),
+    "trex_astf": "; ".join(map(str, missing_trex(TREX))),
+}
 
 
 @realtime(LOSS)
-@pytest.mark.skipif(bool(NO_PEER), reason=NO_PEER)
-def test_tcp_connections_between_physical_ports_of_one_node(tmp_path: Path) -> None:
-    spec = StatefulSpec(name="small", kind=NfKind("linux_nat"), instances=(2,), frame=frame("64B"))
-    trial = Trial(load_pps=400, duration_s=0.5, frame=frame("64B"), protocol=Protocol.TCP, purpose="connections")
+@pytest.mark.parametrize(("peer", "instances"), [("httperf", 2), ("trex_astf", 1)])
+def test_tcp_connections_between_physical_ports_of_one_node(tmp_path: Path, peer: str, instances: int) -> None:
+    if NO_PEER[peer]:
+        pytest.skip(NO_PEER[peer])
+    spec = StatefulSpec(
+        name="small", kind=NfKind("linux_nat"), instances=(instances,), frame=frame("64B"), tcp_peer=peer
+    )
+    trial = Trial(
+        load_pps=200 * instances, duration_s=0.5, frame=frame("64B"), protocol=Protocol.TCP, purpose="connections"
+    )
     with Lab(used=True) as lab:
         file = lab.topology(
             tmp_path,
             nodes={
-                "TG": {"cpus": TG_CPUS},
+                "TG": {"cpus": TG_CPUS, "trex": TREX.model_dump()},
                 "DUT1": {"containers": ["linux_nat"]},
             },
         )
@@ -83,6 +96,8 @@ def test_tcp_connections_between_physical_ports_of_one_node(tmp_path: Path) -> N
         finally:
             removal = made.remove(plan)
             world.close()
-    assert [(flow.sent, flow.received) for flow in result.flows] == [(100, 100), (100, 100)], result.note
-    assert {name: table.entries for name, table in tables.items()} == {"nf-1-1": 100, "nf-2-1": 100}
+    assert [(flow.sent, flow.received) for flow in result.flows] == [(100, 100)] * instances, result.note
+    assert {name: table.entries for name, table in tables.items()} == {
+        f"nf-{instance}-1": 100 for instance in range(1, instances + 1)
+    }
     assert removal is None

@@ -8,6 +8,7 @@ import pytest
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
 from resources.libraries.python.studies.stateful.analysis.validity import in_words
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
@@ -240,3 +241,16 @@ def test_tables_have_a_line_for_each_cell_instance_deletion_and_trial(tmp_path: 
     assert len(tables["stateful_tear_downs"]) == 1 + 2 * (1 + 2)
     assert len(tables["stateful_trials"]) == 1 + sum(len(cell.trials) * cell.instances for cell in found.cells)
     assert all(len(row) == len(rows[0]) for rows in tables.values() for row in rows)
+
+
+@pytest.mark.parametrize(("peer", "expected"), [(None, "httperf"), ("trex_astf", "trex_astf")])
+def test_the_peer_of_a_testbed_whose_generator_opens_no_tcp_is_the_one_asked_for(
+    tmp_path: Path, peer: str | None, expected: str
+) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC + (f"tcp_peer: {peer}\n" if peer else ""))
+    spec = load_stateful(tmp_path / "spec.yaml")
+    local = load_topology(ROOT / "topologies" / "local.yaml")
+    made = TcpPeer(local, SimulatedTestbed(SIM), spec, profile("quick")).cell(spec.cells[0])
+    assert made._asked.generator == expected
+    with pytest.raises(ConfigError, match=r"tcp_peer.*iperf opens no TCP connections; httperf, trex_astf do"):
+        study_of(tmp_path, SIM, SPEC + "tcp_peer: iperf\n")

@@ -70,6 +70,9 @@ class ASTFClient:
         self._profile = profile.plain()
         _note("load_profile", **self._profile)
 
+    def wait_for_steady(self) -> None:
+        _note("wait_for_steady")
+
     def clear_stats(self) -> None:
         _note("clear_stats")
         self._started_s = None

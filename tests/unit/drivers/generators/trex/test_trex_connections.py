@@ -48,7 +48,8 @@ def test_a_trial_says_how_connections_failed_and_whose_fault_it_was() -> None:
     whole = result(counts(), counts())
     assert [(flow.instance, flow.sent, flow.received) for flow in whole.flows] == [(1, 100, 100), (2, 100, 100)]
     assert (whole.generator_limited, whole.note) == (False, None)
-    lost = result(counts(), counts(connected=98, closed=97, accepted=98, served=97, errors={"server: err_no_syn": 2}))
+    errors = {"server: err_no_syn": 2, "client: tcps_conndrops": 1}
+    lost = result(counts(), counts(connected=98, closed=97, accepted=98, served=97, errors=errors))
     assert [flow.received for flow in lost.flows] == [100, 97] and not lost.generator_limited
     assert lost.note == "2 SYNs had no answer; 1 connections were not closed; server: err_no_syn 2"
     short = result(counts(), counts(80))

@@ -305,6 +305,8 @@ class StatefulTrial:
         """Open connections, wait for the end of each, count."""
         clients = self._session.clients
         for client, load in zip(clients, self._loads):  # noqa: B905 - not known to Python 3.6
+            # A trial before this one may still be cleared away, during which the server takes no profile.
+            client.wait_for_steady()
             client.load_profile(self._session.profile(load))
             client.clear_stats()
         most_s = self._order["most_s"] + self._order["rest_s"]
