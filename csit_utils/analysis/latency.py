@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
 from hdrh.histogram import HdrHistogram
 
 from resources.libraries.python.unpacking import UnpackError, inflate
 
+Counts = npt.NDArray[np.int64]
 _LARGEST_BYTES = 16 * 1024 * 1024
 """Upper bound of an unpacked histogram, against archive bombs; real ones have about 10 kB."""
-_KEPT = 16
-"""Decoded histograms, as many as a test with two service instances has: each is in several tables and figures."""
+_KEPT = 256
+"""Decoded histograms, of some kB each, as many as a test with 16 service instances has: each is in several tables and
+figures."""
 _DIGITS = 3
 """Significant digits of a histogram."""
 HALF_LOADS = ("PDR50", "SOAK50")
@@ -47,24 +50,71 @@ class Percentiles:
     max_ns: int
 
 
-def merge(encoded: Iterable[str]) -> HdrHistogram | None:
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """The counts of an HDR histogram that are not 0, a few hundred of some 20,000."""
+
+    half_bits: int
+    """Binary logarithm of the number of counts per doubling of the value."""
+    unit_bits: int
+    """Binary logarithm of the resolution of the smallest values."""
+    places: Counts
+    """Indexes of the counts, ascending."""
+    counts: Counts
+
+    @property
+    def total(self) -> int:
+        """Number of samples."""
+        return int(self.counts.sum())
+
+    def firsts(self, places: Counts) -> Counts:
+        """Return the smallest values that are counted at indexes."""
+        doublings = np.maximum((places >> self.half_bits) - 1, 0)
+        return (places - (doublings << self.half_bits)) << (doublings + self.unit_bits)
+
+    def place(self, value: int) -> int:
+        """Return the index at which a value is counted."""
+        doublings = max(0, value.bit_length() - self.unit_bits - self.half_bits - 1)
+        return (doublings << self.half_bits) + (value >> (doublings + self.unit_bits))
+
+
+def histogram_of(counted: HdrHistogram) -> Histogram:
+    """Return the counts of a histogram of the library."""
+    every = np.ctypeslib.as_array(counted.counts)
+    places = np.flatnonzero(every)
+    half_bits, unit_bits = int(counted.sub_bucket_half_count_magnitude), int(counted.unit_magnitude)
+    return Histogram(half_bits, unit_bits, places, every[places].astype(np.int64))
+
+
+def merge(encoded: Iterable[str]) -> Histogram | None:
     """Return the sum of all decodable histograms; None if there is none, or all are empty."""
     found = [decoded for text in encoded if (decoded := _decode(text)) is not None]
     if not found:
         return None
-    merged = found[0]
-    if len(found) > 1:
-        merged = HdrHistogram(merged.lowest_trackable_value, merged.highest_trackable_value, merged.significant_figures)
-        for each in found:
-            merged.add(each)
-    return merged if merged.get_total_count() > 0 else None
+    merged = found[0] if len(found) == 1 else _sum(found)
+    return merged if merged.total > 0 else None
+
+
+def _sum(histograms: Sequence[Histogram]) -> Histogram:
+    """Sum in the resolution of the first."""
+    first = histograms[0]
+    places, where = np.unique(np.concatenate([_places_in(first, each) for each in histograms]), return_inverse=True)
+    counts = np.zeros(len(places), np.int64)
+    np.add.at(counts, where, np.concatenate([each.counts for each in histograms]))
+    return Histogram(first.half_bits, first.unit_bits, places, counts)
+
+
+def _places_in(other: Histogram, each: Histogram) -> Counts:
+    if (each.half_bits, each.unit_bits) == (other.half_bits, other.unit_bits):
+        return each.places
+    return np.array([other.place(value) for value in each.firsts(each.places).tolist()], np.int64)
 
 
 @lru_cache(_KEPT)
-def _decode(text: str) -> HdrHistogram | None:
+def _decode(text: str) -> Histogram | None:
     try:
         inflate(base64.b64decode(text, validate=True)[8:], _LARGEST_BYTES)
-        return HdrHistogram.decode(text)
+        return histogram_of(HdrHistogram.decode(text))
     except (
         binascii.Error,
         UnpackError,
@@ -78,50 +128,43 @@ def _decode(text: str) -> HdrHistogram | None:
         return None
 
 
-def rescaled(histogram: HdrHistogram, value_of: Callable[[int], int], longest: int) -> HdrHistogram | None:
-    """Return a histogram with converted values, as in another unit; None if one exceeds `longest`.
-
-    The iterator of the library visits all empty buckets, which takes about 70 times as long.
-    """
+def rescaled(histogram: Histogram, value_of: Callable[[int], int], longest: int) -> HdrHistogram | None:
+    """Return a histogram with converted values, as in another unit; None if one exceeds `longest`."""
     made = HdrHistogram(1, longest, _DIGITS)
-    counts = np.ctypeslib.as_array(histogram.counts)
-    for place in np.flatnonzero(counts).tolist():
-        value = histogram.get_highest_equivalent_value(histogram.get_value_from_index(place))
-        if not made.record_value(value_of(value), int(counts[place])):
+    lasts = histogram.firsts(histogram.places + 1) - 1
+    for value, count in zip(lasts.tolist(), histogram.counts.tolist(), strict=True):
+        if not made.record_value(value_of(value), count):
             return None
     return made
 
 
-def curve(histogram: HdrHistogram, per_decade: int = POINTS_PER_DECADE) -> LatencyCurve:
+def curve(histogram: Histogram, per_decade: int = POINTS_PER_DECADE) -> LatencyCurve:
     """Return latency at quantiles spaced evenly on the axis 1 / (1 - q), as far as the number of samples permits.
 
     With 1,000 samples there is no 99.99th percentile: the curve ends at the largest value.
     """
-    total = int(histogram.get_total_count())
+    total = histogram.total
     reach = np.arange(0, np.log10(max(total, 2)), 1 / per_decade)
     quantiles = [*(1 - 10.0**-reach).tolist(), 1.0]
     return LatencyCurve(total, tuple(quantiles), tuple(_at(histogram, quantiles)))
 
 
-def percentiles(histogram: HdrHistogram) -> Percentiles:
+def percentiles(histogram: Histogram) -> Percentiles:
     """Return the percentiles of the latency tables."""
     p50, p90, p99, p999, largest = _at(histogram, (0.5, 0.9, 0.99, 0.999, 1.0))
-    lowest = int(histogram.get_min_value())
-    return Percentiles(int(histogram.get_total_count()), lowest, p50, p90, p99, p999, largest)
+    lowest = int(histogram.firsts(histogram.places[:1])[0])
+    return Percentiles(histogram.total, lowest, p50, p90, p99, p999, largest)
 
 
-def _at(histogram: HdrHistogram, quantiles: Sequence[float]) -> list[int]:
+def _at(histogram: Histogram, quantiles: Sequence[float]) -> list[int]:
     """For each share `q` the smallest value that at least this share of samples does not exceed.
 
     The library counts from the start for every percentile; here counts are accumulated once.
     """
-    cumulated = np.cumsum(np.ctypeslib.as_array(histogram.counts).astype(np.int64))
+    cumulated = np.cumsum(histogram.counts)
     # The tolerance keeps a product such as 0.9 * 10 = 9.000000000000002 from selecting the tenth sample.
     wanted = np.maximum(1, np.ceil(np.asarray(quantiles) * cumulated[-1] - 1e-9))
-    places = np.searchsorted(cumulated, wanted)
+    places = histogram.places[np.searchsorted(cumulated, wanted)]
     # A count covers all values up to the first value of the next count.
-    after = places + 1
-    half = int(histogram.sub_bucket_half_count)
-    doublings = np.maximum((after >> int(histogram.sub_bucket_half_count_magnitude)) - 1, 0)
-    firsts = (after - doublings * half) << (doublings + int(histogram.unit_magnitude))
-    return [int(value) - 1 for value in firsts]
+    lasts: list[int] = (histogram.firsts(places + 1) - 1).tolist()
+    return lasts

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from hdrh.histogram import HdrHistogram
 from pydantic import BaseModel, ConfigDict, Field
 
-from csit_utils.analysis.latency import merge, percentiles, rescaled
+from csit_utils.analysis.latency import Histogram, histogram_of, merge, percentiles, rescaled
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import EVERY_INSTANCE, LatencyRow
 from resources.libraries.python.model.cell import Frame, FramePart
@@ -102,7 +102,7 @@ def latency_row(
     """Latency given in microseconds. Percentiles come from the histogram, and are unknown without one."""
     found = merge([histogram_us]) if histogram_us else None
     scaled = _nanoseconds(found) if found is not None else None
-    at = percentiles(scaled) if scaled is not None else None
+    at = percentiles(histogram_of(scaled)) if scaled is not None else None
     return LatencyRow(
         anchor=anchor,
         test_name=test_name,
@@ -127,8 +127,8 @@ def _ns(value_us: float) -> int:
     return round(value_us * _NS_PER_US)
 
 
-def _nanoseconds(histogram: HdrHistogram) -> HdrHistogram | None:
+def _nanoseconds(histogram: Histogram) -> HdrHistogram | None:
     """A histogram converted from microseconds; None if a value or count is out of range."""
-    if not 0 < histogram.get_total_count() < _MOST:
+    if not 0 < histogram.total < _MOST:
         return None
     return rescaled(histogram, lambda value_us: value_us * _NS_PER_US, _LONGEST_NS)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 from hdrh.histogram import HdrHistogram
+from hypothesis import given
+from hypothesis import strategies as st
 
 from csit_utils.analysis.grouping import Metric, all_series, per_core
 from csit_utils.analysis.latency import curve, merge, percentiles
@@ -237,6 +239,21 @@ def test_percentiles_agree_with_the_histogram_itself() -> None:
     for ours, at in ((found.p50_ns, 50), (found.p90_ns, 90), (found.p99_ns, 99), (found.p999_ns, 99.9)):
         assert ours == made.get_value_at_percentile(at)
     assert (found.min_ns, found.max_ns) == (made.get_min_value(), made.get_max_value())
+
+
+@given(st.lists(st.lists(st.integers(0, 10**10), min_size=1, max_size=20), min_size=1, max_size=4), st.booleans())
+def test_a_sum_of_histograms_agrees_with_the_library(several: list[list[int]], alike: bool) -> None:
+    made = [HdrHistogram(1, 10**10, 3 if alike or number % 2 == 0 else 2) for number in range(len(several))]
+    whole = HdrHistogram(1, 10**10, 3)
+    for histogram, values in zip(made, several, strict=True):
+        for value in values:
+            histogram.record_value(value)
+        whole.add(histogram)
+    merged = merge([each.encode().decode() for each in made])
+    assert merged is not None
+    found = percentiles(merged)
+    assert (found.count, found.min_ns) == (whole.get_total_count(), whole.get_min_value())
+    assert found.max_ns == whole.get_max_value()
 
 
 def test_a_curve_ends_where_its_samples_end() -> None:
