@@ -70,7 +70,8 @@ class Histogram:
     def firsts(self, places: Counts) -> Counts:
         """Return the smallest values that are counted at indexes."""
         doublings = np.maximum((places >> self.half_bits) - 1, 0)
-        return (places - (doublings << self.half_bits)) << (doublings + self.unit_bits)
+        values: Counts = (places - (doublings << self.half_bits)) << (doublings + self.unit_bits)
+        return values
 
     def place(self, value: int) -> int:
         """Return the index at which a value is counted."""

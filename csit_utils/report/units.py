@@ -3,11 +3,14 @@
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 DASH = "\N{EN DASH}"
 """An unknown value."""
 MINUS = "\N{MINUS SIGN}"
 
+_KEPT = 8192
+"""Texts of each unit: the same loads and times are on many pages, and several times on each."""
 _DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _ENERGY = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 _TIME = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -34,26 +37,31 @@ def _scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str)
     return f"{digits3(value)} {scales[-1][1]}{unit}"
 
 
+@lru_cache(_KEPT)
 def rate(value_pps: float | None) -> str:
     """Return a packet rate: `212 kpps`."""
     return _scaled(value_pps, _DECIMAL, "pps")
 
 
+@lru_cache(_KEPT)
 def bandwidth(value_bps: float | None) -> str:
     """Return a bandwidth: `1.43 Gbit/s`."""
     return _scaled(value_bps, _DECIMAL, "bit/s")
 
 
+@lru_cache(_KEPT)
 def joules(value: float | None) -> str:
     """Return an energy: `16.4 µJ`."""
     return _scaled(value, _ENERGY, "")
 
 
+@lru_cache(_KEPT)
 def latency(value_ns: float | None) -> str:
     """Return a time from nanoseconds: `36.0 µs`."""
     return _scaled(value_ns, _TIME, "")
 
 
+@lru_cache(_KEPT)
 def seconds(value_s: float | None) -> str:
     """Return a duration: `350 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`."""
     if value_s is None or not math.isfinite(value_s):
@@ -73,6 +81,7 @@ def memory(value_bytes: int | None) -> str:
     return DASH if value_bytes is None else f"{digits3(value_bytes / 2**30)} GiB"
 
 
+@lru_cache(_KEPT)
 def percent(ratio: float | None, *, signed: bool = False) -> str:
     """Return a ratio in percent: `85 %`, `0.5 %`; with `signed`, `+15 %`."""
     if ratio is None or not math.isfinite(ratio):

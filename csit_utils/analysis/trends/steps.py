@@ -146,9 +146,15 @@ def _running(values: Sequence[float]) -> list[list[float]]:
 def _departure(one: list[float], other: list[float]) -> float:
     """Distance of the majority of the shorter part from the level of the longer part; both are sorted."""
     short, long = (one, other) if len(one) <= len(other) else (other, one)
-    level, majority = median(long), _majority(len(short))
+    level, majority = _middle(long), _majority(len(short))
     away = max(0.0, short[-majority] - level, level - short[majority - 1])
     return away * sqrt(len(long) / (len(long) + len(short)))
+
+
+def _middle(ordered: list[float]) -> float:
+    """Median of values in order, which `statistics` would sort again."""
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _probabilities(splits: Sequence[_Split], scale: float) -> Array:
