@@ -1,20 +1,22 @@
 """Inputs that commands share, and progress on a terminal."""
 
+import fcntl
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Protocol, Self
+from typing import Annotated, Protocol, Self, TypeVar
 
 import typer
 
 from csit_utils.dataset.contents import Contents, InMemory, Joined
 from csit_utils.dataset.inputs import Source, sources
-from csit_utils.dataset.items import Dataset, Problem
+from csit_utils.dataset.items import Dataset, Problem, ReadError
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError
@@ -81,8 +83,8 @@ def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
         return
     from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - as in _stored
 
-    with tempfile.TemporaryDirectory(prefix="csit-report-") as folder:
-        layout = Layout.make(Path(folder) / "dataset")
+    with _temporary_folder() as folder:
+        layout = Layout.make(folder / "dataset")
         try:
             with layout.writing(lambda: None):
                 outcomes = list(import_all(layout, files, None, os.cpu_count() or 1))
@@ -93,6 +95,60 @@ def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
         except (OSError, CsitError):  # such as a full disk
             whole = False
         yield [*filter(is_dataset, inputs), layout.folder] if whole else inputs
+
+
+_PREFIX = "csit-report-"
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Yield a folder that is removed at the end; first remove those of killed processes.
+
+    A process holds a lock on its folder, which the kernel releases however the process ends.
+    """
+    for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if old.stat(follow_symlinks=False).st_uid == os.geteuid():
+                with _locked(old):
+                    shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
+        yield Path(name)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder.
+
+    Raises:
+        OSError: Another process has locked it, or it is not a folder.
+    """
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(number)
+
+
+_Outcome = TypeVar("_Outcome")
+
+
+def from_contents(inputs: list[Path], work: Callable[[Contents], _Outcome]) -> _Outcome:
+    """Return what `work` makes of the contents of all inputs, studies alone included.
+
+    Of large files it is called with a temporary dataset, and if a record is damaged, again with every record validated,
+    which names the damaged ones and leaves them out.
+
+    Raises:
+        ConfigError: As for `contents_of`.
+    """
+    with quickly_read(inputs) as quick:
+        try:
+            return work(contents_of(quick, characterizations=True))
+        except ReadError:
+            if quick is inputs:
+                raise
+    return work(contents_of(inputs, characterizations=True))
 
 
 def _stored(path: Path) -> Contents:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.reading import INPUTS, ReadingProgress, contents_of, quickly_read, read, tell_problems
+from csit_utils.commands.reading import INPUTS, ReadingProgress, from_contents, read, tell_problems
 from csit_utils.dataset.contents import Contents, InMemory, Joined
-from csit_utils.dataset.items import Dataset, ReadError
+from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
 from resources.libraries.python.errors import ConfigError
@@ -90,8 +90,7 @@ def report(
     papers = [paper(name) for name in wanted if name in paper_names()]
     chosen = Details(details) if details else None
 
-    def written(paths: list[Path]) -> tuple[Contents, Path]:
-        found = contents_of(paths, characterizations=True)
+    def written(found: Contents) -> tuple[Contents, Path]:
         every = Joined(found, InMemory(beside)) if published else found
         shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
         for name in compare or ():
@@ -103,13 +102,7 @@ def report(
         with ReadingProgress("pages of tests") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
-    with quickly_read(inputs) as quick:
-        try:
-            found, page = written(quick)
-        except ReadError:
-            if quick is inputs:
-                raise
-            found, page = written(inputs)  # names each damaged record and leaves it out
+    found, page = from_contents(inputs, written)
     typer.echo(str(page))
     if csv is not None:
         from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above

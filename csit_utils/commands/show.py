@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.commands.reading import INPUTS, from_contents, tell_problems
+from csit_utils.dataset.contents import Contents
 
 
 def show(
@@ -26,16 +27,19 @@ def show(
 
     Example: ./csit show results/output.xml
     """
-    found = contents_of(inputs, characterizations=True)
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         print_characterizations,
         views,
     )
     from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
 
-    if found.tests:
-        print_results(found, why=why)
-    print_characterizations(views(found.characterizations), why=why)
+    def printed(found: Contents) -> Contents:
+        if found.tests:
+            print_results(found, why=why)
+        print_characterizations(views(found.characterizations), why=why)
+        return found
+
+    found = from_contents(inputs, printed)
     if page is not None:
         typer.echo(f"Report: {page}")
     tell_problems(found)

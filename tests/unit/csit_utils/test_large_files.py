@@ -1,4 +1,4 @@
-"""Reports of large files are made without validating every record, and say the same."""
+"""Reports and tables of large files are made without validating every record, and say the same."""
 
 from pathlib import Path
 
@@ -30,7 +30,11 @@ def _written(path: Path, records: list[str]) -> Path:
 
 
 def _report(*argv: Path | str) -> tuple[int, str]:
-    ended = CliRunner().invoke(cli.make_app([]), ["report", *map(str, argv)])
+    return _csit("report", *argv)
+
+
+def _csit(*argv: Path | str) -> tuple[int, str]:
+    ended = CliRunner().invoke(cli.make_app([]), list(map(str, argv)))
     return ended.exit_code, ended.output
 
 
@@ -49,6 +53,31 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
     monkeypatch.setattr(reading, "load", _refuse)
     assert _report(output, "-o", tmp_path / "large")[0] == 0
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
+
+
+def test_the_table_of_a_large_file_is_that_of_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
+    small = _csit("show", output, "--why")
+    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    monkeypatch.setattr(reading, "load", _refuse)
+    assert _csit("show", output, "--why") == small
+
+
+def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
+    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed, other = tmp_path / "csit-report-killed", tmp_path / "csit-report-elsewhere"
+    (killed / "dataset").mkdir(parents=True)
+    (tmp_path / "kept").mkdir()
+    other.symlink_to(tmp_path / "kept")
+    with reading.quickly_read([output]) as (running,):
+        assert not killed.exists()
+        with reading.quickly_read([output]):
+            pass
+        assert running.is_dir(), "its process runs"
+    assert not running.exists()
+    assert (tmp_path / "kept").is_dir()
 
 
 def test_runs_of_record_files_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
