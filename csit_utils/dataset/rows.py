@@ -142,6 +142,15 @@ def _at_load(label: str, name: str) -> Callable[[Any], Any]:
     return read
 
 
+def _predicted(goal: str, name: str) -> Callable[[Any], Any]:
+    """Return what reads a field of the `PredictedGoal` of a goal."""
+
+    def read(found: Any) -> Any:  # noqa: ANN401
+        return next((getattr(each, name) for each in found if each.goal == goal), None)
+
+    return read
+
+
 def _waiting(facts: Mapping[str, Mapping[str, str]]) -> str | None:
     found = facts.get("vswitch", {})
     return next((found[name] for name in ("waiting", "scheduling") if name in found), None)
@@ -264,6 +273,15 @@ class TestRow:
     search_prior_started_at: Annotated[str | None, At("search.prior.started_at")] = None
     search_prior_refuted: Annotated[bool | None, At("search.prior_refuted")] = None
     """None without a prior."""
+    search_prior_cells: Annotated[int | None, At("search.prior.cells")] = None
+    """Cells of the same run that predicted the prior; None without a prior, or if it is an earlier result."""
+    ndr_predicted_pps: Annotated[float | None, At("search.predicted", _predicted("NDR", "pps"))] = None
+    """Lower bound by the cells measured before in the same run, used as the prior or not; then its interval of 95 %."""
+    ndr_predicted_low_pps: Annotated[float | None, At("search.predicted", _predicted("NDR", "low_pps"))] = None
+    ndr_predicted_high_pps: Annotated[float | None, At("search.predicted", _predicted("NDR", "high_pps"))] = None
+    pdr_predicted_pps: Annotated[float | None, At("search.predicted", _predicted("PDR", "pps"))] = None
+    pdr_predicted_low_pps: Annotated[float | None, At("search.predicted", _predicted("PDR", "low_pps"))] = None
+    pdr_predicted_high_pps: Annotated[float | None, At("search.predicted", _predicted("PDR", "high_pps"))] = None
     search_trials: Annotated[int | None, At("search.trials")] = None
     search_aborted_trials: Annotated[int | None, At("search.aborted_trials")] = None
     """Trials aborted early because their loss had decided them."""

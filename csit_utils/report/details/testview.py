@@ -24,7 +24,7 @@ from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_maps import instance_maps
 from csit_utils.studies.density.other_goals_text import OtherGoalView, other_goal_view
-from resources.libraries.python.model.goal import GoalResult, Prior, SearchRecord
+from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import Verdict, l1_bps
 
 _NAMES = {
@@ -43,19 +43,28 @@ def searched(record: SearchRecord | None) -> str:
     name = _NAMES[record.algorithm]
     ended = f"{record.aborted_trials} of them ended early" if record.aborted_trials else "none ended early"
     trials = f"{record.trials} trial{'s' if record.trials != 1 else ''}"
-    search = f"Searched by {name}, {_start(record.prior, refuted=record.prior_refuted)}: {trials}, {ended}, in " + (
+    return f"Searched by {name}, {_start(record.prior, refuted=record.prior_refuted)}: {trials}, {ended}, in " + (
         f"{seconds(record.elapsed_s)}."
     )
-    return " ".join([search, *_predictions(record)])
 
 
-def _predictions(record: SearchRecord) -> Iterator[str]:
-    for goal in record.predicted:
-        unused = "" if record.prior else "; too uncertain to start from"
-        yield (
-            f"{goal.goal} was predicted as {rate(goal.pps)}, {rate(goal.low_pps)} to {rate(goal.high_pps)} with a "
-            f"probability of 95 %, by {goal.cells} cells{unused}."
-        )
+def predicted(record: SearchRecord | None, goals: Iterable[GoalResult | None]) -> str:
+    """Return what cells measured before predicted and how the measured bounds differ; empty without predictions."""
+    if record is None or not record.predicted:
+        return ""
+    lower_pps = {goal.goal.name: goal.lower_pps for goal in goals if goal is not None}
+    parts = [_prediction(each, lower_pps.get(each.goal)) for each in record.predicted]
+    cells = min(each.cells for each in record.predicted)
+    unused = "" if record.prior else "; too uncertain to start from"
+    return f"Predicted by {cells} cells, with intervals of 95 %: {'; '.join(parts)}{unused}."
+
+
+def _prediction(goal: PredictedGoal, measured_pps: float | None) -> str:
+    text = f"{goal.goal} {rate(goal.pps)}, {rate(goal.low_pps)} to {rate(goal.high_pps)}"
+    if measured_pps is None:
+        return text
+    outside = "" if goal.low_pps <= measured_pps <= goal.high_pps else ", outside of the interval"
+    return f"{text} (measured {percent(measured_pps / goal.pps - 1, signed=True)}{outside})"
 
 
 def _start(prior: Prior | None, *, refuted: bool) -> str:
@@ -115,6 +124,7 @@ class TestView:
     trials: tuple[TrialRow, ...]
     path: SearchPath | None
     searched: str
+    predicted: str
     """The search in a sentence; empty without a search, or if not recorded."""
     checklist: tuple[CheckedRequirement, ...]
     """Requirements of RFC 9971; empty if not recorded."""
@@ -185,6 +195,7 @@ def view_of(
         trials=tuple(trials),
         path=search_path(result),
         searched=searched(result.search),
+        predicted=predicted(result.search, (result.ndr, result.pdr)),
         checklist=checklist(result),
         other_goals=tuple(map(other_goal_view, other_goals(result.trials))),
         shares=shares_of(result),

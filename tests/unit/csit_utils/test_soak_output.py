@@ -13,13 +13,13 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.goal_words import goal_text
-from csit_utils.report.details.testview import searched
+from csit_utils.report.details.testview import predicted, searched
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.goal import Algorithm
+from resources.libraries.python.model.goal import Algorithm, PredictedGoal
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from tests.unit.csit_utils.builders import CSC, RECORD, SOAK, mrr_result, result, soaked
+from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page, page_of
 
@@ -88,6 +88,38 @@ def test_the_page_shows_the_soak_rate_and_how_it_was_searched() -> None:
 )
 def test_how_it_was_searched(changes: dict[str, object], words: str) -> None:
     assert words in searched(RECORD.model_copy(update=changes))
+
+
+def guessed(goal: str, pps: float) -> PredictedGoal:
+    return PredictedGoal(goal=goal, pps=pps, low_pps=0.95 * pps, high_pps=1.05 * pps, cells=5)
+
+
+def test_predictions_of_other_cells_are_on_the_page_and_in_the_csv(tmp_path: Path) -> None:
+    """NDR of the test is 1e5: within the interval of a prediction, or outside of it."""
+    search = RECORD.model_copy(
+        update={"prior": PRIOR.model_copy(update={"cells": 5}), "predicted": (guessed("NDR", 1.02e5),)}
+    )
+    used, unused = plain(1, 1, 1e5, search=search), search.model_copy(update={"prior": None})
+    text = html_of(dataset_of(used))
+    said = Page(text).text
+    assert "Predicted by 5 cells, with intervals of 95 %: NDR 102 kpps, 96.9 kpps to 107 kpps " in said
+    assert "(measured \N{MINUS SIGN}2.0 %)." in said
+    assert 'id="explain-prediction"' in text
+    assert "Predicted by" not in html_of(dataset_of(plain(1, 1, 1e5, search=RECORD)))
+    far = unused.model_copy(update={"predicted": (guessed("NDR", 2e5), guessed("PDR", 1e5))})
+    said = predicted(far, (used.ndr, None))
+    assert (
+        "(measured \N{MINUS SIGN}50 %, outside of the interval); PDR 100 kpps, 95.0 kpps to 105 kpps; too uncertain"
+        in said
+    )
+    files = write_csv(dataset_of(used, plain(2, 1, 1e5, search=RECORD)), tmp_path)
+    with files[0].open(newline="") as stream:
+        first, other = csv.DictReader(stream)
+    assert (first["search_prior_cells"], other["search_prior_cells"]) == ("5", "")
+    assert [float(first[f"ndr_predicted_{key}"]) for key in ("pps", "low_pps", "high_pps")] == pytest.approx(
+        [1.02e5, 0.969e5, 1.071e5]
+    )
+    assert (first["pdr_predicted_pps"], other["ndr_predicted_pps"]) == ("", "")
 
 
 def test_a_matrix_of_soaks_has_failed_cells() -> None:
