@@ -1,4 +1,7 @@
-"""Systems under test that no constant of the search was fitted to: four with a memory, and two of uncommon losses.
+"""Systems under test that no constant of the search was fitted to: four classes with a memory, two of uncommon losses.
+
+Each class has a system whose figures were seen while constants were chosen, and a blind one, which was written
+afterwards, with other parameters or another mechanism.
 
 Each is made anew for every search. In a trial it is one of the simulator's models, or one of its own, which depends on
 what happened before. Rates are aggregates in packets per second; NDR is for trials of 1 s.
@@ -53,6 +56,16 @@ class HeldOut(StrEnum):
     STAIRS = "stairs"
     DRIFT = "drift"
     RARE_LOSS = "rare_loss"
+    SLOW_WANDER = "slow_wander"
+    LONG_BAND = "long_band"
+    BACKLOG = "backlog"
+    TWO_STEPS = "two_steps"
+    WARM_UP = "warm_up"
+    PERIODIC_LOSS = "periodic_loss"
+
+
+BLIND = frozenset(list(HeldOut)[6:])
+"""Systems that were measured once, after the last change of the search."""
 
 
 def held_out(name: HeldOut, capacity_pps: float) -> SearchedSystem:
@@ -103,6 +116,13 @@ class _Correlated(_Capacity):
         return 1 + self._offset
 
 
+class _SlowWander(_Correlated):
+    """Capacity wanders by less, and stays for longer."""
+
+    coefficient: ClassVar[float] = 0.95
+    deviation: ClassVar[float] = 0.015
+
+
 @dataclass(slots=True)
 class _Sticky(_Capacity):
     """Runs in a high or a low band of capacity, and stays there for several trials."""
@@ -119,6 +139,14 @@ class _Sticky(_Capacity):
         return self.low_band if self._low else 1.0
 
 
+class _LongBand(_Sticky):
+    """Rarely in a low band that is nearer, for twice as long; a sixth of the trials."""
+
+    low_band: ClassVar[float] = 0.985
+    to_low: ClassVar[float] = 0.02
+    to_high: ClassVar[float] = 0.1
+
+
 @dataclass(slots=True)
 class _Exhausted(_Capacity):
     """After overload a trial has less capacity: by a tenth of the loss ratio before, and at most by 3 %."""
@@ -132,6 +160,61 @@ class _Exhausted(_Capacity):
 
     def _remember(self, part: TrialPart) -> None:
         self._less = min(self.most, self.share * (1 - part.received / part.sent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaky:
+    """Forwards up to its capacity, and loses some packets of a trial besides."""
+
+    capacity_pps: float
+    lost: int
+
+    def forward(self, load_pps: float, duration_s: float, rng: Random) -> tuple[int, int]:  # noqa: ARG002
+        sent = round(load_pps * duration_s)
+        return sent, max(0, min(sent, round(self.capacity_pps * duration_s)) - self.lost)
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+@dataclass(slots=True)
+class _Backlog:
+    """A trial loses as many packets as overload in the trial before has left in queues of 4,000 packets."""
+
+    capacity_pps: float
+    queues: ClassVar[int] = 4000
+    _left: int = 0
+
+    def trial(
+        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
+    ) -> TrialPart:
+        part = forward(_Leaky(self.capacity_pps, self._left), load_pps, duration_s, rng, abort_loss_ratio)
+        self._left = min(self.queues, max(0, round((load_pps - self.capacity_pps) * part.duration_s)))
+        return part
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        return self.capacity_pps / (1 - loss_ratio)
+
+
+@dataclass(slots=True)
+class _PeriodicLoss:
+    """Loses 50 packets after every 8 s of traffic, at any load."""
+
+    capacity_pps: float
+    period_s: ClassVar[float] = 8.0
+    burst: ClassVar[int] = 50
+    _since_s: float = 0.0
+
+    def trial(
+        self, load_pps: float, duration_s: float, rng: Random, abort_loss_ratio: float | None = None
+    ) -> TrialPart:
+        due = self._since_s + duration_s >= self.period_s
+        part = forward(_Leaky(self.capacity_pps, self.burst * due), load_pps, duration_s, rng, abort_loss_ratio)
+        self._since_s = 0.0 if due else self._since_s + part.duration_s
+        return part
+
+    def truth_pps(self, loss_ratio: float) -> float:
+        return self.capacity_pps / (1 - loss_ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +235,12 @@ class _Stairs:
         return self.capacity_pps * min(share for share, loss in self.steps if loss > loss_ratio)
 
 
+class _TwoSteps(_Stairs):
+    """Loses 0.1 % from 0.9 of the capacity on, and 2 % shortly below it."""
+
+    steps: ClassVar[tuple[tuple[float, float], ...]] = ((0.985, 0.02), (0.9, 0.001))
+
+
 @dataclass(slots=True)
 class _Drift(_Capacity):
     """Heats up by the time it forwards: capacity falls by 2 %, with a time constant of 30 s."""
@@ -169,6 +258,13 @@ class _Drift(_Capacity):
     def truth_pps(self, loss_ratio: float) -> float:
         """When it is hot."""
         return self.capacity_pps * (1 - self.heat) / (1 - loss_ratio)
+
+
+class _WarmUp(_Drift):
+    """Capacity rises by 1.5 % as caches fill, with a time constant of 20 s."""
+
+    heat: ClassVar[float] = -0.015
+    constant_s: ClassVar[float] = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,4 +294,10 @@ _SYSTEMS: Mapping[HeldOut, Callable[[float], SearchedSystem]] = {
     HeldOut.STAIRS: lambda capacity_pps: Memoryless(_Stairs(capacity_pps)),
     HeldOut.DRIFT: _Drift,
     HeldOut.RARE_LOSS: _RareLoss,
+    HeldOut.SLOW_WANDER: _SlowWander,
+    HeldOut.LONG_BAND: _LongBand,
+    HeldOut.BACKLOG: _Backlog,
+    HeldOut.TWO_STEPS: lambda capacity_pps: Memoryless(_TwoSteps(capacity_pps)),
+    HeldOut.WARM_UP: _WarmUp,
+    HeldOut.PERIODIC_LOSS: _PeriodicLoss,
 }

@@ -11,6 +11,8 @@ from resources.libraries.python.drivers.sim.simulation import ModelName, Simulat
 from resources.libraries.python.model.goal import Prior
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.bounds import effective_s, gather, informs
+from resources.libraries.python.search.ladder import Ladder
+from resources.libraries.python.search.laddersearch import Controller
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 
@@ -47,6 +49,23 @@ def test_bounds_of_a_steady_system_do_not_depend_on_the_prior(name: ModelName, f
     warm = after(cold, Bench(of_model(model, seed=2)), factor)
     assert [found(result) for result in warm.goals] == [found(result) for result in cold.goals]
     assert warm.record.prior_refuted == (abs(factor - 1) > 0.02)
+
+
+@pytest.mark.parametrize(("cells", "refuting"), [(None, 4), (5, 2)])
+def test_two_contradicted_trials_refute_a_prediction_and_four_an_earlier_result(
+    cells: int | None, refuting: int
+) -> None:
+    loads = {"NDR": CAPACITY, "PDR": CAPACITY}
+    prior = Prior(test_id="t", started_at="2000-01-01T00:00:00Z", lower_pps=loads, cells=cells)
+    ladder = Ladder(NDR.relative_width, 18002.0, LINE_PPS)
+    controller, bench = Controller(LADDER.goals, ladder, prior), Bench(capped(LINE_PPS))
+    far = Trial(load_pps=ladder.load_pps(ladder.below(CAPACITY) + 10), duration_s=1.0, frame=FRAME)
+    seen = []
+    for _ in range(5):
+        controller.next()
+        seen.append(controller.prior_refuted)
+        controller.add(bench.measure(far))
+    assert seen.index(True) == refuting
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])

@@ -96,8 +96,8 @@ def test_likely_thresholds_contradict_fewest_trials(trials: list[tuple[int, bool
     def count(rung: int, *, good: bool) -> int:
         return trials.count((rung, good))
 
-    # Both bounds of a threshold are nearer to a proof by so many trials each.
-    progress = {at: min(count(at, good=True), count(at + 1, good=False)) for at in contradicted}
+    # So many trials help to prove the bounds of a threshold.
+    progress = {at: count(at, good=True) + count(at + 1, good=False) for at in contradicted}
     cost = {
         at: number + (guess.penalty(at) - guess.progress * progress[at] if guess else 0.0)
         for at, number in contradicted.items()

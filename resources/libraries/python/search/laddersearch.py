@@ -35,8 +35,10 @@ from resources.libraries.python.search.bounds import (
 from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.session import Session
 
-PRIOR_WEIGHT, PRIOR_PER_RUNG = 2.0, 0.5
-"""Two contradicted trials more than another threshold would have refute a prior."""
+PRIOR_WEIGHT, PRIOR_PER_RUNG = 4.0, 1.0
+"""Four contradicted trials more than another threshold would have refute a prior."""
+PREDICTION_WEIGHT, PREDICTION_PER_RUNG = 2.0, 0.5
+"""Predictions by other cells are less certain than an earlier result of the same one."""
 HINT_WEIGHT, HINT_PER_RUNG = 1.0, 0.25
 """Hints from overload are less certain: systems forward less in overload, or a little more."""
 ORIENTATION_TRIALS = 5
@@ -73,7 +75,7 @@ class Guess:
     per_rung: float
     """A near one costs this much for each rung of distance."""
     progress: float = 0.0
-    """A good trial at a threshold, with a bad one on the next rung, outweighs so many contradicted trials."""
+    """A good trial at a threshold, or a bad one on the next rung, outweighs so many contradicted trials."""
 
     def penalty(self, rung: int) -> float:
         """In contradicted trials."""
@@ -130,12 +132,12 @@ class GoalEvidence:
         return abs(row.good - row.bad) if row else None
 
     def _progress(self, threshold: int) -> int:
-        """Trials by which both bounds of a threshold are nearer to a proof."""
+        """Trials that help to prove the bounds of a threshold."""
         lower, upper = self._rungs.get(threshold), self._rungs.get(threshold + 1)
-        return min(lower.good, upper.bad) if lower and upper else 0
+        return (lower.good if lower else 0) + (upper.bad if upper else 0)
 
     def _parts(self, lowest: int, highest: int, guess: Guess | None) -> Iterator[tuple[int, int, float]]:
-        """A range of thresholds that the same trials contradict, its ends apart where both their bounds were tried.
+        """A range of thresholds that the same trials contradict, its ends apart where trials help to prove them.
 
         With what the progress there outweighs.
         """
@@ -223,8 +225,7 @@ class LadderSearch:
     def run(self, min_load_pps: float, max_load_pps: float) -> tuple[GoalResult, ...]:
         """Search up to a highest load."""
         ladder = Ladder(min(goal.relative_width for goal in self._goals), min_load_pps, max_load_pps)
-        hints = {goal.name: self.prior.lower_pps[goal.name] for goal in self._goals} if self.prior else None
-        controller = Controller(self._goals, ladder, hints, self._from_overload)
+        controller = Controller(self._goals, ladder, self.prior, self._from_overload)
         while (choice := controller.next()) is not None:
             trial = Trial(
                 load_pps=choice.load_pps,
@@ -263,7 +264,7 @@ class Controller:
     Args:
         goals: What is searched; their order does not matter.
         ladder: The loads.
-        prior_pps: Goal name to a lower bound found earlier; goals without one are searched as if there were no prior.
+        prior: Lower bounds found earlier, or predicted; knows all goals.
         from_overload: Improves the hint of overload.
     """
 
@@ -271,18 +272,22 @@ class Controller:
         self,
         goals: Sequence[Goal],
         ladder: Ladder,
-        prior_pps: dict[str, float] | None = None,
+        prior: Prior | None = None,
         from_overload: FromOverload | None = None,
     ) -> None:
         self._ladder, self._from_overload = ladder, from_overload
         self._standings = [GoalEvidence(goal, ladder) for goal in goals]
         self._points: list[LoadPoint] = []
-        self._orienting = not prior_pps
-        self._with_prior = bool(prior_pps)
-        self._guesses: dict[str, Guess] = {
-            name: Guess(ladder.below(load_pps), PRIOR_WEIGHT, PRIOR_PER_RUNG, PROGRESS_WEIGHT)
-            for name, load_pps in (prior_pps or {}).items()
-        }
+        self._orienting = prior is None
+        self._with_prior = prior is not None
+        self._guesses: dict[str, Guess] = {}
+        if prior is not None:
+            own = prior.cells is None
+            weight, per_rung = (PRIOR_WEIGHT, PRIOR_PER_RUNG) if own else (PREDICTION_WEIGHT, PREDICTION_PER_RUNG)
+            self._guesses = {
+                goal.name: Guess(ladder.below(prior.lower_pps[goal.name]), weight, per_rung, PROGRESS_WEIGHT)
+                for goal in goals
+            }
         self.prior_refuted = False
 
     def add(self, result: TrialResult) -> None:
@@ -376,19 +381,19 @@ class Controller:
         return (each.lowest + each.highest) // 2 if each.highest - each.lowest > _WIDE else each.lowest
 
 
-def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[bool, float, int, int]:
+def _urgency(rung: int, standings: Sequence[GoalEvidence]) -> tuple[float, bool, int, int]:
     """Priority of a rung among those that goals need; the smallest is most urgent.
 
-    1. Rungs without any trial: one there may move the threshold.
-    2. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,
+    1. Rungs that the goal with the largest loss ratio needs. It is complete first then, and trials at lower loads,
        which are there for other goals, end at the first lost packet and cannot shake it.
+    2. Rungs without any trial: one there may move the threshold.
     3. Rungs on the brink, where good and bad trials differ least.
     4. Higher rungs: their trials end earlier, and from above fewer of them distinguish an accident from a bound.
     """
     margins = [standing.margin(rung) for standing in standings]
     tried = [margin for margin in margins if margin is not None]
     loss_ratio = max(standing.goal.loss_ratio for standing in standings)
-    return len(tried) == len(margins), -loss_ratio, min(tried, default=0), -rung
+    return -loss_ratio, len(tried) == len(margins), min(tried, default=0), -rung
 
 
 @dataclass(frozen=True, slots=True)
