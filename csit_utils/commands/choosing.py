@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.selection import KEYS, parse_chosen
-from csit_utils.commands.reading import contents_of
+from csit_utils.commands.reading import contents_of, print_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.reference import names, reference
@@ -78,10 +78,7 @@ class DatasetReader:
 
     def tell_problems(self) -> bool:
         """Print on stderr which inputs could not be read in full; return whether there are any."""
-        problems = [problem.text for contents in self._known.values() for problem in contents.problems]
-        for problem in problems:
-            typer.echo(problem, err=True)
-        return bool(problems)
+        return print_problems([problem.text for contents in self._known.values() for problem in contents.problems])
 
     def _tests(self, *paths: Path) -> list[TestRow]:
         found = self._contents(*paths)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, ReadingProgress
+from csit_utils.commands.reading import INPUTS, ReadingProgress, print_problems
 from resources.libraries.python.errors import message
 
 if TYPE_CHECKING:
@@ -44,10 +44,9 @@ def import_(
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
         for outcome in _shown(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
             done.append(outcome)
-            for text in outcome.problems:
-                typer.echo(message(text), err=True)
     fresh = [outcome for outcome in done if not outcome.known]
     problems = [text for outcome in done for text in outcome.problems]
+    print_problems([message(text) for text in problems])
     added, known = (sum(each.files for each in done if each.known is known) for known in (False, True))
     tests = sum(outcome.tests for outcome in fresh)
     if as_json:

@@ -23,6 +23,8 @@ from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import quoted
 
 _MOST_REASONS = 2
+_MOST_PRINTED = 50
+"""Problems that are printed one by one. An archive of a stranger can have thousands."""
 
 INPUTS = Annotated[
     list[Path],
@@ -184,10 +186,21 @@ def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
 
 def tell_problems(found: _WithProblems) -> None:
     """Print on stderr which inputs could not be read in full, and exit with 1 if there are any."""
-    for problem in found.problems:
-        typer.echo(problem.text, err=True)
-    if found.problems:
+    if print_problems([problem.text for problem in found.problems]):
         raise typer.Exit(1)
+
+
+def print_problems(texts: Sequence[str]) -> bool:
+    """Print sentences about inputs on stderr, a line each, those beyond the first ones as a number.
+
+    Returns:
+        Whether there are any.
+    """
+    for text in texts[:_MOST_PRINTED]:
+        typer.echo(text, err=True)
+    if len(texts) > _MOST_PRINTED:
+        typer.echo(f"and {len(texts) - _MOST_PRINTED:,} more inputs that could not be read in full", err=True)
+    return bool(texts)
 
 
 _QUIET_S = 3.0

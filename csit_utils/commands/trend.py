@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.called_steps import write_steps
-from csit_utils.commands.reading import INPUTS, contents_of
+from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
 from resources.libraries.python.errors import ConfigError
@@ -65,10 +65,7 @@ def trend(
     listed = [f"{count} {state}" for state, count in counts.items() if count]
     few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
     typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
-    for problem in contents.problems:
-        typer.echo(problem.text, err=True)
-    if contents.problems:
-        raise typer.Exit(1)
+    tell_problems(contents)
 
 
 def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:

@@ -143,7 +143,8 @@ class Problem:
     text: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", message(self.text))
+        # The name of a file may have an end of line, and must not look like another message.
+        object.__setattr__(self, "text", message(self.text).replace("\n", "\\n"))
 
 
 Item = Recorded | Characterized | Unrecorded | Foreign | Refusal | Problem

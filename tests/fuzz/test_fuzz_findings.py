@@ -7,6 +7,7 @@ at most 600 characters. `TESTED_BY` has findings that need more than an input, w
 import gzip
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -221,6 +222,25 @@ def two_headers(folder: Path) -> None:
     assert refused(_FILE, lambda: past_of(folder), str(folder))
 
 
+def end_of_line_in_a_name(folder: Path) -> None:
+    """The name of a file in an archive does not look like another message."""
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr("a\nError: all is well\n/output.xml", "<robot><suite name='s'>")
+    done = run(_FILE, "show", str(folder / "a.zip"))
+    assert done.status == 2 and len(done.err.splitlines()) == 1, done
+
+
+def thousands_of_damaged_files(folder: Path) -> None:
+    """What an archive lacks is printed file by file only for the first ones."""
+    content = TARGETS["scanner"].examples[0][:6_000]
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        for number in range(200):
+            archive.writestr(f"{number}/output.xml", content)
+    for command in (("show",), ("trend",), ("import", "--into", str(folder / "history"))):
+        done = run(_FILE, command[0], str(folder / "a.zip"), *command[1:])
+        assert done.status and len(done.err.splitlines()) < 60, done
+
+
 FINDINGS: dict[str, Callable[[Path], None]] = {
     # Bounds of files, fields and loops
     "aliases of a YAML file for gigabytes": topology(BOMB),
@@ -279,6 +299,9 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
         "metrics of OTG servers",
         TARGETS["metrics of OTG servers"].examples[0].replace(b"1000.0", b"9" * 400 + b".0"),
     ),
+    # Archives
+    "an end of line in the name of a file": end_of_line_in_a_name,
+    "thousands of damaged files in an archive": thousands_of_damaged_files,
     # Damaged files of this project
     "half of an output": half_of_an_output,
     "a record of the machine's owner that is not text": owner,
@@ -297,6 +320,7 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     # The YAML loader
     "2001-99-99": topology("a: 2001-99-99"),
     '!!int ""': topology('a: !!int ""'),
+    "80,000 directives": topology("".join(f"%TAG !{each}! x\n" for each in range(80_000))),
     "a list as a key": topology("? [a]\n: b"),
     "a mapping that contains itself": topology("a: &x {b: {<<: *x}}"),
     "100,000 brackets": topology("[" * 100_000),
@@ -343,6 +367,7 @@ TESTED_BY = {
     "repetitions of a sizing": "tests/unit/csit_utils/test_previews.py::test_a_sizing_that_cannot_end_is_refused",
     "silence after bad lines": "tests/unit/testbed/test_link_lines.py::test_silence_after_bad_pieces_is_noticed",
     "archives that unpack to much more": "tests/unit/test_unpacking.py::test_bombs",
+    "archives packed by bzip2 or LZMA": "tests/unit/test_unpacking.py::test_bombs",
     "200 MB of packed 'a'": "tests/fuzz/test_fuzz_results.py::test_archives_that_unpack_to_much_more",
     "damaged import lists": "tests/unit/csit_utils/test_store.py::test_a_damaged_import_is_left_out_and_named",
     "unreadable folders": (

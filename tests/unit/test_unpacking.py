@@ -27,9 +27,9 @@ HEAD = b"<robot><suite name='s'>"
 SIZE = 40_000_000
 
 
-def zipped(*files: tuple[str, bytes]) -> bytes:
+def zipped(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(made, "w", method) as archive:
         for name, content in files:
             archive.writestr(name, content)
     return made.getvalue()
@@ -58,6 +58,8 @@ BOMBS: dict[str, Callable[[], bytes]] = {
         b'{"schema_version":"1.0",' + b",".join(b'"key%d":1' % number for number in range(150_000)) + b"}"
     ),
     "directory.zip": lambda: repeated_directory(200_000),
+    "bzip2.zip": lambda: zipped(("output.xml", HEAD + b"a" * 400_000_000), method=zipfile.ZIP_BZIP2),
+    "lzma.zip": lambda: zipped(("output.xml", HEAD + b"a" * 400_000_000), method=zipfile.ZIP_LZMA),
     "nested-directory.zip": lambda: zipped(("a.zip", repeated_directory(1_000_000))),
     "twice.zip": lambda: zipped(*((f"{each}/output.xml.gz", gzip.compress(HEAD + b"a" * SIZE)) for each in range(3))),
 }

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, read, tell_problems
+from csit_utils.commands.reading import INPUTS, print_problems, read, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import frame_text
@@ -46,8 +46,7 @@ def regoal(
     found = read(inputs)
     lines = [line for item in found.recorded for line in _lines(item, goals)]
     if not lines:
-        for problem in found.problems:
-            typer.echo(problem.text, err=True)
+        print_problems([problem.text for problem in found.problems])
         raise ConfigError(f"{', '.join(map(str, inputs))}: contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
     tell_problems(found)

@@ -38,6 +38,7 @@ Model = TypeVar("Model", bound=BaseModel)
 _log = logging.getLogger(__name__)
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser where PyYAML was built with it: ten times as fast."""
+_TAG_DIRECTIVE = re.compile("(?:^|[\r\n\x85\u2028\u2029\ufeff])%TAG")
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
@@ -356,7 +357,10 @@ def construct(root: yaml.Node | None) -> Any:  # noqa: ANN401 - whatever the fil
 
 
 def _check_nesting(text: str) -> None:
-    """Refuse a document before a recursive function gets to see it."""
+    """Refuse a document before a recursive function gets to see it, and before libyaml compares directives in pairs."""
+    if directive := _TAG_DIRECTIVE.search(text):
+        line = text.count("\n", 0, directive.end())
+        raise _refused("a %TAG directive is not supported", yaml.Mark("", directive.end(), line, 0, None, 0))
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
