@@ -79,7 +79,7 @@ def bisect(
         try:
             spec = narrowed(spec, CALLED_STEPS.validate_json(text_of(step)))
         except ValueError as error:  # pydantic's too
-            raise ConfigError(f"{step}: {error}") from error
+            raise ConfigError(f"{step}: {error_text(error)}") from error
     base = specification.absolute().parent
     revisions = revisions_of(spec.source, base)
     if list_them:

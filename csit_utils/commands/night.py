@@ -13,7 +13,7 @@ import typer
 from csit_utils.analysis.night import NightPlan, NightRules, Omission, durations, known_tests, plan_night
 from csit_utils.bisection.spec import share_of
 from csit_utils.commands.choosing import RESULTS
-from csit_utils.commands.reading import contents_of
+from csit_utils.commands.reading import contents_of, print_problems
 from csit_utils.commands.report import report
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.dataset.contents import Contents, InMemory
@@ -165,15 +165,17 @@ def _opening_s(choices: NightChoices) -> float:
 
 
 def _stored(paths: Sequence[Path]) -> Contents:
-    """Return stored results; an empty dataset, with a remark, where there are none yet."""
+    """Return stored results; an empty dataset, with a remark, where there are none yet or none that can be read."""
     there = [path for path in paths if path.exists()]
     found: Contents = InMemory(Dataset())
-    with suppress(ConfigError):  # no readable test: the first night
+    reason = ""
+    try:
         found = contents_of(there, characterizations=True) if there else found
+    except ConfigError as error:
+        reason = f" ({error})"
     if not found.tests and not found.characterizations:
-        typer.echo(f"no stored results in {', '.join(map(str, paths))}: every test is unseen", err=True)
-    for problem in found.problems:
-        typer.echo(problem.text, err=True)
+        typer.echo(f"no stored results in {', '.join(map(str, paths))}{reason}: every test is unseen", err=True)
+    print_problems([problem.text for problem in found.problems])
     return found
 
 

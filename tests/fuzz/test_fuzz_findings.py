@@ -241,6 +241,32 @@ def thousands_of_damaged_files(folder: Path) -> None:
         assert done.status and len(done.err.splitlines()) < 60, done
 
 
+def steps_of_another_form(folder: Path) -> None:
+    """A bisection of a step names the file and its first error in one line."""
+    (folder / "spec.yaml").write_text(BISECTION, encoding="utf-8")
+    for content in ("", "{}", "[{}]", "[" * 100_000):
+        (folder / "steps.json").write_text(content, encoding="utf-8")
+        done = run(_FILE, "bisect", str(folder / "spec.yaml"), "--list", "--step", str(folder / "steps.json"))
+        assert done.status == 2 and len(done.err.splitlines()) == 1 and "steps.json: " in done.err, done
+
+
+def output_that_is_a_device(folder: Path) -> None:
+    """A file that is a device is written to, and not replaced."""
+    for device, status in (("null", 0), ("full", 1)):
+        (page := folder / device).symlink_to(f"/dev/{device}")
+        done = run(_FILE, "plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", "1x1", "--html", str(page))
+        assert done.status == status and page.is_symlink(), done
+    assert "No space left on device" in done.err
+
+
+def night_on_a_damaged_dataset(folder: Path) -> None:
+    """A night whose stored results are damaged says why it knows none."""
+    (folder / "output.xml").write_bytes(b"<robot><suite name='s'>")
+    sim = str(PROJECT / "topologies" / "sim.yaml")
+    done = run(_FILE, "night", sim, "--dry-run", "--cells", "1x1", "--data", str(folder / "output.xml"))
+    assert "truncated or damaged XML" in done.err, done
+
+
 FINDINGS: dict[str, Callable[[Path], None]] = {
     # Bounds of files, fields and loops
     "aliases of a YAML file for gigabytes": topology(BOMB),
@@ -305,6 +331,9 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     # Damaged files of this project
     "half of an output": half_of_an_output,
     "a record of the machine's owner that is not text": owner,
+    "steps of another form": steps_of_another_form,
+    "an output that is a device": output_that_is_a_device,
+    "a night on a damaged dataset": night_on_a_damaged_dataset,
     "a step of another bisection": observed("nope", "1.0", "1"),
     "a step of a bisection with a rate of 0": observed("1.0", "0", "1"),
     "a step of a bisection with an infinite rate": observed("1.0", "1e999", "1"),

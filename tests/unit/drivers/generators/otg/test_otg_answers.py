@@ -1,11 +1,17 @@
 """Answers of the OTG server, in OTG's own form."""
 
 import json
+import tempfile
+from concurrent.futures import Future
+from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from resources.libraries.python.drivers.generators.otg.server.http_api import answer
+from resources.libraries.python.defects import DEFECT
+from resources.libraries.python.drivers.generators.otg.server.http_api import answer, serve
 from resources.libraries.python.drivers.generators.otg.server.traffic import CounterRates, Traffic
 from resources.libraries.python.errors import ConfigError, CsitError
 from tests.unit.drivers.generators.otg.otg_configurations import configuration
@@ -78,6 +84,21 @@ def test_errors_have_their_status_and_kind(
     assert (found, error["code"], error["kind"]) == (status, status, kind)
     (text,) = error["errors"]
     assert text.startswith(sentence)
+
+
+def test_a_defect_is_one_sentence_with_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended: Future[tuple[int, dict[str, Any]]] = Future()
+    asked: SimpleQueue[object] = SimpleQueue()
+    asked.put((("POST", "/monitor/metrics", b"{}"), ended))
+    asked.put(None)
+    with pytest.raises(TypeError, match="unpack"):  # no further request
+        serve(cast(Any, SimpleNamespace(asked=asked)), cast(Traffic, None))
+    status, error = ended.result(0)
+    (text,) = error["errors"]
+    (log,) = tmp_path.glob("csit-*.log")
+    assert status == 500 and text.startswith(f"{DEFECT} AttributeError: ")
+    assert "Traceback" in log.read_text(encoding="utf-8") and str(log) in text
 
 
 def test_control_and_metrics_name_flows_and_columns() -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from resources.libraries.python.defects import report_defect
 from resources.libraries.python.drivers.generators.otg.server.schema import (
     API_VERSION,
     ControlState,
@@ -186,5 +187,5 @@ def serve(server: _Server, traffic: Traffic) -> None:
         try:
             done.set_result(work(traffic, *asked))
         except Exception as error:  # boundary: a defect is answered, and the server goes on
-            _LOG.exception("%s %s", *asked[:2])
-            done.set_result(_error(500, "internal", f"defect: {type(error).__name__}: {error}"))
+            _LOG.error(said := report_defect(error))
+            done.set_result(_error(500, "internal", said))
