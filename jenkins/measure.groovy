@@ -255,7 +255,7 @@ def budgeted(Map<String, String> wanted) {
     }
 }
 
-// The culprit of a step that a gate has called (STEP, what it wrote), by the specification CSIT_BISECT of the runner.
+// Bisection of a step that a gate or a trend has called (STEP, what it wrote), by the specification CSIT_BISECT of the runner.
 def bisected(String results, Map<String, String> wanted) {
     stage('Bisect') {
         writeFile file: "${results}/step.json", text: wanted.STEP
@@ -274,7 +274,7 @@ def bisected(String results, Map<String, String> wanted) {
 // Studies of tests/characterization by a tag, such as OUTAGE, beside the selection of density tests.
 def studied() {
     stage('Studies') {
-        sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" --include "$STUDIES" -d "$RESULTS/studies" tests/characterization'
+        sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" --include "$STUDIES" -d "$RESULTS/studies" --xunit xunit.xml tests/characterization'
         int outcome = sh returnStatus: true, script: './csit outcome "$RESULTS/studies"'
         if (outcome != PASSED) {
             unstable "studies have failed: ./csit outcome ended with ${outcome}"
@@ -306,20 +306,20 @@ def published(String topology, String results, Map<String, String> wanted) {
         }
         if (isNight || fileExists("${results}/output.xml")) {
             stage('Report') {
-                sh './csit report "$MEASURED" -o "$RESULTS/page/density.html" --csv "$RESULTS/csv"'
+                sh './csit report "$MEASURED" -o "$RESULTS/site" --csv "$RESULTS/csv"'
                 sh './csit show "$MEASURED"'
                 if (isNight) {
                     // C-Dash knows a test once in a run.
                     sh 'for run in "$RESULTS"/night/*/; do ./csit export "$run" --uti -o "$RESULTS/uti/$(basename "$run")" || exit; done'
-                    sh 'cp "$RESULTS/night/night.html" "$RESULTS/page/"'
+                    sh 'cp "$RESULTS/night/night.html" "$RESULTS/site/"'
                 } else {
                     sh './csit export "$RESULTS/output.xml" --uti -o "$RESULTS/uti"'
                 }
                 if (fileExists("${results}/studies/output.xml")) {
-                    sh './csit report "$RESULTS/studies/output.xml" -o "$RESULTS/page/studies.html" --csv "$RESULTS/studies/csv"'
+                    sh './csit report "$RESULTS/studies/output.xml" -o "$RESULTS/site/studies.html" --csv "$RESULTS/studies/csv"'
                 }
                 publishHTML target: [
-                    reportName: "Density of ${name}", reportDir: "${results}/page", reportFiles: 'density.html,night.html,studies.html',
+                    reportName: "Density of ${name}", reportDir: "${results}/site", reportFiles: 'index.html,night.html,studies.html',
                     keepAll: true, alwaysLinkToLastBuild: true, allowMissing: false,
                 ]
             }
@@ -330,8 +330,8 @@ def published(String topology, String results, Map<String, String> wanted) {
     }
 }
 
-// Where the runner keeps a history (CSIT_HISTORY): a night is added to it and held against the nights before it on its testbed. A patch
-// of VPP is held against them too, and is no night.
+// Where the runner keeps a history (CSIT_HISTORY): a night is added to it, held against the nights before it on its testbed, and its trend is
+// looked at. A patch of VPP is held against them too, and is no night.
 def gated(String topology, String results, Map<String, String> wanted) {
     if (!env.CSIT_HISTORY || (wanted.VPP && !fileExists(env.CSIT_HISTORY))) {
         return
@@ -344,21 +344,43 @@ def gated(String topology, String results, Map<String, String> wanted) {
         junit testResults: "${results}/gate.xml", allowEmptyResults: true
         if (verdict == FELL) {
             unstable 'a cell fell against the nights before: see the lines of the gate'
-            if (env.CSIT_BISECT && !wanted.VPP) {
-                build job: 'density-bisect', wait: false, parameters: [
-                    string(name: 'TESTBEDS', value: topology), string(name: 'STEP', value: readFile("${results}/steps.json")),
-                    string(name: 'REASON', value: "bisection of what the gate of ${env.BUILD_URL ?: 'a build'} called"),
-                ]
+            if (!wanted.VPP) {
+                bisectionOf(topology, "${results}/steps.json", 'gate')
             }
         } else if (verdict != PASSED) {
             error "the gate could not judge: it ended with ${verdict}"
         }
     }
+    if (!wanted.VPP) {
+        stage('Trend') {
+            sh './csit trend "$CSIT_HISTORY" --new-with "$MEASURED" --steps "$RESULTS/trend.json"'
+            if (hasSteps("${results}/trend.json")) {
+                unstable 'a regression is confirmed: see the lines of the trend'
+                bisectionOf(topology, "${results}/trend.json", 'trend')
+            }
+        }
+    }
+}
+
+// What --steps writes is a list of steps.
+boolean hasSteps(String file) {
+    return readFile(file).contains('{')
+}
+
+// Another build finds the culprit of the largest step, where the runner can install revisions (CSIT_BISECT).
+def bisectionOf(String topology, String steps, String caller) {
+    if (env.CSIT_BISECT && hasSteps(steps)) {
+        build job: 'density-bisect', wait: false, parameters: [
+            string(name: 'TESTBEDS', value: topology), string(name: 'STEP', value: readFile(steps)),
+            string(name: 'REASON', value: "bisection of a step that the ${caller} of ${env.BUILD_URL ?: 'a build'} called"),
+        ]
+    }
 }
 
 def archived(String results) {
     stage('Archive') {
-        junit testResults: "${results}/xunit.xml", allowEmptyResults: true
+        // Of the run, of its studies and of each run of a night.
+        junit testResults: "${results}/**/xunit.xml", allowEmptyResults: true
         archiveArtifacts artifacts: "${results}/**", excludes: '**/reservation', allowEmptyArchive: true, fingerprint: true
         sh 'rm -rf "$RESULTS"'
     }

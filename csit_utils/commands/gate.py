@@ -33,7 +33,8 @@ def gate(
     require: Annotated[int, typer.Option(min=0, help="Minimum number of cells with a result on both sides.")] = 1,
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit XML file, for Jenkins and others.")] = None,
     steps: Annotated[
-        Path | None, typer.Option(help="Also write the cells that fell with their versions, for ./csit bisect --step.")
+        Path | None,
+        typer.Option(help="Also write the cells that fell since the last run of BASELINE, for ./csit bisect --step."),
     ] = None,
 ) -> None:
     """Fail if a cell of CANDIDATE regressed against BASELINE.
@@ -61,7 +62,7 @@ def gate(
     if junit is not None:
         write_whole(junit, junit_xml(found))
     if steps is not None:
-        write_steps(steps, map(_called, found.fallen))
+        write_steps(steps, [_called(each) for each in found.fallen if _is_new(each)])
     lines, fell = _report(found, tolerance, require), len(found.fallen)
     for line in (*lines[:fell], *_why(found, reader), *lines[fell:]):
         typer.echo(line)
@@ -89,6 +90,11 @@ def _called(fallen: "Change") -> tuple["CellMetric", float, "TestRow", "TestRow"
 
     cell = CellMetric(fallen.a.series, fallen.dimensions, fallen.metric)
     return cell, fallen.change, fallen.a.figures[-1].row, fallen.b.figures[0].row
+
+
+def _is_new(fallen: "Change") -> bool:
+    """Return whether the last run of the baseline was nearer to the baseline's level than to the candidate's."""
+    return fallen.a.figures[-1].value_pps > (fallen.a.mean_pps + fallen.b.mean_pps) / 2
 
 
 def parse_before(text: str) -> int | None:

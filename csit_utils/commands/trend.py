@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.called_steps import write_steps
+from csit_utils.commands.choosing import DatasetReader
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.amounts import amount
@@ -30,6 +31,13 @@ def trend(
     steps: Annotated[
         Path | None, typer.Option(help="Also write the regressions with their versions, for ./csit bisect --step.")
     ] = None,
+    new_with: Annotated[
+        str | None,
+        typer.Option(
+            help="Only regressions that this run confirms, which are not called without it: a file, a folder, or "
+            "KEY=VALUE of FILE.",
+        ),
+    ] = None,
     as_csv: AS_CSV = False,
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
@@ -46,15 +54,20 @@ def trend(
     Example: ./csit trend results --json | jq 'select(.state == "regression") | .cell'
 
     Example: ./csit trend history --steps steps.json && ./csit bisect nightly.yaml --step steps.json
+
+    Example: ./csit trend history --new-with results/output.xml --steps steps.json
     """
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     contents = contents_of(inputs, characterizations=True)
-    from csit_utils.analysis.trends.trend import FEWEST, TrendState, trends  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - as above
 
-    found = trends([*contents.tests, *measured_rows(contents.characterizations)], false_alarms)
+    rows = [*contents.tests, *measured_rows(contents.characterizations)]
+    found = trends(rows, false_alarms)
+    if new_with is not None:
+        found = newly_called(found, DatasetReader(inputs).rows(new_with), rows, false_alarms)
     plain = (TrendState.STEADY, TrendState.TOO_FEW)
     shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
     if steps is not None:

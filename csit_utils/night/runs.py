@@ -153,7 +153,7 @@ def _lacks(folder: Path) -> str | None:
 def arguments_of(run: PlannedRun, choices: NightChoices, folder: Path) -> list[str]:
     """Return Robot's command line of a run."""
     variables = {"TOPOLOGY": choices.topology, **choices.variables}
-    argv = ["--console", "quiet", "-d", str(folder)]
+    argv = ["--console", "quiet", "-d", str(folder), "--xunit", "xunit.xml"]
     argv += [word for name, value in variables.items() if value for word in ("--variable", f"{name}:{value}")]
     argv += [word for test in run.tests for word in ("--test", test.name)]
     return [*argv, str(CHARACTERIZATION if run.study else DENSITY)]

@@ -14,13 +14,14 @@ from datetime import datetime
 from enum import StrEnum
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
+from csit_utils.analysis.gate import runs_before
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.trends.steps import Step
 from csit_utils.analysis.trends.twobands import TwoBands
 from csit_utils.dataset.rows import TestRow
 
-__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "changed", "trends"]
+__all__ = ["ALPHA", "FEWEST", "SUSPICION", "Drift", "Trend", "TrendState", "changed", "newly_called", "trends"]
 
 ALPHA = 0.01
 """Probability of any false step over all cells."""
@@ -92,6 +93,32 @@ def trends(rows: Sequence[TestRow], alpha: float = ALPHA) -> list[Trend]:
     found, runs = figures(rows), runs_of(rows)
     judged = sum(len(own) >= FEWEST for own in found.values())
     return [trend_of(cell, own, runs, alpha / max(1, judged)) for cell, own in found.items()]
+
+
+def newly_called(
+    found: Iterable[Trend], candidate: Sequence[TestRow], rows: Sequence[TestRow], alpha: float = ALPHA
+) -> list[Trend]:
+    """Return regressions that are confirmed by a candidate: without its figures, they are not called.
+
+    Args:
+        found: Trends of all tests.
+        candidate: Tests of the newest run of its testbeds.
+        rows: All tests, the candidate's among them.
+        alpha: Probability of any false step over all cells.
+    """
+    before = {each.cell: each for each in trends(runs_before(candidate, rows, len(rows)), alpha)}
+    measured = figures(candidate)
+    return [
+        each
+        for each in found
+        if each.state is TrendState.REGRESSION
+        and each.cell in measured
+        and (
+            (earlier := before.get(each.cell)) is None
+            or earlier.state is not TrendState.REGRESSION
+            or len(earlier.steps) < len(each.steps)
+        )
+    ]
 
 
 def trend_of(

@@ -11,7 +11,7 @@ from csit_utils.analysis.gate import decide
 from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
 from csit_utils.cli import make_app
 from csit_utils.commands.called_steps import write_steps
-from csit_utils.commands.gate import _called
+from csit_utils.commands.gate import _called, _is_new
 from tests.unit.csit_utils.histories import nights
 
 STEP = CalledStep(
@@ -60,6 +60,14 @@ def test_what_a_gate_writes_can_be_read(tmp_path: Path) -> None:
     assert {step.metric for step in steps} == {"NDR", "PDR"}
     assert steps[0].cell == "CSC 1x1 1c vswitch-1c"
     assert (steps[0].good, steps[0].bad, steps[0].frame) == ("VPP 26.06", "VPP 26.10", "64B")
+
+
+def test_a_fall_is_new_in_its_first_night_only() -> None:
+    for fallen_nights, is_new in ((1, True), (2, False), (3, False)):
+        rows = nights(15, lambda night, begin=15 - fallen_nights: 4.6e6 if night >= begin else 5e6)
+        candidate = [row for row in rows if row.run == rows[-1].run]
+        found = decide(compare(rows[: -len(candidate)], candidate), candidate)
+        assert [_is_new(each) for each in found.fallen] == [is_new] * 2
 
 
 def test_the_command_lists_the_revisions_between_the_versions(tmp_path: Path) -> None:

@@ -56,6 +56,20 @@ def test_regressions_are_written_for_a_bisection_largest_first(history: Path, tm
     assert all(-0.12 < step.change < -0.04 for step in steps)
 
 
+def test_a_regression_is_new_with_one_night_only(history: Path, tmp_path: Path) -> None:
+    """A trend needs ten figures, and the fall of NDR and PDR is confirmed by then."""
+    nights = sorted((history / "sim-a").glob("*/output.xml"))
+    written = {}
+    for count in (9, 10, 11):
+        steps = tmp_path / f"{count}.json"
+        done = run("trend", *nights[:count], "--new-with", nights[count - 1], "--steps", steps)
+        assert done.exit_code == 0, done.output
+        written[count] = CALLED_STEPS.validate_json(steps.read_bytes())
+    assert {count: {step.metric for step in steps} for count, steps in written.items() if steps} == {10: {"NDR", "PDR"}}
+    chosen = run("trend", *nights[:10], "--new-with", f"night={nights[9].parent.name}", "--json")
+    assert len(chosen.stdout.splitlines()) == 2
+
+
 def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None:
     done = run("trend", history, "--all")
     lines = done.stdout.splitlines()

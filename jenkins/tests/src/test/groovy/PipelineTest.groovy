@@ -13,6 +13,7 @@ class PipelineTest extends Jenkins {
     static final String REPORT = './csit report '
     static final String IMPORT = './csit import '
     static final String GATE = './csit gate '
+    static final String TREND = './csit trend '
     static final String NIGHT = './csit night "$TESTBED"'
     static final String RESUME_NIGHT = './csit night --resume '
     static final String EXPORT = './csit export '
@@ -21,6 +22,8 @@ class PipelineTest extends Jenkins {
 
     /** Statuses of lines by what they begin with, one for each time; 0 afterwards. An exception is thrown. */
     Map<String, List> answers = [:]
+    /** What the trend writes. */
+    String confirmed = '[]'
 
     @Before
     void answer() {
@@ -36,6 +39,7 @@ class PipelineTest extends Jenkins {
             if (line.script.startsWith(RUN)) { files["${results}/output.xml".toString()] = '<robot/>' }
             if (line.script.startsWith(NIGHT)) { files["${results}/night/night.html".toString()] = '<html/>' }
             if (line.script.startsWith(GATE)) { files["${results}/steps.json".toString()] = '[{"cell": "CSC 1x1 1c"}]' }
+            if (line.script.startsWith(TREND)) { files["${results}/trend.json".toString()] = confirmed }
             if (line.script.startsWith(BISECT)) { files["${results}/bisect/bisection.html".toString()] = '<html/>' }
             if (answered instanceof Exception) { throw answered }
             return answered
@@ -44,7 +48,7 @@ class PipelineTest extends Jenkins {
 
     private List<String> order(String branch) {
         List<String> known = [RESERVE, 'jenkins/install-vpp ', DOCTOR, RUN, RESUME, OUTCOME, CLEANUP, RELEASE, REPORT, IMPORT, GATE,
-                              NIGHT, RESUME_NIGHT, BISECT]
+                              TREND, NIGHT, RESUME_NIGHT, BISECT]
         return linesOf(branch).collect { String line -> known.find { line.startsWith(it) } }.findAll { it }
     }
 
@@ -56,7 +60,7 @@ class PipelineTest extends Jenkins {
         assert order('one') == [RESERVE, DOCTOR, RUN, OUTCOME, CLEANUP, RELEASE, REPORT]
         assert stagesOf('one') == ['Prepare', 'Reserve', 'Doctor', 'Run', 'Release', 'Report', 'Archive']
         assert published*.reportName*.toString() == ['Density of one']
-        assert archived*.toString() == ['results/one/xunit.xml', 'results/one/**']
+        assert archived*.toString() == ['results/one/**/xunit.xml', 'results/one/**']
     }
 
     @Test
@@ -231,10 +235,13 @@ class PipelineTest extends Jenkins {
             files.clear()
             answers = [(GATE): [expected[0]]]
             assert build('density', ASKED) == expected[1]
-            assert order('one')[-4..-1] == [RELEASE, REPORT, IMPORT, GATE]
+            List judged = expected[0] == 2 ? [GATE] : [GATE, TREND]
+            assert order('one')[-3 - judged.size()..-1] == [RELEASE, REPORT, IMPORT] + judged
             assert lines.find { it.script.startsWith(GATE) }.env.CSIT_HISTORY == '/srv/history'
-            assert stagesOf('one')[-2..-1] == ['Gate', 'Archive']
+            assert stagesOf('one')[-1 - judged.size()..-1] == (expected[0] == 2 ? ['Gate'] : ['Gate', 'Trend']) + ['Archive']
         }
+        answers = [(TREND): [1]]
+        assert build('density', ASKED) == 'FAILURE', 'a history that cannot be read in full'
         assert archived*.toString().contains('results/one/gate.xml')
     }
 
@@ -280,12 +287,12 @@ class PipelineTest extends Jenkins {
             assert [line.env.BUDGET, line.env.STUDIES, line.timeouts] == ['8', 'OUTAGE', [[time: 10, unit: 'HOURS']]]
             assert lines.findAll { it.script.startsWith(REPORT) }*.env*.MEASURED == ['results/one/night']
             assert lines.count { it.script.contains(EXPORT) } == 1
-            assert published*.reportFiles*.toString() == ['density.html,night.html,studies.html']
+            assert published*.reportFiles*.toString() == ['index.html,night.html,studies.html']
         }
         env.CSIT_HISTORY = '/srv/history'
         lines.clear()
         assert build('nightly', night) == 'SUCCESS'
-        assert order('one')[-2..-1] == [IMPORT, GATE]
+        assert order('one')[-3..-1] == [IMPORT, GATE, TREND]
         assert lines.find { it.script.startsWith(IMPORT) }.env.MEASURED == 'results/one/night'
     }
 
@@ -302,7 +309,7 @@ class PipelineTest extends Jenkins {
         assert started[0].wait == false
         Map parameters = started[0].parameters.collectEntries { [it.name, it.value.toString()] }
         assert parameters == [TESTBEDS: 'topologies/one.yaml', STEP: '[{"cell": "CSC 1x1 1c"}]',
-                              REASON: 'bisection of what the gate of https://jenkins.example/job/density/7/ called']
+                              REASON: 'bisection of a step that the gate of https://jenkins.example/job/density/7/ called']
         lines.clear()
         files.clear()
         published.clear()
@@ -320,9 +327,33 @@ class PipelineTest extends Jenkins {
     }
 
     @Test
+    void 'a regression that the trend confirms with this night starts a bisection too'() {
+        env.CSIT_HISTORY = '/srv/history'
+        env.CSIT_BISECT = '/srv/vpp.yaml'
+        confirmed = '[{"cell": "CSP 2x1 1c"}]'
+        assert build('nightly', ASKED) == 'UNSTABLE'
+        assert started*.job == ['density-bisect']
+        assert started[0].parameters.find { it.name == 'STEP' }.value == confirmed
+        assert started[0].parameters.find { it.name == 'REASON' }.value.toString().startsWith('bisection of a step that the trend of ')
+        started.clear()
+        answers = [(GATE): [1]]
+        assert build('nightly', ASKED) == 'UNSTABLE'
+        assert started*.parameters*.find { it.name == 'STEP' }*.value == ['[{"cell": "CSC 1x1 1c"}]', confirmed]
+        started.clear()
+        files['/srv/history'] = ''
+        assert build('patch', ASKED + [VPP: '/opt/vpp/change-4711']) == 'SUCCESS'
+        assert started.isEmpty()
+        env.remove('CSIT_BISECT')
+        assert build('nightly', ASKED) == 'UNSTABLE'
+        assert started.isEmpty()
+        confirmed = '[]'
+        assert build('nightly', ASKED) == 'SUCCESS'
+    }
+
+    @Test
     void 'without a history nothing is gated'() {
         assert build('density', ASKED) == 'SUCCESS'
-        assert !lines.any { it.script.startsWith(IMPORT) || it.script.startsWith(GATE) }
+        assert !lines.any { it.script.startsWith(IMPORT) || it.script.startsWith(GATE) || it.script.startsWith(TREND) }
     }
 
     @Test

@@ -66,7 +66,9 @@ class ShellTest extends Jenkins {
         List<String> journal = results.resolve('journal.jsonl').readLines()
         assert journal.count { it.contains('"event":"finished"') } == 12
         assert journal.count { it.contains('"event":"resumed"') } == 1
-        assert results.resolve('page/density.html').text.contains('one')
+        assert results.resolve('site/index.html').text.contains('one')
+        assert results.resolve('site/message.md').text.contains('one')
+        assert results.resolve('trend.json').text.trim() == '[]'
         assert new XmlSlurper().parse(results.resolve('xunit.xml').toFile()).@tests == '12'
         assert Files.isDirectory(history)
         assert new XmlSlurper().parse(results.resolve('gate.xml').toFile()).@failures == '0'
@@ -79,8 +81,9 @@ class ShellTest extends Jenkins {
         env.CSIT_HISTORY = workspace.resolve('history').toString()
         assert build('nightly', ASKED + [TESTBEDS: 'topologies/one.yaml', CELLS: '1x1', BUDGET: '0.01']) == 'SUCCESS'
         Path results = workspace.resolve('results/one')
-        assert results.resolve('page/night.html').text.contains('unseen: never measured')
-        assert results.resolve('page/density.html').text.contains('one')
+        assert results.resolve('site/night.html').text.contains('unseen: never measured')
+        assert results.resolve('site/index.html').text.contains('one')
+        assert new XmlSlurper().parse(results.resolve('night/01-unseen/xunit.xml').toFile()).@tests.toInteger() > 0
         assert Files.isDirectory(results.resolve('uti/01-unseen'))
         assert Files.isDirectory(workspace.resolve('history'))
         assert results.resolve('steps.json').text.trim() == '[]'
