@@ -23,7 +23,7 @@ class OtgServer:
     def __init__(self, log: Path, *arguments: str) -> None:
         self._log = log
         # A shell starts its background commands with SIGINT ignored, and tests may be one of these.
-        argv = ["env", "--default-signal=INT", sys.executable, "-m", "csit_utils", "otg", *arguments, "--port", "0"]
+        argv = ["env", "--default-signal=INT", sys.executable, "-m", "csit_utils", "otg", "--port", "0", *arguments]
         with log.open("wb") as written:
             self.process = subprocess.Popen(argv, cwd=PROJECT, stdout=written, stderr=subprocess.STDOUT)
         wait_until("the OTG server", lambda: "" if self.said.startswith("http") else self._state, _START_S)

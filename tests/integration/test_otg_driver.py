@@ -1,7 +1,9 @@
 """The driver of OTG servers against our own server: trials, a search of a real chain, a run that was killed."""
 
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +77,29 @@ def test_a_search_of_a_chain_through_robot(server: OtgServer, tmp_path: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     (record,) = results(tmp_path / "results")
     assert record.ndr and record.ndr.lower_pps and record.ndr.lower_pps > 1000, done.stdout
+
+
+@realtime(RATE)
+def test_a_server_killed_in_a_trial_is_named_and_the_next_trial_uses_another_one(tmp_path: Path) -> None:
+    with serving(tmp_path / "server.log", "--namespace", "csit-generator", "--cpus", "1") as own:
+        port = own.url.rpartition(":")[2]
+        trial = Trial(load_pps=2000.0, duration_s=3.0, frame=frame("128B"))
+        with deployed(topology(own.url), cell("CSC", 1, 1)) as deployment:
+            generator = deployment.parts.generator
+            killer = threading.Timer(1.0, own.end, (signal.SIGKILL,))
+            killer.start()
+            with pytest.raises(CsitError, match=rf"^OTG server {own.url}: flow metrics: .*refused") as told:
+                generator.run(trial)
+            killer.join()
+            assert "\n" not in str(told.value)
+            assert generator.problems() and own.url in generator.problems()[0]
+            log = tmp_path / "next.log"
+            with serving(log, "--namespace", "csit-generator", "--cpus", "1", "--port", port) as following:
+                assert following.url == own.url
+                result = generator.run(trial.model_copy(update={"duration_s": 0.5}))
+                assert result.sent == result.received == 1000, result
+                assert generator.problems() == ()
+                generator.stop()
 
 
 VICTIM = """

@@ -238,18 +238,24 @@ def test_requests_are_bounded_and_silent_clients_keep_no_others_waiting(server: 
         each.close()
 
 
+def sending(own: OtgServer) -> list[str]:
+    """Process ids of the workers of a server that has begun to send without end."""
+    api = snappi.api(location=own.url)
+    config = configured(api, ("f1", "p1", "p2"))
+    config.flows[0].duration.choice = "continuous"
+    api.set_config(config)
+    transmit(api, "start")
+    workers = Path(f"/proc/{own.process.pid}/task/{own.process.pid}/children").read_text().split()
+    assert workers
+    return workers
+
+
 def test_a_killed_server_leaves_no_worker_and_another_takes_its_ports(tmp_path: Path) -> None:
     namespace = f"{NAMESPACE}-own"
     with serving_a_cable(tmp_path / "server.log", namespace) as own:
-        api = snappi.api(location=own.url)
-        config = configured(api, ("f1", "p1", "p2"))
-        config.flows[0].duration.choice = "continuous"
-        api.set_config(config)
-        transmit(api, "start")
-        children = Path(f"/proc/{own.process.pid}/task/{own.process.pid}/children").read_text().split()
-        assert children
+        workers = sending(own)
         assert own.end(signal.SIGKILL) == -signal.SIGKILL
-        left = lambda: " ".join(child for child in children if Path(f"/proc/{child}").exists())  # noqa: E731
+        left = lambda: " ".join(worker for worker in workers if Path(f"/proc/{worker}").exists())  # noqa: E731
         wait_until("the end of the workers", left, _END_S)
         with serving(tmp_path / "next.log", LEFT, RIGHT, "--namespace", namespace) as following:
             api = snappi.api(location=following.url)
@@ -258,14 +264,8 @@ def test_a_killed_server_leaves_no_worker_and_another_takes_its_ports(tmp_path: 
 
 def test_a_signal_ends_server_and_workers_while_they_send(tmp_path: Path) -> None:
     with serving_a_cable(tmp_path / "server.log", f"{NAMESPACE}-own") as own:
-        api = snappi.api(location=own.url)
-        config = configured(api, ("f1", "p1", "p2"))
-        config.flows[0].duration.choice = "continuous"
-        api.set_config(config)
-        transmit(api, "start")
-        children = Path(f"/proc/{own.process.pid}/task/{own.process.pid}/children").read_text().split()
-        assert children
+        workers = sending(own)
         assert own.end(signal.SIGINT) == 0
-        assert not [child for child in children if Path(f"/proc/{child}").exists()]
+        assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
         assert "stopped" in own.said
         assert "Traceback" not in own.said

@@ -1,20 +1,29 @@
 """A client of one OTG server, by snappi: certificates are checked, answers bounded, errors are one sentence.
 
-snappi 1.62 checks no certificate, whatever its options, and has no timeout; requests pass an adapter that adds both.
+snappi 1.62 checks no certificate over HTTP, whatever its options, and has no timeout; requests pass an adapter that
+adds both. Over gRPC it gets a channel of ours.
 """
 
 import importlib
 import logging
+import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from resources.libraries.python.drivers.generators.otg.registration import Otg
+from resources.libraries.python.drivers.host.sockets.time_limit import shut_down_after
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_REASON, quoted
+from resources.libraries.python.model.bounds import LONGEST_REASON, LONGEST_REQUEST_S, quoted
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 _MOST_BYTES = 1 << 24
+_NOT_IMPLEMENTED = frozenset({12, 501})
+"""Codes of errors: of gRPC and of HTTP."""
 
 
 class OtgClient:
@@ -25,12 +34,19 @@ class OtgClient:
 
         Raises:
             Unsupported: snappi is not installed.
+            CsitError: The file of certificates cannot be read.
         """
         try:
             self._snappi = importlib.import_module("snappi")
         except ImportError as error:
             raise Unsupported("snappi is not installed: ./csit setup requirements-otg") from error
         self._location = settings.location.rstrip("/")
+        url = urlsplit(self._location)
+        if url.scheme in ("grpc", "grpcs"):
+            self._api = self._snappi.api(location=url.netloc, transport="grpc", logger=_LOG, loglevel=logging.ERROR)
+            self._api.request_timeout = _ANSWER_S
+            self._api._stub = self._stub(url.netloc, settings, is_encrypted=url.scheme == "grpcs")
+            return
         self._api = self._snappi.api(location=self._location, logger=_LOG, loglevel=logging.ERROR)
         session = self._api._transport._session
         session.trust_env = False
@@ -38,9 +54,23 @@ class OtgClient:
         for scheme in ("https://", "http://"):
             session.mount(scheme, adapter)
 
+    def _stub(self, address: str, settings: Otg, *, is_encrypted: bool) -> Any:  # noqa: ANN401 - of snappi
+        grpc, calls = importlib.import_module("grpc"), importlib.import_module("snappi.otg_pb2_grpc")
+        options = [("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0)]
+        if not is_encrypted:
+            return calls.OpenapiStub(grpc.insecure_channel(address, options))
+        try:
+            trusted = Path(settings.ca_file).read_bytes() if settings.ca_file else None
+        except OSError as error:
+            raise CsitError(f"OTG server {self._location}: ca_file {settings.ca_file}: {error.strerror}") from error
+        return calls.OpenapiStub(grpc.secure_channel(address, grpc.ssl_channel_credentials(trusted), options))
+
     def version(self) -> str:
         """Return the version of the server, or of its API where it has none."""
-        found = self._ask("version", self._api.get_version)
+        try:
+            found = self._ask("version", self._api.get_version)
+        except Unsupported:  # it answers, and that is what counts
+            return "of an unknown version"
         return str(found.app_version or found.api_spec_version or "of an unknown version")
 
     def configure(self, configuration: Mapping[str, object]) -> None:
@@ -63,10 +93,24 @@ class OtgClient:
         found = self._ask("flow metrics", lambda: self._api.get_metrics(request))
         return {str(row.name): row for row in found.flow_metrics}
 
+    def check_counters(self) -> None:
+        """Check that the server counts packets of flows, without which there are no results.
+
+        Raises:
+            Unsupported: It does not.
+        """
+        try:
+            self.flow_metrics()
+        except Unsupported:
+            raise
+        except CsitError as error:  # it may not like the question while there are no flows
+            _LOG.debug("%s", error)
+
     def _ask(self, what: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - objects of snappi
         """Call snappi.
 
         Raises:
+            Unsupported: The server says that it does not implement this; its words are in the text.
             CsitError: The server is not there, not trusted, or refuses; its words are in the text.
         """
         try:
@@ -75,19 +119,47 @@ class OtgClient:
             said = self._api.from_exception(error)
             text = "; ".join(map(str, said.errors)) if said is not None else str(error)
             reason = quoted(" ".join(text.split()) or type(error).__name__, LONGEST_REASON)
-            raise CsitError(f"OTG server {self._location}: {what}: {reason}") from error
+            text = f"OTG server {self._location}: {what}: {reason}"
+            if said is not None and said.code in _NOT_IMPLEMENTED:
+                raise Unsupported(f"{text} (not supported by this server)") from error
+            raise CsitError(text) from error
 
 
 def _adapter(verify: bool | str) -> Any:  # noqa: ANN401 - of a package without types
-    adapters = importlib.import_module("requests.adapters")
+    adapters, pools = importlib.import_module("requests.adapters"), importlib.import_module("urllib3.connectionpool")
+    limits = ExitStack()
     if verify is False:  # said by `facts` instead, once
         importlib.import_module("urllib3").disable_warnings()
 
+    def limited(pool: Any) -> Any:  # noqa: ANN401 - as in urllib3
+        class LimitedConnection(pool.ConnectionCls):  # type: ignore[misc]
+            def _new_conn(self) -> socket.socket:
+                made: socket.socket = super()._new_conn()
+                limits.enter_context(shut_down_after(made, LONGEST_REQUEST_S))
+                return made
+
+        return type(pool.__name__, (pool,), {"ConnectionCls": LimitedConnection})
+
     class VerifyingAdapter(adapters.HTTPAdapter):  # type: ignore[misc,name-defined]
+        def init_poolmanager(self, *args: object, **kwargs: object) -> None:
+            """Make connections with a time limit."""
+            super().init_poolmanager(*args, **kwargs)
+            self.poolmanager.pool_classes_by_scheme = {
+                "http": limited(pools.HTTPConnectionPool),
+                "https": limited(pools.HTTPSConnectionPool),
+            }
+
         def send(self, request: Any, **_: object) -> Any:  # noqa: ANN401 - as in requests
-            response = super().send(request, stream=True, timeout=(_CONNECT_S, _ANSWER_S), verify=verify)
-            with response:
-                content = response.raw.read(_MOST_BYTES + 1, decode_content=True)
+            request.headers["Connection"] = "close"  # so that the limit of a connection is that of a request
+            begun = time.monotonic()
+            try:
+                with limits:
+                    response = super().send(request, stream=True, timeout=(_CONNECT_S, _ANSWER_S), verify=verify)
+                    with response:
+                        content = response.raw.read(_MOST_BYTES + 1, decode_content=True)
+            finally:
+                if time.monotonic() - begun >= LONGEST_REQUEST_S:
+                    raise OSError(f"no whole answer within {LONGEST_REQUEST_S:g} s")
             if len(content) > _MOST_BYTES:
                 raise OSError(f"the answer has more than {_MOST_BYTES:,} bytes")
             response._content = content
@@ -102,7 +174,10 @@ def stop_left(servers: Iterable[Otg]) -> list[str]:
     for settings in servers:
         try:
             client = OtgClient(settings)
-            running = [name for name, row in client.flow_metrics().items() if row.transmit == "started"]
+            try:
+                running = [name for name, row in client.flow_metrics().items() if row.transmit == "started"]
+            except Unsupported:
+                running = []
             client.transmit("stop")
         except CsitError as error:  # the next run may be of another generator, and this one need not be there any more
             sentences.append(f"could not stop traffic: {error}")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
@@ -56,7 +57,7 @@ class OtgGenerator:
         """Reach the server, and stop what it sends.
 
         Raises:
-            Unsupported: snappi is not installed.
+            Unsupported: snappi is not installed, or the server counts no packets of flows.
             CsitError: The server is not there, not trusted, or does not reach the ports.
         """
         client = OtgClient(self._settings)
@@ -65,6 +66,7 @@ class OtgGenerator:
         self._client = client
         self._fabric.wait_for_cables(GENERATOR)
         client.configure(configuration((), self._interfaces, self._settings.ports))
+        client.check_counters()
 
     def run(self, trial: Trial) -> TrialResult:
         """Send for the time of a trial, wait until no more packets come, read the metrics.
@@ -102,7 +104,8 @@ class OtgGenerator:
         try:
             wait_until("the end of the OTG server's flows", running, _LONGER_S, pause_s=_POLL_S)
         except CsitError:
-            client.transmit("stop")
+            with suppress(CsitError):  # the server may be gone
+                client.transmit("stop")
             raise
         changed = begun = time.monotonic()
         while any(row.received < row.sent for row in found.values()):
@@ -162,8 +165,17 @@ def make(node: TgNode, context: DriverContext) -> OtgGenerator:
 def missing_on(node: TgNode) -> Iterator[PreflightProblem]:
     """What this machine lacks for the generator of a node: snappi, or a server that answers."""
     try:
-        OtgClient(node.settings(Otg)).version()
+        client = OtgClient(node.settings(Otg))
     except Unsupported:
         yield PreflightProblem("snappi missing for the generator otg", "install it: ./csit setup requirements-otg")
+        return
+    except CsitError as error:
+        yield PreflightProblem(str(error), "correct otg.ca_file")
+        return
+    try:
+        client.version()
+        client.check_counters()
+    except Unsupported as error:
+        yield PreflightProblem(str(error), "choose a server that counts the packets of flows: results are made of them")
     except CsitError as error:
         yield PreflightProblem(str(error), "start the server, or say where it is by otg.location, verify and ca_file")

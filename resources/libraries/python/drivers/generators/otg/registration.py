@@ -13,7 +13,7 @@ from resources.libraries.python.model.trial import Protocol
 _PACKAGE = "resources.libraries.python.drivers.generators.otg"
 
 
-_URL = r"^https?://[A-Za-z0-9.:\[\]-]+/?$"
+_URL = r"^(https?|grpcs?)://[A-Za-z0-9.:\[\]-]+/?$"
 
 
 class Otg(Frozen):
@@ -22,7 +22,7 @@ class Otg(Frozen):
     NEVER_A_FIELD: ClassVar[bool] = True
     """Without these settings the digest of a testbed is the one that it had before there were any."""
     location: Annotated[str, Field(pattern=_URL, max_length=300)] = "http://127.0.0.1:8443"
-    """URL of the server; https, or http on a loopback address."""
+    """URL of the server: https or grpcs (gRPC with TLS); http or grpc on a loopback address."""
     verify: bool = True
     """Whether the server's certificate has to be trusted."""
     ca_file: str | None = None
@@ -36,8 +36,12 @@ class Otg(Frozen):
     def _encrypted(self) -> Self:
         url = urlsplit(self.location)
         host = url.hostname or ""
-        if url.scheme == "http" and host != "localhost" and not _is_loopback(host):
-            raise ValueError(f"location {self.location}: http is for loopback addresses, others need https")
+        if url.scheme == "grpcs" and not self.verify:
+            raise ValueError(f"location {self.location}: gRPC checks every certificate; name its file by ca_file")
+        if url.scheme in ("http", "grpc") and host != "localhost" and not _is_loopback(host):
+            raise ValueError(
+                f"location {self.location}: {url.scheme} is for loopback addresses, others need {url.scheme}s"
+            )
         return self
 
 

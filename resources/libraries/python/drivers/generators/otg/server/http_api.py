@@ -20,8 +20,9 @@ from resources.libraries.python.drivers.generators.otg.server.schema import (
     parse,
 )
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
+from resources.libraries.python.drivers.host.sockets.time_limit import shut_down_after
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, quoted
+from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES, LONGEST_REQUEST_S, quoted
 
 _LOG = logging.getLogger(__name__)
 _IDLE_S = 10.0
@@ -116,10 +117,11 @@ class _Server(ThreadingHTTPServer):
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in socketserver
         try:
-            request.settimeout(_IDLE_S)
-            if self._context is not None:
-                request = self._context.wrap_socket(request, server_side=True)
-            super().process_request_thread(request, client_address)
+            with shut_down_after(request, LONGEST_REQUEST_S):
+                request.settimeout(_IDLE_S)
+                if self._context is not None:
+                    request = self._context.wrap_socket(request, server_side=True)
+                super().process_request_thread(request, client_address)
         except OSError as error:  # a handshake that failed
             _LOG.debug("%s: %s", client_address, error)
             self.shutdown_request(request)
@@ -136,13 +138,17 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "csit-otg"
 
     def _respond(self) -> None:
-        length = self.headers.get("Content-Length", "0")
+        # Without it, headers that were cut short would look like a request without a body.
+        length = self.headers.get("Content-Length", "0" if self.command == "GET" else "")
         if not (length.isascii() and length.isdigit() and len(length) < 10) or int(length) > LARGEST_INPUT_BYTES:
             status, found = _error(
-                413, "validation", f"Content-Length: {quoted(length)}: at most {LARGEST_INPUT_BYTES:,}"
+                413, "validation", f"Content-Length: {quoted(length)}: expected 0 to {LARGEST_INPUT_BYTES:,}"
             )
         else:
-            asked = (self.command, self.path, self.rfile.read(int(length)))
+            body = self.rfile.read(int(length))
+            if len(body) < int(length):  # the client has gone, or was too slow
+                return
+            asked = (self.command, self.path, body)
             done: Future[Answer] = Future()
             self.server.asked.put((asked, done))
             status, found = done.result(_ANSWER_S)
