@@ -30,6 +30,7 @@ from tests.fuzz.conftest import PROJECT
 from tests.fuzz.oracle import Outcome, refused, run
 from tests.fuzz.targets import RECORDED, SPECS, TARGETS
 from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
+from tests.unit.planning.labs import TWO_NODES
 from tests.unit.testbed.connection.scripted_streams import TOKEN, started
 from tests.unit.testbed.scripted_channel import ScriptedChannel
 
@@ -267,6 +268,13 @@ def night_on_a_damaged_dataset(folder: Path) -> None:
     assert "truncated or damaged XML" in done.err, done
 
 
+def numbered_ports(folder: Path) -> None:
+    """A topology of CSIT whose ports are numbers: those that join no node are named."""
+    (folder / "csit.yaml").write_text(TWO_NODES.replace("port5:", "4294967296:"), encoding="utf-8")
+    done = run(_FILE, "convert", str(folder / "csit.yaml"))
+    assert "4294967296" in done.out + done.err, done
+
+
 FINDINGS: dict[str, Callable[[Path], None]] = {
     # Bounds of files, fields and loops
     "aliases of a YAML file for gigabytes": topology(BOMB),
@@ -328,6 +336,7 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     # Archives
     "an end of line in the name of a file": end_of_line_in_a_name,
     "thousands of damaged files in an archive": thousands_of_damaged_files,
+    "a number for the name of a port of CSIT": numbered_ports,
     # Damaged files of this project
     "half of an output": half_of_an_output,
     "a record of the machine's owner that is not text": owner,
@@ -371,11 +380,22 @@ def _truncated(part: Path) -> None:
     part.write_bytes(part.read_bytes()[:-20])
 
 
+def _not_utf8(part: Path) -> None:
+    table = pq.read_table(part, partitioning=None)
+    for at, column in enumerate(table.schema):
+        if column.type == pa.string() and (column.name == "record" or "record" not in table.column_names):
+            damaged = pa.array([b"\xb4" * 8] * table.num_rows, pa.binary())
+            text = pa.StringArray.from_buffers(table.num_rows, *damaged.buffers()[1:])
+            table = table.set_column(at, column, text)
+    pq.write_table(table, part)
+
+
 PARTS: dict[str, Callable[[Path], object]] = {
     "truncated": _truncated,
     "removed": Path.unlink,
     "empty": lambda part: part.write_bytes(b""),
     "of another schema": _another_schema,
+    "of texts that are not UTF-8": _not_utf8,
     "not Parquet": lambda part: part.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1"),
 }
 
@@ -389,6 +409,7 @@ def test_damaged_parts_of_datasets(results: Path, tmp_path: Path, damage: str) -
         PARTS[damage](victim)
         done = run(_FILE, "show", str(folder))
         assert done.status in (1, 2) and str(folder) in done.err, done
+        run(_FILE, "answer", str(folder), "--rate", "100kpps")
 
 
 TESTED_BY = {

@@ -264,6 +264,7 @@ class Stored:
                     here = file.read_row_group(group, ["anchor"], use_threads=False).column("anchor").to_pylist()
                     if not set(names).isdisjoint(here):
                         table = file.read_row_group(group, ["kind", "record"], use_threads=False)
+                        table.validate(full=True)  # texts are UTF-8
                         yield here, table.column("kind"), table.column("record")
         except columns.UNREADABLE as error:
             raise ReadError(f"{path}: damaged; import its file again: {error}") from error

@@ -201,7 +201,7 @@ def _node(name: str, row: Mapping[str, Any], joined: set[str], notes: list[str])
             if not isinstance(interface, Mapping) or str(interface.get("link")) in joined
         }
         if alone := [port for port in interfaces if port not in found["interfaces"]]:
-            notes.append(f"{place}.interfaces: left out {', '.join(alone)}, whose links join no other node")
+            notes.append(f"{place}.interfaces: left out {', '.join(map(str, alone))}, whose links join no other node")
         keys = {key for interface in interfaces.values() if isinstance(interface, Mapping) for key in interface}
         if dropped := [key for key in _OF_INTERFACES if key in keys]:
             notes.append(f"{place}.interfaces: left out {', '.join(dropped)} of each")
