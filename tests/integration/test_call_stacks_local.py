@@ -8,8 +8,11 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import PROJECT, csit, results, run_robot
 
+NO_OVS = "; ".join(map(str, ovs_missing("auto")))
 NO_NFT, NO_PERF = "; ".join(map(str, missing())), why_unsampled()
 pytestmark = [
     pytest.mark.root,
@@ -18,26 +21,32 @@ pytestmark = [
 ]
 
 
+def run(output: Path, topology: Path, **choices: str) -> DensityRecord:
+    """Measure a cell and sample its stacks."""
+    chosen = {
+        "TOPOLOGY": str(topology),
+        "CELLS": "1x1",
+        "NF_SIZES": "1c",
+        "SEARCH": "quick,width=0.2,sum=1",
+        "STACKS": "4",
+        "NOISE_FLOOR": "0",
+        "QUALIFY": "off",
+        **choices,
+    }
+    options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
+    done = run_robot(output, *options, "--suite", "csc-ndrpdr", seconds=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (record,) = results(output)
+    return record
+
+
 def filtering(folder: Path, rules: int) -> Path:
     """Measure a firewall with so many rules; return its output.xml."""
     text = (PROJECT / "topologies" / "local.yaml").read_text(encoding="utf-8")
     file = folder / f"rules-{rules}.yaml"
     file.write_text(re.sub(r"firewall: \{rules: \d+\}", f"firewall: {{rules: {rules}}}", text), encoding="utf-8")
-    chosen = {
-        "TOPOLOGY": str(file),
-        "CELLS": "1x1",
-        "NF_SIZES": "1c",
-        "NF_KINDS": "linux_firewall",
-        "SEARCH": "quick,width=0.2,sum=1",
-        "STACKS": "4",
-        "NOISE_FLOOR": "0",
-        "QUALIFY": "off",
-    }
-    options = [word for name, value in chosen.items() for word in ("-v", f"{name}:{value}")]
     output = folder / f"rules-{rules}"
-    done = run_robot(output, *options, "--suite", "csc-ndrpdr", seconds=240)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (record,) = results(output)
+    record = run(output, file, NF_KINDS="linux_firewall")
     assert record.stacks is not None, record.warnings
     (node,) = record.stacks.nodes
     assert node.event in ("cycles", "cpu-clock") and node.sampled_s > 3.9
@@ -58,3 +67,16 @@ def test_the_function_that_grew_with_the_rules_is_named(tmp_path: Path) -> None:
     row = rows["nft_do_chain"]
     assert row["share_b"] > 0.3 > row["share_a"] and row["ns_per_packet_b"] > 5 * row["ns_per_packet_a"]
     assert any(";nft_do_chain" in line for line in (tmp_path / "both.folded").read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
+def test_open_vswitch_counts_its_own_work_in_the_same_trial(tmp_path: Path) -> None:
+    record = run(tmp_path / "ovs", PROJECT / "topologies" / "local-ovs.yaml")
+    assert record.stacks is not None, record.warnings
+    (said,) = record.stacks.accounts.values()
+    assert list(record.stacks.accounts) == ["vswitch"] and "pmd thread numa_id 0" in said
+    # Set to zero right before the trial: what was forwarded in it, and not in the search.
+    received = sum(map(int, re.findall(r"packets received: (\d+)", said)))
+    assert record.stacks.received / 2 < received < 20 * record.stacks.received
+    assert re.search(r"avg cycles per packet: [\d.]+", said)
+    assert any(stack.startswith("vswitch;pmd-c") for stack in record.stacks.counts)

@@ -17,6 +17,8 @@ MOST_STACKS = 1000
 LONGEST_FRAME = 120
 """Characters of a function's name."""
 MOST_FRAMES = 100
+LONGEST_ACCOUNT = 20_000
+"""Characters of what a program says of its work; VPP with two workers has 6,000."""
 _LONGEST_STACK = (LONGEST_FRAME + 1) * (MOST_FRAMES + 2)
 _Count = Annotated[int, Field(ge=0, le=10**12)]
 _Stack = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_STACK)]
@@ -58,6 +60,11 @@ class Stacks(Frozen):
     """Packets that came back in the trial."""
     trial_s: Annotated[FiniteFloat, Field(gt=0)]
     nodes: Annotated[tuple[NodeStacks, ...], Field(max_length=1000)]
+    accounts: Annotated[
+        dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=100)
+    ] = Field(default_factory=dict, exclude_if=lambda accounts: not accounts)
+    """What programs say themselves of their work in the trial, by part of the cell: `show runtime` of VPP,
+    `pmd-stats-show` and `pmd-perf-show` of Open vSwitch."""
 
     @property
     def counts(self) -> dict[str, int]:

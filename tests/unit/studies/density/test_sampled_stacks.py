@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,10 +12,12 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.model.stacks import NodeStacks
+from resources.libraries.python.model.stacks import LONGEST_ACCOUNT, NodeStacks
+from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.roles.part import VSwitch
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 SIM = Path(__file__).parents[4] / "topologies" / "sim.yaml"
@@ -96,3 +99,28 @@ def test_a_trial_that_fails_is_the_error_and_the_sampler_is_stopped(
 def test_without_a_rate_nothing_is_sampled(searched: DensityTest) -> None:
     searched.draft.ndr = searched.draft.pdr = None
     assert searched.stacks(1.0) == "call stacks were not sampled: no rate was found"
+
+
+def test_a_vswitch_that_counts_its_own_work_does_so_in_this_trial(searched: DensityTest) -> None:
+    noted: list[str] = []
+    run = searched.measure
+
+    class Counting:
+        def begin_accounts(self) -> None:
+            noted.append("begin")
+
+        def accounts(self) -> dict[str, str]:
+            noted.append("end")
+            return {"vswitch": "x" * 30_000}
+
+    def measure(trial: Trial) -> TrialResult:
+        noted.append(trial.purpose)
+        return run(trial)
+
+    parts = replace(searched.deployment.parts, switch=cast(VSwitch, Counting()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searched.deployment, "parts", parts)
+        patch.setattr(searched, "measure", measure)
+        searched.stacks(1.0)
+    assert noted == ["begin", "stacks", "end"]
+    assert searched.draft.stacks is not None and searched.draft.stacks.accounts == {"vswitch": "x" * LONGEST_ACCOUNT}

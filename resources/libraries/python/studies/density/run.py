@@ -17,7 +17,7 @@ from resources.libraries.python.model.result import (
     LossesAtLoad,
     ReceiveRate,
 )
-from resources.libraries.python.model.stacks import Stacks, described
+from resources.libraries.python.model.stacks import LONGEST_ACCOUNT, Stacks, described
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -45,6 +45,7 @@ from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.roles.part import Accounting
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""
@@ -368,7 +369,7 @@ class DensityTest:
         """
         draft = self.draft
         found = [each for each in (draft.pdr, draft.soak, draft.ndr) if each is not None and each.lower_pps]
-        sampler = self.deployment.parts.stacks
+        sampler, switch = self.deployment.parts.stacks, self.deployment.parts.switch
         if not found or sampler is None:
             return self._unsampled("no rate was found" if not found else "this testbed has nothing to sample")
         load_pps = found[0].lower_pps or 0.0
@@ -378,7 +379,10 @@ class DensityTest:
         except _UNSAMPLED as error:
             return self._unsampled(error)
         try:
+            if isinstance(switch, Accounting):
+                switch.begin_accounts()
             result = self.measure(trial)
+            accounts = switch.accounts() if isinstance(switch, Accounting) else {}
         except BaseException:
             with suppress(*_UNSAMPLED):  # what broke the trial counts
                 sampler.stop()
@@ -388,7 +392,12 @@ class DensityTest:
         except _UNSAMPLED as error:
             return self._unsampled(error)
         sampled = Stacks(
-            label=found[0].goal.name, load_pps=load_pps, received=result.received, trial_s=trial_s, nodes=nodes
+            label=found[0].goal.name,
+            load_pps=load_pps,
+            received=result.received,
+            trial_s=trial_s,
+            nodes=nodes,
+            accounts={owner: text[:LONGEST_ACCOUNT] for owner, text in accounts.items()},
         )
         text = described(sampled)
         draft.stacks, draft.stacks_sampled = sampled, text

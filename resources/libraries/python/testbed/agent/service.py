@@ -25,11 +25,12 @@ from resources.libraries.python.testbed.agent.role_calls import BY_NAME, RoleCal
 from resources.libraries.python.testbed.deployment.parts import NodeParts
 from resources.libraries.python.testbed.roles.connections import Stateful
 from resources.libraries.python.testbed.roles.disturbance import Disturbable
-from resources.libraries.python.testbed.roles.part import DeploymentPart, Processing
+from resources.libraries.python.testbed.roles.part import Accounting, DeploymentPart, Processing
 from resources.libraries.python.testbed.services.node_services import NodeService
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 
 _STATEFUL = ("connection_tables", "hold_connections", "delete_connections")
+_ACCOUNTS = ("begin_accounts", "accounts")
 _PAUSE_S = 0.5
 _STEPS = ("start", "stop")
 
@@ -97,6 +98,8 @@ class AgentDeployment:
             return {}
         if call.method in ("disturb", "disturbed") and not isinstance(target, Disturbable):
             raise Unsupported(f"the {call.role} of this node has no events")
+        if call.method in _ACCOUNTS and not isinstance(target, Accounting):
+            return call.nothing
         if call.method in _STATEFUL and not isinstance(target, Stateful):
             return {}
         member = getattr(target, call.method)

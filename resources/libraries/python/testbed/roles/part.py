@@ -49,8 +49,19 @@ class VSwitch(ForwardingPart, Protocol):
     """Joins the ports of a plan to L2 segments."""
 
 
-class DisturbableSwitch(VSwitch, Disturbable, Protocol):
-    """A virtual switch that can be hit by events, where its driver can do that."""
+@runtime_checkable
+class Accounting(Protocol):
+    """A part whose program keeps accounts of its own work, such as cycles per packet by thread or graph node."""
+
+    def begin_accounts(self) -> None:
+        """Set its accounts to zero."""
+
+    def accounts(self) -> Mapping[str, str]:
+        """Return what they have counted since then, in the program's own words, by name of the part."""
+
+
+class DisturbableSwitch(VSwitch, Disturbable, Accounting, Protocol):
+    """A virtual switch that can be hit by events, and keeps accounts of its work, where its driver can do that."""
 
 
 class NetworkFunctions(ForwardingPart, Protocol):

@@ -28,7 +28,7 @@ _FRAME = re.compile(r"^\s+[0-9a-f]{1,16}\s+(\S.*?)\s*$")
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost\s+(\d{1,18})")
 _COMPILED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm)(?:\.\d+)*)+$")
 """Copies of a function that a compiler makes: other builds have others."""
-_NUMBERED = re.compile(r"^(vhost-|kworker/|ksoftirqd/).*")
+_NUMBERED = re.compile(r"^(vhost-|kworker/|ksoftirqd/|pmd-c).*")
 _RECEIVING = "napi/"
 """Begins the name of a receive thread of the kernel, whose interface follows."""
 _SOFTIRQ_ENTRIES = frozenset({"__do_softirq", "handle_softirqs", "__softirqentry_text_start"})

@@ -267,6 +267,17 @@ class OpenVSwitch(Disturbed):
             self._running.add_rules(transaction.BRIDGE, rules)
         self._place_threads()
 
+    def begin_accounts(self) -> None:
+        if self._polled:
+            self._running.ask("dpif-netdev/pmd-stats-clear")
+
+    def accounts(self) -> Mapping[str, str]:
+        """Cycles per packet and packets per batch of each PMD thread; nothing where no thread polls."""
+        if not self._polled:
+            return {}
+        shown = ("dpif-netdev/pmd-stats-show",), ("dpif-netdev/pmd-perf-show", "-nh")
+        return {self._owner: "\n".join(self._running.ask(*words).rstrip() for words in shown)}
+
     def affinity(self) -> Mapping[str, frozenset[int]]:
         """CPUs on which each receive queue is received and forwarded from, by two threads; empty where one is gone."""
         received = self._fabric.affinity([self._owner])

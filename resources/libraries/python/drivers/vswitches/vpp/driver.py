@@ -206,6 +206,13 @@ class VppSwitch(Disturbed):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._running.counters()
 
+    def begin_accounts(self) -> None:
+        self._running.instance.do(["clear runtime"])
+
+    def accounts(self) -> Mapping[str, str]:
+        """Calls, vectors and clocks per packet of each node of its graph, by thread."""
+        return {self._owner: self._running.instance.ask("show runtime").rstrip()}
+
     def facts(self) -> Mapping[str, str]:
         """Version, threads, memory, and what its threads did between the last two readings of the counters."""
         return (
