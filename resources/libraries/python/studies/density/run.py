@@ -375,20 +375,20 @@ class DensityTest:
         load_pps = found[0].lower_pps or 0.0
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
         try:
+            if isinstance(switch, Accounting):
+                switch.begin_accounts()
             sampler.start()
         except _UNSAMPLED as error:
             return self._unsampled(error)
         try:
-            if isinstance(switch, Accounting):
-                switch.begin_accounts()
             result = self.measure(trial)
-            accounts = switch.accounts() if isinstance(switch, Accounting) else {}
         except BaseException:
             with suppress(*_UNSAMPLED):  # what broke the trial counts
                 sampler.stop()
             raise
         try:
             nodes = sampler.stop()
+            accounts = switch.accounts() if isinstance(switch, Accounting) else {}
         except _UNSAMPLED as error:
             return self._unsampled(error)
         sampled = Stacks(
