@@ -24,9 +24,9 @@ MOST_DIFFERENT = 200_000
 _IDLE = "swapper"
 _UNKNOWN = "[unknown]"
 _HEAD = re.compile(r"^(\S.{0,40}?)\s+(\d{1,10})\s*$")
-_FRAME = re.compile(r"^\s+[0-9a-f]{1,16}\s+(\S.*?)\s*$")
+_FRAME = re.compile(r"^\s+[0-9a-f]{1,16}\s+(\S.*)")
 _LOST = re.compile(r"PERF_RECORD_LOST(?:_SAMPLES)?\s+lost\s+(\d{1,18})")
-_COMPILED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm)(?:\.\d+)*)+$")
+_COMPILED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm)(?:\.\d{1,20}){0,4}){1,8}$")
 """Copies of a function that a compiler makes: other builds have others."""
 _NUMBERED = re.compile(r"^(vhost-|kworker/|ksoftirqd/|pmd-c).*")
 _RECEIVING = "napi/"
@@ -76,7 +76,7 @@ def _samples(lines: Iterable[str], found: Folded) -> Iterator[tuple[str, int, tu
     frames: list[str] = []
     for line in lines:
         if match := _FRAME.match(line):
-            frames.append(_frame(match[1]))
+            frames.append(_frame(match[1].rstrip()))
             continue
         if head is not None:
             yield *head, _shortened(frames)
