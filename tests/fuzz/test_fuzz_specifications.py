@@ -166,7 +166,7 @@ WORDS = st.one_of(
 )
 OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "report", "show", "import", "export",
            "answer", "compare", "trend", "gate", "profile", "suspects", "place", "explain", "convert",
-           "outcome", "regoal", "bisect")  # fmt: skip
+           "outcome", "regoal", "bisect", "why")  # fmt: skip
 
 
 @times(5)
