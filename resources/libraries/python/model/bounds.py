@@ -123,6 +123,15 @@ MOST_CORES = 256
 MOST_ERRORS = 1000
 """Maximum number of errors of one file that are looked at."""
 
+MOST_STACKS = 1000
+"""Kept call stacks of a node; a vSwitch and two NFs of the kernel have about 300 different ones in 2,000 samples."""
+LONGEST_FUNCTION, DEEPEST_STACK = 120, 100
+"""Characters of a function's name; functions of a call stack."""
+LONGEST_STACK = (LONGEST_FUNCTION + 1) * (DEEPEST_STACK + 2)
+"""Characters of a folded stack: the owner and the mark of functions left out come on top."""
+LONGEST_ACCOUNT = 20_000
+"""Characters of what a program says of its work; VPP with two workers has 6,000."""
+
 ASKED = {"asked": True}
 """Context in which a specification is validated. Models of records, validated without it, have no upper bounds."""
 

@@ -5,23 +5,15 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, StringConstraints
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import MOST_NFS
+from resources.libraries.python.model.bounds import LONGEST_ACCOUNT, LONGEST_STACK, MOST_NFS, MOST_STACKS
 
 SOFTIRQ = "softirq"
 """First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
 OTHER = "[other stacks]"
 """Innermost frame of samples whose stack is not among the kept ones."""
 SEPARATOR = ";"
-MOST_STACKS = 1000
-"""Kept stacks of a node; a vSwitch and two NFs of the kernel have about 300 different ones in 2,000 samples."""
-LONGEST_FRAME = 120
-"""Characters of a function's name."""
-MOST_FRAMES = 100
-LONGEST_ACCOUNT = 20_000
-"""Characters of what a program says of its work; VPP with two workers has 6,000."""
-_LONGEST_STACK = (LONGEST_FRAME + 1) * (MOST_FRAMES + 2)
 _Count = Annotated[int, Field(ge=0, le=10**12)]
-_Stack = Annotated[str, StringConstraints(min_length=1, max_length=_LONGEST_STACK)]
+_Stack = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_STACK)]
 
 
 class NodeStacks(Frozen):

@@ -167,6 +167,30 @@ def gather(results: Iterable[TrialResult], goal: Goal) -> list[LoadEvidence]:
     return rows
 
 
+def in_order(results: Iterable[GoalResult]) -> tuple[GoalResult, ...]:
+    """Raise a conditional throughput to that of a goal which permits less loss, where loads and times are the same.
+
+    Each goal counts trials that may not count for the other, so that losses within PDR's ratio could put PDR below an
+    NDR at the same load. What is proven with less loss is proven with more.
+    """
+    results = tuple(results)
+    found = []
+    for result in results:
+        stricter = [
+            each.throughput_pps
+            for each in results
+            if each.goal.loss_ratio < result.goal.loss_ratio
+            and each.goal.exceed_ratio <= result.goal.exceed_ratio
+            and each.lower_pps is not None
+            and each.lower_pps == result.lower_pps
+            and each.throughput_pps is not None
+            and each.complete >= result.complete
+        ]
+        best_pps = max([*stricter, result.throughput_pps or 0.0])
+        found.append(result.model_copy(update={"throughput_pps": best_pps}) if stricter else result)
+    return tuple(found)
+
+
 def proven_bounds(rows: Iterable[LoadEvidence], goal: Goal) -> Bounds:
     """Bounds with all the evidence that the goal asks for. `rows` ascend by load."""
     return _relevant((row, row.proven(goal)) for row in rows)

@@ -11,7 +11,8 @@ from resources.libraries.python.drivers.probes.stacks import perf
 from resources.libraries.python.drivers.probes.stacks.folding import fold, kept, owners_of
 from resources.libraries.python.drivers.probes.stacks.perf import read_samples, why_unsampled
 from resources.libraries.python.errors import CommandFailed
-from resources.libraries.python.model.stacks import LONGEST_FRAME, MOST_FRAMES, NodeStacks
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION
+from resources.libraries.python.model.stacks import NodeStacks
 
 OWNERS = owners_of({"nf-1-1": (41, 42), "vswitch": (7,)})
 PRINTED = """\
@@ -58,7 +59,7 @@ def test_a_deep_stack_keeps_both_ends_and_long_names_are_cut() -> None:
     frames = [f"\t  {at:x} f{at}{'x' * 300}" for at in range(500)]
     (stack,) = fold(["napi/a 41", *frames], OWNERS).counts
     names = stack.split(";")
-    assert len(names) == MOST_FRAMES + 1 and all(len(name) <= LONGEST_FRAME for name in names)
+    assert len(names) == DEEPEST_STACK + 1 and all(len(name) <= LONGEST_FUNCTION for name in names)
     assert names[1].startswith("f499x") and names[-1].startswith("f0x") and "[...]" in names
 
 

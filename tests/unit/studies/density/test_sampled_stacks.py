@@ -8,11 +8,12 @@ from typing import cast
 import pytest
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
+from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.model.stacks import LONGEST_ACCOUNT, NodeStacks
+from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile

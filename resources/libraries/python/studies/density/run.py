@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import CommandFailed, NoTraffic, NotReady, Unsupported
+from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
 from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
@@ -17,7 +18,7 @@ from resources.libraries.python.model.result import (
     LossesAtLoad,
     ReceiveRate,
 )
-from resources.libraries.python.model.stacks import LONGEST_ACCOUNT, Stacks, described
+from resources.libraries.python.model.stacks import Stacks, described
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR

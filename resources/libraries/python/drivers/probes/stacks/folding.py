@@ -9,14 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from resources.libraries.python.model.stacks import (
-    LONGEST_FRAME,
-    MOST_FRAMES,
-    MOST_STACKS,
-    OTHER,
-    SEPARATOR,
-    SOFTIRQ,
-)
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MOST_STACKS
+from resources.libraries.python.model.stacks import OTHER, SEPARATOR, SOFTIRQ
 
 COLUMNS = "comm,tid,ip,sym"
 MOST_DIFFERENT = 200_000
@@ -93,7 +87,7 @@ def _samples(lines: Iterable[str], found: Folded) -> Iterator[tuple[str, int, tu
 def _frame(name: str) -> str:
     """A function's name without what differs between builds, and without the separator."""
     name = _COMPILED.sub("", name.partition("+0x")[0])
-    return "".join(char if char.isprintable() else "?" for char in name.replace(SEPARATOR, ":"))[:LONGEST_FRAME]
+    return "".join(char if char.isprintable() else "?" for char in name.replace(SEPARATOR, ":"))[:LONGEST_FUNCTION]
 
 
 def _shortened(frames: Sequence[str]) -> tuple[str, ...]:
@@ -107,8 +101,8 @@ def _shortened(frames: Sequence[str]) -> tuple[str, ...]:
     while outer and outer[0] == _UNKNOWN:
         del outer[0]
     once = [name for at, name in enumerate(outer) if at == 0 or name != outer[at - 1]]
-    if len(once) > MOST_FRAMES:
-        half = MOST_FRAMES // 2
+    if len(once) > DEEPEST_STACK:
+        half = DEEPEST_STACK // 2
         once = [*once[:half], "[...]", *once[-half + 1 :]]
     return tuple(once)
 
