@@ -52,18 +52,23 @@ def seconds_within(text: str, least: float, most: float) -> float | None:
     return found if least <= found <= most else None
 
 
+def _chosen_s(lookup: Lookup, variable: str, bounds: tuple[float, float], what: str) -> float | None:
+    """Return the seconds of a variable; None where it is empty, an error that says what it is outside the bounds."""
+    text = str(lookup(variable) or "")
+    if not text:
+        return None
+    if (duration_s := seconds_within(text, *bounds)) is None:
+        raise ConfigError(f"{variable} '{text}': {what}")
+    return duration_s
+
+
 def chosen_loss_trial_s(lookup: Lookup) -> float | None:
     """Length of a trial that counts losses, from `LOSSES`; None where none are asked for.
 
     Raises:
         ConfigError: It is no number of seconds in [0.1, 60].
     """
-    text = str(lookup("LOSSES") or "")
-    if not text:
-        return None
-    if (duration_s := seconds_within(text, 0.1, 60)) is None:
-        raise ConfigError(f"LOSSES '{text}': the length of a loss trial is 0.1 to 60 seconds")
-    return duration_s
+    return _chosen_s(lookup, "LOSSES", (0.1, 60), "the length of a loss trial is 0.1 to 60 seconds")
 
 
 def chosen_bursts(lookup: Lookup) -> int | None:
@@ -86,12 +91,7 @@ def chosen_energy_s(lookup: Lookup) -> float | None:
     Raises:
         ConfigError: It is no number of seconds in [1, 600].
     """
-    text = str(lookup("ENERGY") or "")
-    if not text:
-        return None
-    if (duration_s := seconds_within(text, 1, 600)) is None:
-        raise ConfigError(f"ENERGY '{text}': the length of an energy trial is 1 to 600 seconds, such as 10")
-    return duration_s
+    return _chosen_s(lookup, "ENERGY", (1, 600), "the length of an energy trial is 1 to 600 seconds, such as 10")
 
 
 def chosen_stacks_s(lookup: Lookup) -> float | None:
@@ -100,12 +100,7 @@ def chosen_stacks_s(lookup: Lookup) -> float | None:
     Raises:
         ConfigError: It is no number of seconds in [1, 600].
     """
-    text = str(lookup("STACKS") or "")
-    if not text:
-        return None
-    if (duration_s := seconds_within(text, 1, 600)) is None:
-        raise ConfigError(f"STACKS '{text}': call stacks are sampled for 1 to 600 seconds, such as 10")
-    return duration_s
+    return _chosen_s(lookup, "STACKS", (1, 600), "call stacks are sampled for 1 to 600 seconds, such as 10")
 
 
 def chosen_extras(lookup: Lookup) -> Extras:
