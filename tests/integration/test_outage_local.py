@@ -336,7 +336,7 @@ def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None
         assert ports and all(after[port] and not set(after[port]) & set(before[port]) for port in ports), after
         assert {port: cpus for port, cpus in after.items() if port not in ports} == {
             port: cpus for port, cpus in before.items() if port not in ports
-        }, "of nobody else"
+        }, "of no other instance"
         facts = deployment.facts()["vswitch" if product.target == "vswitch" else "functions"]
         assert "1000 rules on each port" in facts.values()
 

@@ -1,4 +1,4 @@
-"""What a meeting says is what became of the target, and of nobody else."""
+"""What a meeting says is what became of the target, not what became of the others."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
