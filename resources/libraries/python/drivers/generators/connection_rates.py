@@ -1,12 +1,35 @@
-"""The highest rate of new connections that a peer and the way between its ports take, looked for step by step."""
+"""Trials of peers that open connections: how many are asked for, and the highest rate at which all are answered."""
 
 from collections.abc import Callable
 
-from resources.libraries.python.model.trial import HighestLoads
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.trial import HighestLoads, Protocol, Trial
 
 FIRST_CPS = 500.0
 """Rate of each instance at the first step."""
 _STEP = 1.5
+
+
+def connections_of(trial: Trial, instances: int, most: int, tool: str) -> int:
+    """Return how many connections of each instance a trial asks for.
+
+    Args:
+        trial: Its load is connections per second of all instances.
+        instances: How many.
+        most: Connections that a client address has ports for.
+        tool: The peer's name.
+
+    Raises:
+        Unsupported: The trial asks for something else, or for more connections than there are ports.
+    """
+    if trial.protocol is not Protocol.TCP or not trial.load_pps or trial.probe_pps:
+        raise Unsupported(f"{tool} opens TCP connections, for studies of stateful density; it sends no packets")
+    connections = max(1, round(trial.load_pps / instances * trial.duration_s))
+    if connections > most:
+        raise Unsupported(
+            f"{connections:,} connections of an instance in a trial: a client address has ports for {most:,}"
+        )
+    return connections
 
 
 def highest(all_answered: Callable[[float], bool], most_cps: float, instances: int) -> HighestLoads:

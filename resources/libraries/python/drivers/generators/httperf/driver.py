@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.connection_rates import highest
+from resources.libraries.python.drivers.generators.connection_rates import connections_of, highest
 from resources.libraries.python.drivers.generators.httperf import command
 from resources.libraries.python.drivers.generators.httperf.command import ClientReport
 from resources.libraries.python.drivers.generators.httperf.registration import MOST_CONNECTIONS, PORTS
@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Protocol, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 _READY_S, _END_S, _VERSION_S = 10.0, 2.0, 10.0
@@ -142,15 +142,8 @@ class HttperfClients:
             CommandFailed: A client failed; its own words are in the text.
             NotReady: One did not end in time.
         """
-        if trial.protocol is not Protocol.TCP or not trial.load_pps or trial.probe_pps:
-            raise Unsupported("httperf opens TCP connections, for studies of stateful density; it sends no packets")
+        connections = connections_of(trial, len(self._flows), MOST_CONNECTIONS, "httperf")
         each_cps = trial.load_pps / len(self._flows)
-        connections = max(1, round(each_cps * trial.duration_s))
-        if connections > MOST_CONNECTIONS:
-            raise Unsupported(
-                f"{connections} connections of an instance in a trial: a client has ports for "
-                f"{MOST_CONNECTIONS} at most"
-            )
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         reports = self._open(connections, each_cps, trial.duration_s)
         rows = [(flow, connections, report) for flow, report in zip(self._flows, reports, strict=True)]

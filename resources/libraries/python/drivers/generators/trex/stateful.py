@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.connection_rates import highest
+from resources.libraries.python.drivers.generators.connection_rates import connections_of, highest
 from resources.libraries.python.drivers.generators.trex import config
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.connections import REST_S, load_of, trial_result
@@ -134,15 +134,8 @@ class TrexConnections:
             NotReady: There is no answer.
             CsitError: A server or the client has ended, or TRex refuses.
         """
-        if trial.protocol is not Protocol.TCP or not trial.load_pps or trial.probe_pps:
-            raise Unsupported("TRex opens TCP connections here, for studies of stateful density; it sends no packets")
+        connections = connections_of(trial, len(self._flows), MOST_CONNECTIONS, "TRex")
         each_cps = trial.load_pps / len(self._flows)
-        connections = max(1, round(each_cps * trial.duration_s))
-        if connections > MOST_CONNECTIONS:
-            raise Unsupported(
-                f"{connections:,} connections of an instance in a trial: a client address has ports for "
-                f"{MOST_CONNECTIONS:,}"
-            )
         if self._client is None:
             raise CsitError("TRex is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
