@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -134,6 +134,25 @@ def _cell(spec: BisectionSpec, path: Path) -> Cell:
         raise ConfigError(f"{path}: program: {error_text(error)}") from error
 
 
+@contextmanager
+def _noted_signals() -> Iterator[list[int]]:
+    """Let SIGINT and SIGTERM wait; give the numbers of those that came.
+
+    One that is handled while a process is started would be lost, because Python ignores exceptions in what it calls
+    around a fork, or would leave a process that its caller does not know yet.
+    """
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class _Installation:
     """Runs the installation of a revision by its argument vector, and ends all of its processes after its limit."""
 
@@ -144,13 +163,16 @@ class _Installation:
         argv = [word.replace(REVISION, revision.name) for word in self._spec.install]
         with tempfile.TemporaryFile() as said:
             try:
-                process = subprocess.Popen(
-                    argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
-                    start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 - one call, of the kernel
-                )  # fmt: skip
+                with _noted_signals() as came:
+                    process = subprocess.Popen(
+                        argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                        start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 - one call, of the kernel
+                    )  # fmt: skip
             except OSError as error:
                 raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
             try:
+                for number in came:
+                    signal.raise_signal(number)
                 process.wait(self._spec.install_limit_s)
             except subprocess.TimeoutExpired as error:
                 limit_s = self._spec.install_limit_s

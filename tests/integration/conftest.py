@@ -19,8 +19,8 @@ from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
 
 TRAFFIC = {
-    "test_added_driver.py", "test_added_study.py", "test_capture_load.py", "test_command_local.py",
-    "test_containers.py", "test_fault_moments.py", "test_faults.py", "test_instances.py",
+    "test_added_driver.py", "test_added_study.py", "test_call_stacks_local.py", "test_capture_load.py",
+    "test_command_local.py", "test_containers.py", "test_fault_moments.py", "test_faults.py", "test_instances.py",
     "test_ipv6_traffic.py", "test_lab_containers.py", "test_lab_faults.py", "test_lab_interference.py",
     "test_lab_outage.py", "test_lab_sizing.py", "test_lab_stateful.py", "test_lab_suites.py", "test_local_fabric.py",
     "test_nftables.py", "test_ovs.py", "test_passive_nfs.py", "test_robot_local.py",

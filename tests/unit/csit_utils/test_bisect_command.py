@@ -1,7 +1,10 @@
 """`./csit bisect`: specifications, revisions, the loop with failures and interruptions, texts and page."""
 
 import json
+import os
+import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 import typer
 import yaml
 
+import csit_utils.commands.bisect as bisect_module
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
@@ -303,3 +307,26 @@ def test_revisions_are_listed_without_measuring(tmp_path: Path, capsys: pytest.C
     path.write_text(yaml.safe_dump(SIM | {"topology": "no such file"}), encoding="utf-8")
     bisect(path, None, list_them=True, as_json=False)
     assert capsys.readouterr().out.splitlines() == ["0\t1.0", "1\t1.1", "2\t1.2", "3\t1.3"]
+
+
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_while_an_installation_is_started_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, ends: type[BaseException]
+) -> None:
+    def die(signal_number: int, _: object) -> None:
+        raise ends(signal_number)
+
+    def signal_the_parent() -> None:
+        (tmp_path / "process").write_text(str(os.getpid()))
+        os.kill(os.getppid(), number)  # it waits here for the child's program to begin
+        time.sleep(0.05)
+
+    monkeypatch.setattr(bisect_module, "die_with_parent", signal_the_parent)
+    spec = BisectionSpec.model_validate(SIM | {"install": ["sleep", "30", "{revision}"]})
+    before = signal.signal(number, die)
+    try:
+        with pytest.raises(ends):
+            bisect_module._Installation(spec, tmp_path)(VERSIONS[0])
+    finally:
+        signal.signal(number, before)
+    assert not Path("/proc", (tmp_path / "process").read_text()).exists()
