@@ -260,7 +260,8 @@ EXPLANATIONS = (
         "when one of two trials reaches it. The rate error is that of the worst trial. Gaps are those between two "
         "arrivals of a flow at 100 kpps, by the kernel's time stamps; the latency floor is the shortest latency of "
         "1000 probe frames per second without load. `./csit qualify TOPOLOGY` measures it, and a run does so "
-        "shortly where there is none (`-v QUALIFY:off` for not at all).",
+        "shortly where there is none (`-v QUALIFY:off` for not at all). Where a trial of a test loses nothing at a "
+        "higher rate, the run measures these frames and flows again after the test, once.",
         "A figure has the verdict unqualified where its rate is beyond these rates, where a load above them failed, "
         "where a pause of the generator (99.9th percentile of the gaps) is followed by more frames than a receive "
         "queue of 256 takes, or where a latency is below the floor. A figure of a mix, or of another number of "

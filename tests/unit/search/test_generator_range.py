@@ -15,6 +15,7 @@ from resources.libraries.python.search.findings.generator_range import BeyondRan
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.studies.shared.library import TestbedSession
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.worlds.factory import world_of
@@ -113,15 +114,16 @@ def test_it_is_one_line() -> None:
     assert in_words(qualification(qualified_point())) == words
 
 
-def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
-    def trial(offered: int, received: int) -> TrialResult:
-        flow = {"instance": 1, "direction": Direction.FORWARD}
-        halves = [FlowCount(**flow, sent=offered // 2, received=received // 2)] * 2
-        return TrialResult(
-            trial=Trial(load_pps=offered, duration_s=1.0, frame=frame("64B")), started_at="", offered_duration_s=1.0,
-            total_duration_s=1.0, flows=tuple(halves),
-        )  # fmt: skip
+def trial(offered: int, received: int, duration_s: float = 1.0) -> TrialResult:
+    flow = {"instance": 1, "direction": Direction.FORWARD}
+    halves = [FlowCount(**flow, sent=offered // 2, received=received // 2)] * 2
+    return TrialResult(
+        trial=Trial(load_pps=offered, duration_s=duration_s, frame=frame("64B")), started_at="",
+        offered_duration_s=duration_s, total_duration_s=duration_s, flows=tuple(halves),
+    )  # fmt: skip
 
+
+def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
     beyond = BeyondRange(qualification(qualified_point()))
     for offered, received in ((1_200_000, 1), (1_300_000, 1_300_000), (1_300_000, 1_200_000), (1_400_000, 0)):
         beyond.look(trial(offered, received))
@@ -131,6 +133,35 @@ def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
         "flows): losses may be its own"
     )
     assert not beyond.take()
+
+
+def test_a_rate_without_loss_beyond_the_range_disproves_it() -> None:
+    beyond = BeyondRange(qualification(point := qualified_point()))
+    for offered in (1_050_000, 1_300_000, 1_200_000):
+        beyond.look(trial(offered, offered))
+    beyond.look(trial(1_500_000, 1_499_998))
+    beyond.look(trial(2_000_000, 2_000_000, duration_s=0.1))  # shorter than those of the qualification
+    assert beyond.take_disproved() == {point: 1_300_000}
+    assert not beyond.take_disproved()
+
+
+def test_a_qualification_that_a_test_disproves_is_repeated_once(tmp_path: Path) -> None:
+    topology = SIM.model_copy(
+        update={"simulation": {**(SIM.simulation or {}), "model": "sharp", "generator": {"loss_free_pps": 2e6}}}
+    )
+    session = TestbedSession()
+    session.open(topology, 0.0, qualifications=tmp_path)
+    beyond = session.beyond
+    assert beyond is not None
+    disturbed = [point.model_copy(update={"loss_free_pps": 4e5}) for point in beyond.qualification.points]
+    for again in (True, False):
+        beyond.qualification = beyond.qualification.model_copy(update={"points": tuple(disturbed)})
+        beyond.look(trial(1_000_000, 1_000_000))
+        session.qualify_again()
+        first, *others = beyond.qualification.points
+        assert (first.loss_free_pps == pytest.approx(2e6, rel=0.05)) == again
+        assert others == disturbed[1:] != []
+    session.close()
 
 
 def test_each_trial_of_a_cell_is_looked_at() -> None:

@@ -122,17 +122,28 @@ class BeyondRange:
     """
 
     def __init__(self, qualification: Qualification) -> None:
-        self._qualification = qualification
+        self.qualification = qualification
         self._beyond: dict[QualifiedPoint, list[float]] = {}
+        self._disproved: dict[QualifiedPoint, float] = {}
 
     def look(self, result: TrialResult) -> None:
-        """Take note of a trial. One without losses is no matter: it shows that the generator could do it."""
-        point = self._qualification.bound(result.trial.frame, len(result.flows))
-        limit_pps = point.highest_pps if point is not None else None
-        if point is None or limit_pps is None or result.offered_pps <= TOLERANCE * limit_pps:
+        """Take note of a trial. One without losses shows that the generator can do more than was found."""
+        point = self.qualification.bound(result.trial.frame, len(result.flows))
+        if point is None:
             return
-        if result.received < result.sent:
+        lost = result.received < result.sent
+        limit_pps = point.highest_pps if lost else point.loss_free_pps
+        if limit_pps is None or result.offered_pps <= TOLERANCE * limit_pps:
+            return
+        if lost:
             self._beyond.setdefault(point, []).append(result.offered_pps)
+        elif result.trial.duration_s >= self.qualification.trial_s and not result.generator_limited:
+            self._disproved[point] = max(self._disproved.get(point, 0.0), result.offered_pps)
+
+    def take_disproved(self) -> dict[QualifiedPoint, float]:
+        """Return the points that were too low, with the highest load beyond each that lost nothing; forget them."""
+        found, self._disproved = self._disproved, {}
+        return found
 
     def take(self) -> list[str]:
         """Return a sentence for each frame size and number of flows, and forget the trials."""

@@ -186,7 +186,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
             priors=self._priors,
             measured=self._measured if self._predicts else None,
             noise=self._testbed.noise,
-            qualification=self._testbed.qualification,
+            qualification=beyond.qualification if (beyond := self._testbed.beyond) is not None else None,
         )
         test.draft.rerun = rerun(self._choices, topology)
         return test

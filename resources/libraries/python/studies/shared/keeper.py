@@ -15,7 +15,6 @@ from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.noise import CpuNoise
-from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
@@ -83,10 +82,8 @@ class StudyKeeper:
         self._cut_short = False
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor of the testbed, for all records."""
-        self.qualification: Qualification | None = None
-        """What the generator can do by itself, for all records."""
         self.beyond: BeyondRange | None = None
-        """Trials beyond that, since the last record."""
+        """What the generator can do by itself, for all records, and trials beyond that since the last record."""
         self.ends_run = False
         """Whether a test was the last one of the run: a signal or an error has ended it."""
         self._held = ExitStack()
@@ -285,10 +282,11 @@ class StudyKeeper:
         except RunStopped as error:
             removal, stop, cut_short = str(error), error, True
         self.ends_run = self.ends_run or cut_short
-        test.draft.noise, test.draft.qualification = self.noise, self.qualification
-        beyond = self.beyond.take() if self.beyond is not None else []
-        if not test.draft.judged:  # the verdict says it otherwise
-            test.draft.warnings += beyond
+        test.draft.noise = self.noise
+        if self.beyond is not None:
+            test.draft.qualification, beyond = self.beyond.qualification, self.beyond.take()
+            if not test.draft.judged:  # the verdict says it otherwise
+                test.draft.warnings += beyond
         record: Record = test.draft.finish(
             test_id=_test_id(),
             test_name=str(variable("TEST NAME")),

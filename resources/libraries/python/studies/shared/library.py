@@ -18,7 +18,7 @@ from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.search.findings.generator_range import BeyondRange
+from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
@@ -36,7 +36,7 @@ from resources.libraries.python.studies.shared.retry import DeployedTest, Specif
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
-from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
+from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify_again
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
@@ -89,8 +89,7 @@ class StudyLibrary(ABC, Generic[_Test]):
         )
         # The journal has the testbed as its file says: suites of one run may choose another generator or none.
         self._keeper.open(self._choices, chosen_topology(self._choices), environment)
-        self._keeper.noise = self._testbed.noise
-        self._keeper.qualification, self._keeper.beyond = self._testbed.qualification, self._testbed.beyond
+        self._keeper.noise, self._keeper.beyond = self._testbed.noise, self._testbed.beyond
 
     @keyword
     def close_testbed(self) -> None:
@@ -167,7 +166,10 @@ class StudyLibrary(ABC, Generic[_Test]):
         if self._test is None:
             return None
         test, self._test = self._test, None
-        return self._keeper.end_test(test, status, message, self._tables, self._report)
+        record = self._keeper.end_test(test, status, message, self._tables, self._report)
+        if not self._keeper.ends_run:
+            self._testbed.qualify_again()
+        return record
 
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
         """Show the result of a test on the console."""
@@ -261,10 +263,10 @@ class TestbedSession:
         self._environment: Environment | None = None
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor when it was opened."""
-        self.qualification: Qualification | None = None
-        """Qualification of its generator."""
         self.beyond: BeyondRange | None = None
-        """Trials beyond that."""
+        """Qualification of its generator, and trials beyond that."""
+        self._qualifications: Path | None = None
+        self._qualified_again: set[tuple[str, int]] = set()
 
     def enter(self) -> bool:
         """Count a suite in; return whether it is the outermost one, which opens the testbed."""
@@ -310,10 +312,11 @@ class TestbedSession:
             logger.info(line, also_console=True)
         self._environment = self._world.environment()  # after opening, which may change settings of the machine
         self.noise = self._noise_floor(noise_s, on_console=topology.world is not World.SIM)
+        self._qualifications = qualifications
         if qualifications is not None:
-            self.qualification = self._qualified(topology, qualifications, on_console=topology.world is not World.SIM)
-            if self.qualification is not None:
-                self.beyond = BeyondRange(self.qualification)
+            found = self._qualified(topology, qualifications, on_console=topology.world is not World.SIM)
+            if found is not None:
+                self.beyond = BeyondRange(found)
                 self._world.on_trial = self.beyond.look
         logger.info(f"testbed {topology.metadata.name} is open")
         return self._environment
@@ -350,6 +353,38 @@ class TestbedSession:
         if found is not None:
             logger.info(range_in_words(found))
         return found
+
+    def qualify_again(self) -> None:
+        """Measure again what the last test has shown to be too low in the qualification; each point once in a run.
+
+        A qualification of a disturbed minute would mark every later result.
+        """
+        if self.beyond is None or self._topology is None or self._world is None or self._qualifications is None:
+            return
+        again = {
+            point: offered_pps
+            for point, offered_pps in self.beyond.take_disproved().items()
+            if (point.frame.name, point.flows) not in self._qualified_again
+        }
+        if not again:
+            return
+        self._qualified_again |= {(point.frame.name, point.flows) for point in again}
+        for point, offered_pps in again.items():
+            logger.info(
+                f"qualifying the generator again for some seconds: {offered_pps:.0f} pps lost nothing in the test, and "
+                f"it was qualified up to {point.loss_free_pps:.0f} pps without loss ({place_of(point)})",
+                also_console=True,
+            )
+        try:
+            self.beyond.qualification = qualify_again(
+                self._topology, self._world, self.beyond.qualification, again, self._qualifications
+            )
+        except CsitError as error:
+            logger.warn(f"the generator is not qualified again: {error}")
+            for line in clean_up(self._world, None):
+                logger.warn(f"{line} was left and has been removed by force")
+            return
+        logger.info(range_in_words(self.beyond.qualification))
 
     def close(self) -> None:
         """Remove leftovers of a run that was cut short, and release the testbed."""

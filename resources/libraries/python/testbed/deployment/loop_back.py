@@ -1,6 +1,6 @@
 """Qualification of the generator of an open testbed: it is looped back, measured, and removed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,6 +133,35 @@ def qualification_for_run(
         return None
     tell("qualifying the generator, once for this machine: its ports are looped back for some seconds")
     made = qualify(topology, world, key, frames=[frame(name) for name in BRIEF_FRAMES], flow_counts=(2,), effort=BRIEF)
+    if not made.simulated:
+        store(made, folder)
+    return made
+
+
+def qualify_again(
+    topology: Topology,
+    world: Testbed,
+    found: Qualification,
+    disproved: Iterable[QualifiedPoint],
+    folder: Path = FOLDER,
+) -> Qualification:
+    """Measure points of a qualification again, shortly, and keep the result.
+
+    Args:
+        topology: The testbed.
+        world: The same, open, with nothing deployed.
+        found: The qualification.
+        disproved: Points that a test has shown to be too low, as of a disturbed minute.
+        folder: Of qualifications.
+
+    Raises:
+        CsitError: Nothing comes back, or it cannot be kept.
+    """
+    points = {(point.frame, point.flows): point for point in found.points}
+    for point in disproved:
+        made = qualify(topology, world, found.key, frames=[point.frame], flow_counts=(point.flows,), effort=BRIEF)
+        points[point.frame, point.flows] = made.points[0]
+    made = found.model_copy(update={"points": tuple(points.values())})
     if not made.simulated:
         store(made, folder)
     return made
