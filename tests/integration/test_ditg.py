@@ -1,7 +1,7 @@
 """D-ITG's flows through a real router: counted, timed, and nothing left of them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -15,11 +15,16 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.planning.loop_back import NIC
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.recording.qualifications import key_of
+from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.loop_back import qualify
+from resources.libraries.python.testbed.worlds.factory import located, world_of
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, prepared, processes
-from tests.realtime import LOSS, realtime
+from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
     pytest.mark.usefixtures("awake"),
@@ -90,3 +95,22 @@ def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:
         prepared(topology, asked),
     ):
         pass
+
+
+@realtime(RATE)
+def test_it_is_qualified_with_its_ports_joined() -> None:
+    topology = with_ditg()
+    with closing(world_of(located(topology))) as world:
+        world.open()
+        found = qualify(
+            topology, world, key_of(topology, world.environment(), NIC), frames=[frame("64B"), frame("512B")],
+            flow_counts=[2], effort=Effort(trial_s=0.5, width=0.9, tries=1, most_trials=6),
+        )  # fmt: skip
+    (point,) = found.points
+    assert point.frame.name == "512B"
+    assert "64B is left out: D-ITG sends UDP in frames of 66 bytes" in " ".join(found.notes)
+    assert point.highest_pps is not None and point.highest_pps > LOAD_PPS
+    assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps
+    assert point.rate_error is not None and point.rate_error <= 0.05
+    assert point.floor_ns is not None and 100 < point.floor_ns < 1e6
+    assert not found.simulated and found.key.generator == "ditg"

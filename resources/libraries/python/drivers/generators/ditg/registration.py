@@ -13,5 +13,6 @@ DRIVERS = (
         words=("ITGSend", "ITGRecv", "ITGLog", "ITGDec"),
         protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),
         keeps_log=True,
+        loops_back=2,
     ),
 )

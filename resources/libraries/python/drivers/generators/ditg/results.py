@@ -17,7 +17,9 @@ from resources.libraries.python.drivers.generators.ditg.watch import Counters, P
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import FlowCount, FlowLatency, Interval, Protocol, Trial, TrialResult
 
-_SHORT = 0.01
+_INEXACT, _SHORT = 0.01, 0.05
+"""Less than what was asked, relative: what is said, and what is the generator's limit. Alone on a CPU it kept rates of
+500 to 16,000 packets per second within 3 %."""
 _UNLOGGED = 0.001
 _SAR_OFF = 0.02
 _LEAST_INTERVAL_S = 0.5
@@ -51,8 +53,11 @@ def trial_result(
     counts = tuple(_count(flow, readings[0].counters, readings[-1].counters) for flow in flows)
     sent = sum(count.sent for count in counts)
     duration_s = trial.duration_s * (sum(trial.on_off_s[:1]) / sum(trial.on_off_s) if trial.on_off_s else 1.0)
-    notes = _limits(trial, sent, duration_s)
-    limited = bool(notes)
+    # TCP offers what the other end takes.
+    wanted = trial.load_pps * duration_s if trial.protocol is not Protocol.TCP else 0.0
+    notes = []
+    if sent < wanted * (1 - _INEXACT):
+        notes.append(f"D-ITG offered {sent / duration_s:.1f} of {trial.load_pps:.1f} pps")
     if trial.protocol is Protocol.TCP:
         notes.append("counts include TCP's acknowledgements")
     elif trial.protocol is Protocol.ICMP:
@@ -67,7 +72,7 @@ def trial_result(
         total_duration_s=total_duration_s,
         flows=counts,
         latency=tuple(_latency(count, back[count.instance]) for count in counts if len(back[count.instance])),
-        generator_limited=limited,
+        generator_limited=sent < wanted * (1 - _SHORT),
         note="; ".join(notes) or None,
         intervals=_intervals(trial, flows, readings[1:], returned),
         interface_sent=sent,
@@ -86,14 +91,6 @@ def _count(flow: Flow, before: Counters, after: Counters) -> FlowCount:
 def _latency(count: FlowCount, returned: Packets) -> FlowLatency:
     values = report(one_way_ns(returned))
     return flow_latency(count.instance, count.direction, sent=count.sent, received=len(returned), values=values)
-
-
-def _limits(trial: Trial, sent: int, sending_s: float) -> list[str]:
-    """Why the intended load was not offered; nothing when it was. TCP offers what the other end takes."""
-    wanted = trial.load_pps * sending_s
-    if not wanted or trial.protocol is Protocol.TCP or sent >= wanted * (1 - _SHORT):
-        return []
-    return [f"D-ITG offered {sent / sending_s:.1f} of {trial.load_pps:.1f} pps"]
 
 
 def _unlogged(flows: Sequence[Flow], counts: Sequence[FlowCount], arrived: Packets) -> list[str]:
