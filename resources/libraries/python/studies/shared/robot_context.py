@@ -13,7 +13,8 @@ _Result = TypeVar("_Result")
 
 def variable(name: str) -> Any:  # noqa: ANN401 (a Robot variable is anything)
     """Return a Robot variable, None where it is not set."""
-    return BuiltIn().get_variable_value(f"${{{name}}}")
+    known = BuiltIn()._variables  # the keyword looks for similar names where there is none: 3 ms of CPU time
+    return known[f"${{{name}}}"] if name in known else None
 
 
 def skipping(step: Callable[[], _Result]) -> _Result:
