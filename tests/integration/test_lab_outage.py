@@ -7,8 +7,9 @@ import pytest
 from csit_utils.dataset.load import load
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
-from tests.integration.lab_runs import TG_CPUS, needs_lab, options
-from tests.integration.robot_runs import PROJECT
+from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
+from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.user_space import NO_VPP, VPP_PREFIX
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
@@ -51,3 +52,43 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
     assert pause.first_packet_s is not None and 0.19 < pause.first_packet_s.mean < 0.6
     for other in (effects["kill nf-1-1", 2], effects["pause nf-2-1", 1]):
         assert other.outage_s.mean < 0.5 * pause.outage_s.mean
+
+
+OF_VPP = """
+name: small
+instances: 2
+nf_kinds: [vpp]
+frame: 64B
+rate_pps: 2000
+repetitions: 1
+before_s: 0.5
+after_s: 4
+events:
+  - {event: restart, target: nf-1-1}
+  - {event: add, target: nf-1-1}
+  - {event: reload, target: nf-1-1}
+  - {event: restart, target: vswitch}
+  - {event: reload, target: vswitch}
+  - {event: pause, target: vswitch, hold_s: 0.2}
+"""
+
+
+@realtime(LOSS)
+@pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
+def test_a_vpp_comes_back_under_load_and_its_access_list_is_replaced_without_loss(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(OF_VPP)
+    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    with Lab(used=True) as lab:
+        before = state(lab)
+        vpp = {"prefix": VPP_PREFIX, "acl_rules": 1000}
+        dut = {"vswitch": "vpp", "containers": ["vpp"], "vpp": vpp}
+        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut})
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[tmp_path / "small.robot"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(lab, before)
+    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    assert found is not None
+    print(found.refused, [(e.event, e.instance, e.lost.mean, e.outage_s.mean, e.first_packet_s and e.first_packet_s.mean) for e in found.effects])
+    assert not found.refused
+    assert found.coverage == (6, 6)

@@ -33,7 +33,7 @@ class Part(Disturbed):
             return None
         if event is PartEvent.RELOAD:
             raise Unsupported("reload is not possible for nf-1-1 with its driver")
-        return Steps("so and so", self._note("begin"), self._note("end"), self._note("before"))
+        return Steps("so and so", self._note("begin"), self._note("end"), self._note("before"), self._note("after"))
 
     def _note(self, word: str) -> Callable[[], None]:
         def note() -> None:
@@ -52,8 +52,10 @@ def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
     part, asked_ns = Part(), time.time_ns()
     part.disturb(coming())
     assert part.said[0] == "before", "when the request returns"
+    wait_until("the end of the pause", lambda: "" if "end" in part.said else "not yet", 5.0)
+    assert "after" not in part.said, "no check beside the traffic"
     (happened,) = part.disturbed()
-    assert part.said == ["before", "begin", "end"]
+    assert part.said == ["before", "begin", "end", "after"]
     assert happened.began_ns - asked_ns >= 19_000_000
     assert happened.ended_ns - happened.began_ns >= 29_000_000, "the pause"
     assert happened.what == "so and so"
@@ -63,9 +65,9 @@ def test_an_event_takes_place_after_its_time_and_is_prepared_before() -> None:
 @pytest.mark.parametrize(
     ("event", "order"),
     [
-        (PartEvent.PAUSE, ["before", "first", "begin", "end"]),
-        (PartEvent.RESTART, ["before", "first", "begin", "as all", "end"]),
-        (PartEvent.ADD, ["before", "first", "as all", "begin", "as all", "end"]),
+        (PartEvent.PAUSE, ["before", "first", "begin", "end", "after"]),
+        (PartEvent.RESTART, ["before", "first", "begin", "as all", "end", "after"]),
+        (PartEvent.ADD, ["before", "first", "as all", "begin", "as all", "end", "after"]),
     ],
 )
 def test_signals_go_before_data_threads_and_started_programs_do_not(
@@ -88,7 +90,7 @@ def test_an_event_takes_place_without_the_right_to_go_first(monkeypatch: pytest.
     part = Part()
     part.disturb(coming())
     assert part.disturbed()
-    assert part.said == ["before", "begin", "end"]
+    assert part.said == ["before", "begin", "end", "after"]
 
 
 def test_a_target_that_is_elsewhere_is_nothing_to_this_part() -> None:

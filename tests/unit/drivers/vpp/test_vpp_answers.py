@@ -14,7 +14,7 @@ from resources.libraries.python.errors import CommandFailed
         ("create bridge-domain 10 learn 1", "bridge-domain 10"),
         ("create vhost-user socket /tmp/x server", "VirtualEthernet0/0/12"),
         ("create sub-interfaces csv1p1 101", "csv1p1.101"),
-        ("exec /run/access-list.cli", "ACL index:0"),
+        ("exec /run/access-list.cli", ""),
         ("set interface default rx-mode interrupt", "Default interface rx-mode set to interrupt"),
         ("set interface state csv1p1 up", ""),
     ],

@@ -255,14 +255,14 @@ def test_queues_are_moved_to_where_they_are_planned() -> None:
 
 
 def test_an_access_list_lets_all_packets_of_a_plan_pass_in_its_last_rules() -> None:
-    made = access_list(4)
+    made = access_list(4, 1)
     assert made == (
-        "set acl-plugin acl deny src 198.18.0.0/32 , deny src 198.18.0.1/32 , permit src ::/0 dst ::/0 , "
+        "set acl-plugin acl tag 1 deny src 198.18.0.0/32 , deny src 198.18.0.1/32 , permit src ::/0 dst ::/0 , "
         "permit src 0.0.0.0/0 dst 0.0.0.0/0\n"
     )
-    assert access_list(4, replaced=True) == made.replace("acl deny", "acl index 0 deny"), "as a whole, in its place"
-    assert access_list(1) == "set acl-plugin acl permit src 0.0.0.0/0 dst 0.0.0.0/0\n"
-    assert access_list(10_000).count(",") == 9999
+    assert access_list(4, 3) == made.replace("acl tag 1", "acl index 0 tag 3"), "as a whole, in its place"
+    assert access_list(1, 1) == "set acl-plugin acl tag 1 permit src 0.0.0.0/0 dst 0.0.0.0/0\n"
+    assert access_list(10_000, 1).count(",") == 9999
     assert list(access_by(["csv1p1", "csv1p2"])) == [
         "set acl-plugin interface csv1p1 input acl 0",
         "set acl-plugin interface csv1p2 input acl 0",

@@ -38,6 +38,18 @@ def test_interfaces_with_their_counters() -> None:
     assert show_output.interfaces(text("nf-interface"))["csn1x1i1"].count("ip4") == 3071
 
 
+def test_an_access_list_and_where_it_is_looked_up() -> None:
+    shown = """acl-index 0 count 3 tag {2}
+          0: ipv4 deny src 198.18.0.0/32 dst 0.0.0.0/0 proto 0 sport 0-65535 dport 0-65535
+          1: ipv6 permit src ::/0 dst ::/0 proto 0 sport 0-65535 dport 0-65535
+          2: ipv4 permit src 0.0.0.0/0 dst 0.0.0.0/0 proto 0 sport 0-65535 dport 0-65535"""
+    assert show_output.access_list(shown) == (3, "2")
+    assert show_output.access_list("") == (0, ""), "VPP says nothing of a list that it does not have"
+    ports = "sw_if_index 0:\nsw_if_index 1:\n  input acl(s): 0\nsw_if_index 2:\n  input acl(s): 0\n  output acl(s): 1"
+    assert show_output.with_access_list(ports) == 2
+    assert show_output.with_access_list("sw_if_index 0:\nsw_if_index 1:") == 0
+
+
 def test_packets_that_met_a_full_ring() -> None:
     assert show_output.full_rings(text("switch-hardware-interfaces")) == {"csv1x1i1": 6151, "csv1x2i2": 5632}
 

@@ -30,7 +30,6 @@ _DONE = (
     ("create bridge-domain ", re.compile(r"bridge-domain \d+")),
     ("set interface default rx-mode ", re.compile(r"Default interface rx-mode set to \w+")),
     ("create sub-interfaces ", re.compile(r"\S+\.\d+")),
-    ("exec ", re.compile(r"ACL index:\d+")),
 )
 """Commands that name what they made. All others that change something are answered with nothing."""
 _NOTHING = re.compile("")

@@ -62,16 +62,16 @@ def routing(function: NfPlan) -> tuple[str, ...]:
     return commands("vpp-router.j2", {"sides": (function.left, function.right)})
 
 
-def access_list(rules: int, *, replaced: bool = False) -> str:
+def access_list(rules: int, version: int) -> str:
     """A file of commands that makes an access list, the first one, which lets every packet of a plan pass.
 
     Args:
         rules: How many it has, at least 1; none but the last ones match, of IPv4 and of IPv6.
-        replaced: Whether it is there already.
+        version: Its tag. Those after 1 replace the one that is there.
     """
     senders = (IPv4Address(_NO_SENDER + number) for number in range(max(0, rules - len(_PERMIT))))
     rows = [*(f"deny src {sender}/32" for sender in senders), *_PERMIT[-rules:]]
-    return f"set acl-plugin acl {'index 0 ' if replaced else ''}{' , '.join(rows)}\n"
+    return f"set acl-plugin acl {'index 0 ' if version > 1 else ''}tag {version} {' , '.join(rows)}\n"
 
 
 def access_by(names: Iterable[str]) -> Iterator[str]:

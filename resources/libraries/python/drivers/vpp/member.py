@@ -20,7 +20,7 @@ from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.drivers.vpp.shared import Site
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Startup, VppDevice, place
-from resources.libraries.python.errors import CommandFailed
+from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
@@ -55,6 +55,7 @@ class VppMember:
         self._pages: HugePageChoice | None = None
         self._favoured = False
         self._instance: VppInstance | None = None
+        self._access_lists = 0
         self._host_ports = {port for each in self.interfaces if each.kind.is_of_kernel for port, _ in each.ports}
 
     def start(self, pages: HugePageChoice, plugins: tuple[str, ...], entry: ExecContext = NO_ENTRY) -> None:
@@ -110,14 +111,36 @@ class VppMember:
             self.instance.do([default_mode(self._waiting.rx_mode)])
         self.instance.do(making(self.interfaces, self._site.largest_frame_bytes))
         if self._site.settings.acl_rules:
-            names = (each.name_of(vlan) for each in self.interfaces for _, vlan in each.ports)
-            self.instance.do([self._access_list(), *access_by(names)])
+            self.instance.do([self._access_list(), *access_by(self._names)])
+            self._check_access_list()
 
-    def _access_list(self, *, replaced: bool = False) -> str:
+    @property
+    def _names(self) -> list[str]:
+        """VPP's name of each port."""
+        return [each.name_of(vlan) for each in self.interfaces for _, vlan in each.ports]
+
+    def _access_list(self) -> str:
         """Write the access list to a file, and return the command that makes it, or replaces it, as a whole."""
+        self._access_lists += 1
         file = self._site.folder / self.owner / "access-list.cli"
-        file.write_text(access_list(self._site.settings.acl_rules, replaced=replaced), encoding="ascii")
+        file.write_text(access_list(self._site.settings.acl_rules, self._access_lists), encoding="ascii")
         return f"exec {file}"
+
+    def _check_access_list(self) -> None:
+        """See that VPP has taken the access list: it says nothing, whether it has or not.
+
+        Raises:
+            CsitError: It has not.
+        """
+        rules, tag = show_output.access_list(self.instance.ask("show acl-plugin acl index 0"))
+        if (rules, tag) != (self._site.settings.acl_rules, str(self._access_lists)):
+            raise CsitError(
+                f"{self._what} has {rules} rules in its access list (tag {tag or 'none'}), not "
+                f"{self._site.settings.acl_rules} (tag {self._access_lists})"
+            )
+        looked_up = show_output.with_access_list(self.instance.ask("show acl-plugin interface"))
+        if looked_up != len(self._names):
+            raise CsitError(f"{self._what} has its access list on {looked_up} ports, not {len(self._names)}")
 
     def wait_connected(self) -> None:
         """Wait until its shared memory has its other ends, and until it can be sent to where it is the slave.
@@ -219,8 +242,8 @@ class VppMember:
         if event is PartEvent.MOVE:
             return Steps(MOVED, self._move_of_threads())
         if event is PartEvent.RELOAD and (rules := self._site.settings.acl_rules):
-            replace = partial(self.instance.do, [self._access_list(replaced=True)])
-            return Steps(f"access list of {rules} rules replaced", replace)
+            replace = partial(self.instance.do, [self._access_list()])
+            return Steps(f"access list of {rules} rules replaced", replace, after=self._check_access_list)
         return process_steps(event, target, lambda: [self.instance.pid], restart)
 
     def _move_of_threads(self) -> Callable[[], object]:
@@ -274,8 +297,7 @@ class VppMember:
         if problem := self.instance.problem():
             return (problem,)
         states = show_output.interfaces(self.instance.ask("show interface"))
-        wanted = [each.name_of(vlan) for each in self.interfaces for _, vlan in each.ports]
-        down = [f"{name} of {self._what} is down" for name in wanted if name not in states or not states[name].up]
+        down = [f"{name} of {self._what} is down" for name in self._names if name not in states or not states[name].up]
         lost = [f"{self._what}: {text}" for text in self._not_connected()]
         running = self.instance.threads()
         gone = [

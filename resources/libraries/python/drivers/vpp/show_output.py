@@ -23,6 +23,8 @@ _PLACED_QUEUE = re.compile(r"^\s+(\S+) queue (\d+) \((\w+)\)")
 _THREAD = re.compile(r"^\s*(\d+)\s+(vpp_\w+)\s+(?:[a-z]+\s+)?(\d+)\s")
 _WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
 _WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s*$")
+_ACCESS_LIST = re.compile(r"^acl-index 0 count (\d+) tag \{(.*)\}$")
+_LOOKED_UP = re.compile(r"^ +input acl\(s\): 0$")
 _ERROR = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warn|info)\s*$")
 _MOST_LOSSES = 4
 _LONGEST_LINE = 500
@@ -156,6 +158,17 @@ def threads(text: str) -> dict[int, int]:
     """Read `show threads`: thread ids of the kernel by VPP's number, 0 for the main thread."""
     found = (_THREAD.match(line) for line in _lines(text))
     return {int(match[1]): int(match[3]) for match in found if match}
+
+
+def access_list(text: str) -> tuple[int, str]:
+    """Read `show acl-plugin acl index 0`: number of rules and tag; none and an empty one where there is no list."""
+    match = next(filter(None, map(_ACCESS_LIST.match, _lines(text))), None)
+    return (int(match[1]), match[2]) if match else (0, "")
+
+
+def with_access_list(text: str) -> int:
+    """Read `show acl-plugin interface`: how many interfaces look received packets up in the first access list."""
+    return sum(bool(_LOOKED_UP.match(line)) for line in _lines(text))
 
 
 @dataclass(frozen=True, slots=True)

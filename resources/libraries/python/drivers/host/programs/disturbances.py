@@ -38,6 +38,8 @@ class Steps:
     """What follows: at once after a kill, at the end of a pause."""
     before: Callable[[], object] | None = None
     """What is done ahead of it: one that is to be added is taken away."""
+    after: Callable[[], object] | None = None
+    """Checks what was done, when the traffic has ended."""
 
 
 class Disturbed(ABC):
@@ -115,6 +117,9 @@ class _Timer:
             raise CsitError(f"{what} failed: {self._error}") from self._error
         if self._happened is None:
             raise NotReady(what, within_s, self._what)
+        for each in self._steps:
+            if each.after:
+                each.after()
         return self._happened
 
 
