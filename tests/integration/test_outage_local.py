@@ -22,6 +22,7 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
+from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
 from resources.libraries.python.model.frames import frame
@@ -339,6 +340,13 @@ def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None
         }, "of no other instance"
         facts = deployment.facts()["vswitch" if product.target == "vswitch" else "functions"]
         assert "1000 rules on each port" in facts.values()
+        switch = deployment.parts.switch
+        if isinstance(switch, VppSwitch):
+            switch.begin_accounts()
+            sent = deployment.parts.generator.run(Trial(load_pps=8000.0, duration_s=0.2, frame=frame("64B"))).sent
+            (shown,) = switch.accounts().values()
+            (found,) = [line.split()[3] for line in shown.splitlines() if line.startswith("acl-plugin-in-ip4-l2")]
+            assert int(found) >= 0.9 * sent, "packets are looked up"
 
 
 RATE_PPS = 150_000

@@ -76,13 +76,18 @@ def refusals(spec: OutageSpec, dut: DutNode | None) -> dict[str, str]:
 def starved(spec: OutageSpec, vswitch: str, plan: Plan) -> dict[str, str]:
     """Starts that could not end before the load does, a sentence each: the generator takes the CPU that they need."""
     found: dict[str, str] = {}
-    generator = set(plan.cores.cpus(GENERATOR)) if plan.cores.oversubscribed else set[int]()
+    sending = [thread for thread in plan.cores.threads if thread.owner == GENERATOR and thread.role is ThreadRole.DATA]
+    generator = {(thread.machine, thread.cpu) for thread in sending} if plan.cores.oversubscribed else set()
     kinds = {function.name: function.kind.driver.starts_on_main_cpu for function in plan.nfs}
     pinned = {VSWITCH: vswitches()[vswitch].starts_on_main_cpu} | kinds
     for strike in spec.events:
         for part in parts_hit(spec, strike) if strike.event in _STARTS else ():
-            shared = generator.intersection(plan.cores.cpus(part, ThreadRole.MAIN)) if pinned.get(part) else ()
-            for cpu in shared:
+            mains = {
+                (thread.machine, thread.cpu)
+                for thread in plan.cores.threads
+                if pinned.get(part) and thread.owner == part and thread.role is ThreadRole.MAIN
+            }
+            for _, cpu in generator & mains:
                 found[strike.name] = (
                     f"{strike.event} is not possible for {strike.target}: CPU {cpu} of the main thread of {part} is "
                     "the generator's, which sends from it all the time"
