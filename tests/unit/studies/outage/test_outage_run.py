@@ -276,7 +276,8 @@ def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
         event = name.split()[0]
         assert sentence.startswith(f"{event} is not possible for nf-2-1: CPU 0 of the main thread of nf-2-1 is the gen")
     assert not starved(spec, "ovs", plan_of("local-ovs", "CSC", 3, 1, cpus(2), nf_kinds=(NfKind("linux_router"),)))
-    rows = [row.model_copy(update={"machine": "TG" if row.owner == "generator" else None}) for row in plan.cores.threads]
+    machines = {"generator": "TG"}
+    rows = [row.model_copy(update={"machine": machines.get(row.owner)}) for row in plan.cores.threads]
     elsewhere = plan.cores.model_copy(update={"threads": tuple(rows)})
     assert not starved(spec, "ovs", plan.model_copy(update={"cores": elsewhere})), "CPU 0 of another machine"
 
