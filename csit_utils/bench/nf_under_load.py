@@ -26,7 +26,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR
-from resources.libraries.python.planning.placement.observer_cpus import cpu_without_data
+from resources.libraries.python.planning.placement.cores import cpu_without_data
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 from resources.libraries.python.testbed.worlds import makers

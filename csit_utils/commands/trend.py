@@ -1,6 +1,7 @@
 """`trend`: regressions and progressions over many runs."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from csit_utils.commands.called_steps import write_steps
 from csit_utils.commands.choosing import DatasetReader
 from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
-from csit_utils.report.amounts import amount
+from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
 
 
 def _line(found: "Trend") -> TableLine:
-    from csit_utils.report.trends.terminal_trend import history  # noqa: PLC0415 - as above
+    from csit_utils.commands.trend import history  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.steps[-1] if found.steps else None
@@ -166,3 +167,26 @@ def as_object(found: "Trend") -> Mapping[str, Any]:
         "drift": None if drift is None else {"change": drift.change, "slope_pps_per_day": drift.slope_per_day},
         "outliers": [found.figures[index].row.started_at for index in found.outliers],
     }
+
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+GAP = "·"
+"""A run without a figure."""
+LEAST_RANGE = 0.05
+"""Least range of heights relative to the largest figure, so that small noise looks flat."""
+
+
+def history(points: Sequence[tuple[datetime, float]], gaps: Sequence[datetime] = ()) -> str:
+    """Return one character per run in the order of time; heights scale from the lowest to the highest figure."""
+    if not points:
+        return ""
+    values = [value for _, value in points]
+    top = max(values)
+    low = min(*values, top - LEAST_RANGE * abs(top))
+    every = sorted([*((at, _block(value, low, top)) for at, value in points), *((at, GAP) for at in gaps)])
+    return "".join(character for _, character in every)
+
+
+def _block(value: float, low: float, top: float) -> str:
+    share = (value - low) / (top - low) if top > low else 1.0
+    return _BLOCKS[min(len(_BLOCKS) - 1, int(share * len(_BLOCKS)))]

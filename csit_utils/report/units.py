@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 
+from csit_utils.analysis.grouping import Metric, Series
+from csit_utils.analysis.measures import OF_WORKLOAD, Measure
+
 DASH = "\N{EN DASH}"
 """An unknown value."""
 MINUS = "\N{MINUS SIGN}"
@@ -100,3 +103,16 @@ def common_unit(values_pps: Sequence[float]) -> tuple[float, str]:
         if largest / factor >= 0.9995:
             return factor, f"{prefix}pps"
     return 1.0, "pps"
+
+
+def unit(metric: Metric | Measure, series: Series) -> str | None:
+    """Return the unit of a figure: that of its workload, empty for a ratio, None for packets per second."""
+    if isinstance(metric, Metric):
+        return None
+    return series.frame if metric.unit == OF_WORKLOAD else metric.unit
+
+
+def amount(metric: Metric | Measure, series: Series, value: float) -> str:
+    """Return a figure with its unit: `212 kpps`, `600 calls/s`."""
+    of = unit(metric, series)
+    return rate(value) if of is None else f"{digits3(value)} {of}".rstrip()

@@ -68,17 +68,17 @@ from resources.libraries.python.recording.qualifications import file_of, stored
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
-from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.planning.chain_policies import policy
+from resources.libraries.python.studies.chains.run import ChainJournal
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.load import load_interference
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageJournal
-from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.load import load_specifications
+from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulJournal
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics

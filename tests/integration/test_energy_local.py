@@ -21,7 +21,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.energy import NodeMeters, read_meter
-from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.roles.watching import Readings
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.energy_counters import counter
 from tests.integration.robot_runs import PROJECT, results, run_robot

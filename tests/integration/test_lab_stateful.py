@@ -16,7 +16,7 @@ from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
-from resources.libraries.python.testbed.roles.connections import Stateful
+from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state

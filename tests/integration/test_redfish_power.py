@@ -18,7 +18,7 @@ from resources.libraries.python.model.testbed.energy import Redfish
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.energy import read_meter
-from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.roles.watching import Readings
 
 pytest.importorskip("sushy", reason="sushy is not installed (requirements-redfish.txt)")
 pytest.importorskip("sushy_tools", reason="sushy-tools are not installed (requirements-dev.txt)")

@@ -17,7 +17,7 @@ from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
-from resources.libraries.python.testbed.roles.connections import Stateful
+from resources.libraries.python.testbed.roles.part import Stateful
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.integration.user_space import cell, deployed
 from tests.realtime import LOSS, realtime

@@ -28,7 +28,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.testbed.roles.connections import Stateful
+from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, deployed, processes, victim

@@ -19,8 +19,7 @@ from csit_utils.bench.generator import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import bpf, memory
-from resources.libraries.python.drivers.generators.xdp.dispatcher import Registration
-from resources.libraries.python.drivers.generators.xdp.sender import takes_redirected
+from resources.libraries.python.drivers.generators.xdp.sender import Registration, takes_redirected
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CsitError, Unsupported

@@ -8,7 +8,6 @@ from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.capsule import Capsule, capsule
-from csit_utils.report.details.bursts import burst_figure, bursts_text
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of
@@ -25,7 +24,38 @@ from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_maps import instance_maps
 from csit_utils.studies.density.other_goals_text import OtherGoalView, other_goal_view
 from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior, SearchRecord
-from resources.libraries.python.model.result import Verdict, l1_bps
+from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
+from resources.libraries.python.search.back_to_back import bursts_in_words
+
+
+def bursts_text(found: BackToBack | None) -> str:
+    """Return the result in a sentence; empty where it was not measured."""
+    if found is None:
+        return ""
+    return (
+        f"{bursts_in_words(found).capitalize()} ({found.implied_buffer_s * 1e6:.0f} us implied); {len(found.frames)} "
+        f"repetitions from {min(found.frames)} to {max(found.frames)} frames, {found.trials} bursts."
+    )
+
+
+def burst_figure(identity: str, title: str, found: BackToBack | None, *, simulated: bool) -> Figure | None:
+    """Return the longest burst in each repetition; None where there are not several."""
+    if found is None or len(found.frames) < 2:
+        return None
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "longest burst",
+        "x": list(range(1, len(found.frames) + 1)),
+        "y": list(found.frames),
+        "meta": {"colour": 0},
+    }
+    layout = {
+        "xaxis": {"title": {"text": "repetition"}},
+        "yaxis": {"title": {"text": "frames of each flow"}, "rangemode": "tozero"},
+    }
+    return Figure(identity, title, simulated, (), {"": {"data": [trace], "layout": layout}})
+
 
 _NAMES = {
     "mlrsearch": "MLRsearch",

@@ -17,13 +17,13 @@ from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, 
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind
-from csit_utils.report.amounts import unit
 from csit_utils.report.environments import environment_views, payload
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import cells_with_stacks, difference_graphs
 from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
+from csit_utils.report.units import unit
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.density.heatmap import shades
 from csit_utils.studies.registry import measures

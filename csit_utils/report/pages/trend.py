@@ -10,7 +10,6 @@ from csit_utils.analysis.runs import Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
 from csit_utils.dataset.items import Recorded
-from csit_utils.report.amounts import amount, unit
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
@@ -18,7 +17,7 @@ from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.trends.event_view import event_groups
 from csit_utils.report.trends.trend_view import Timeline, levels_of, timelines, trend_groups
-from csit_utils.report.units import percent
+from csit_utils.report.units import amount, percent, unit
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:

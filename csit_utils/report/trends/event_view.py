@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from csit_utils.analysis.differences import environment_differences
 from csit_utils.analysis.trends.events import CellEvent, EventGroup, grouped
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.amounts import amount
 from csit_utils.report.environments import words
 from csit_utils.report.trends.cell_names import CellNames
-from csit_utils.report.units import DASH, percent
+from csit_utils.report.units import DASH, amount, percent
 from resources.libraries.python.model.result import Environment
 
 _MOST_NAMES = 4

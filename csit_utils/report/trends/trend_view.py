@@ -13,9 +13,8 @@ from csit_utils.analysis.runs import History, Run
 from csit_utils.analysis.trends.events import CellEvent
 from csit_utils.analysis.trends.trend import Trend, TrendState
 from csit_utils.dataset.rows import TestRow
-from csit_utils.report.amounts import amount
 from csit_utils.report.trends.cell_names import CellNames
-from csit_utils.report.units import percent
+from csit_utils.report.units import amount, percent
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.registry import measures
 

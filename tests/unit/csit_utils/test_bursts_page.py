@@ -1,6 +1,6 @@
 """Back-to-back frames on the page of a test."""
 
-from csit_utils.report.details.bursts import burst_figure, bursts_text
+from csit_utils.report.details.testview import burst_figure, bursts_text
 from resources.libraries.python.model.result import BackToBack
 
 FOUND = BackToBack(

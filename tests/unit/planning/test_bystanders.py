@@ -1,7 +1,7 @@
 """Those who watch get a CPU that no packet needs, or none in particular."""
 
 from resources.libraries.python.model.core_map import Thread, ThreadRole
-from resources.libraries.python.planning.placement.observer_cpus import cpu_without_data
+from resources.libraries.python.planning.placement.cores import cpu_without_data
 
 
 def thread(role: ThreadRole, cpu: int, owner: str = "system") -> Thread:

@@ -20,7 +20,7 @@ from resources.libraries.python.model.testbed.attachment import attachment_of, u
 from resources.libraries.python.model.testbed.cabling import Socket
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
-from resources.libraries.python.planning.placement.polling import polled_queues
+from resources.libraries.python.planning.placement.queues import polled_queues
 
 FIRST_VLAN = 101
 """VLAN of instance 1. Low ones are often in use in labs, 0 and 4095 are reserved."""

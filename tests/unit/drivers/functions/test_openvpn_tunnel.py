@@ -13,15 +13,15 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.openvpn import driver
-from resources.libraries.python.drivers.functions.openvpn.configuration import (
+from resources.libraries.python.drivers.functions.openvpn.driver import (
     CIPHER,
     ENDS,
     LEFT,
     RIGHT,
+    OpenVpns,
     TunnelFiles,
     configuration,
 )
-from resources.libraries.python.drivers.functions.openvpn.driver import OpenVpns
 from resources.libraries.python.drivers.functions.tunnels import Passed, TunnelEnd, into, passed
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request

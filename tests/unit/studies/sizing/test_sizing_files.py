@@ -15,12 +15,12 @@ from resources.libraries.python.studies.sizing.analysis.tables import (
     TraceRow,
     sizing_table,
 )
-from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Offered, Share, Size, Sized, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, name_of
+from resources.libraries.python.studies.sizing.size_trials import SizingJournal, digest
 from tests.unit.studies.sizing.sizing_specs import service
 
 SPEC = service()

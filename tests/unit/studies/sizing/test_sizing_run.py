@@ -19,10 +19,9 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
-from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Size, Sized, Sizing, Trace, Use
-from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, run_sizing
+from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, SizingJournal, digest, run_sizing
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 from tests.unit.studies.sizing.sizing_specs import service

@@ -21,7 +21,7 @@ from resources.libraries.python.testbed.node import redfish
 from resources.libraries.python.testbed.node.checks.energy import check
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
 from resources.libraries.python.testbed.node.sent import energy
-from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.roles.watching import Readings
 
 RANGE_UJ, DRAM_RANGE_UJ = 262143328850, 65712999613
 ZONES = {

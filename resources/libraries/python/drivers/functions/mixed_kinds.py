@@ -9,9 +9,7 @@ from resources.libraries.python.drivers.host.programs.disturbances import Distur
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
-from resources.libraries.python.testbed.roles.connections import Stateful
-from resources.libraries.python.testbed.roles.disturbance import Disturbable
-from resources.libraries.python.testbed.roles.part import NetworkFunctions, Processing
+from resources.libraries.python.testbed.roles.part import Disturbable, NetworkFunctions, Processing, Stateful
 
 
 @runtime_checkable

@@ -267,3 +267,17 @@ def _nf_data(sizes: Sequence[NfSize], cores: tuple[Core, ...]) -> list[list[int]
         placed[each] = [core[(halves // shared_cores) % len(core)]]
         halves += 1
     return [placed[each] for each in range(len(sizes))]
+
+
+def cpu_without_data(threads: Iterable[Thread]) -> int | None:
+    """The CPU of the system's own threads, when no data thread has its place there.
+
+    None on a machine too small for that. Probes then should not be pinned: a generator that
+    shares the system's CPU spins, and delays other threads; a data thread yields at once.
+
+    Args:
+        threads: All of a machine.
+    """
+    rows = tuple(threads)
+    busy = {thread.cpu for thread in rows if thread.role is ThreadRole.DATA}
+    return next((thread.cpu for thread in rows if thread.role is ThreadRole.SYSTEM and thread.cpu not in busy), None)

@@ -15,7 +15,7 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.placement.cores import allocate, impossible, lack
-from resources.libraries.python.planning.placement.polling import polled_queues
+from resources.libraries.python.planning.placement.queues import polled_queues
 from resources.libraries.python.planning.reasons import Limit, Reason
 from resources.libraries.python.redaction import command_text
 

@@ -10,11 +10,10 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
-from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
-from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
+from resources.libraries.python.studies.chains.run import ChainEnded, ChainJournal, ChainStudyTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_topology,

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import get_args
 
+from pydantic import TypeAdapter
+
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
@@ -16,10 +19,10 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
-from resources.libraries.python.studies.chains.journal import ChainJournal, ChainMeasured
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
@@ -31,6 +34,44 @@ from resources.libraries.python.testbed.deployment.generator_limits import proto
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _log = logging.getLogger(__name__)
+
+
+class ChainMeasured(Frozen):
+    """A chain that was measured under all workloads of one number of sessions, and removed."""
+
+    at: str
+    """UTC, ISO 8601."""
+    chain: Chain
+    sessions: int
+    plan: str
+    """Digest of the plan by which it was deployed."""
+    runs: tuple[ChainRun, ...]
+    """One for each workload."""
+    facts: dict[str, dict[str, str]]
+    """Facts of the parts of the deployment."""
+    sources: dict[str, str]
+    """Traced events, or the reason for none."""
+    notes: tuple[str, ...] = ()
+    """Features not sampled, moved threads and leftovers."""
+    costs: tuple[StepCost, ...] = ()
+    """Costs of deploying, watching and removing it."""
+
+
+class ChainJournal(StepJournal[ChainMeasured]):
+    """The journal of a study of chains: a line for each chain that was measured, on disk before the next is deployed.
+
+    A line is one deployment: a chain with the workloads of one number of sessions. So a chain that was cut short is
+    measured again as a whole, and all its runs are of one deployment.
+    """
+
+    FILE = "chains.jsonl"
+    KIND = "study of chains"
+    ROWS = TypeAdapter(ChainMeasured)
+
+    @property
+    def chains(self) -> Mapping[tuple[Chain, int], ChainMeasured]:
+        """Measured before, by chain and number of sessions; of one that is there twice the last one."""
+        return {(row.chain, row.sessions): row for row in self.rows}
 
 
 @dataclass(frozen=True, slots=True)

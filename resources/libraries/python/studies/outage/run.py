@@ -46,7 +46,7 @@ from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.roles.disturbance import Disturbable
+from resources.libraries.python.testbed.roles.part import Disturbable
 
 _log = logging.getLogger(__name__)
 _WAYS = 2

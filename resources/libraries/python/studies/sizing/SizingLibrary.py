@@ -11,10 +11,10 @@ from resources.libraries.python.studies.shared.choices import rerun_of, specific
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import human_time
 from resources.libraries.python.studies.shared.robot_context import variable
-from resources.libraries.python.studies.sizing.journal import SizingJournal
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost
 from resources.libraries.python.studies.sizing.run import ServiceSizing
+from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 
 OnlyIn = Literal["sim", "local", "real", "any"]
 

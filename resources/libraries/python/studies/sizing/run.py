@@ -9,14 +9,13 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles, sizing_table
-from resources.libraries.python.studies.sizing.journal import SizingJournal, digest
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 from resources.libraries.python.studies.sizing.planning.heat_templates import write_heat
 from resources.libraries.python.studies.sizing.search.size_search import Reached
-from resources.libraries.python.studies.sizing.size_trials import run_sizing
+from resources.libraries.python.studies.sizing.size_trials import SizingJournal, digest, run_sizing
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.service import Orchestrator, SizedService
 

@@ -8,10 +8,13 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
+from pydantic import TypeAdapter
+
 from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped, SystemBroken
+from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
-from resources.libraries.python.studies.sizing.journal import SizingJournal
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Size, Sizing, Trace, Use
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned
 from resources.libraries.python.studies.sizing.search.capacity import Once
@@ -31,6 +34,30 @@ INTERVAL_S = 1.0
 _log = logging.getLogger(__name__)
 _MB = 2**20
 _Sample = tuple[float, Mapping[str, InstanceUse]]
+
+
+def digest(spec: DeploymentSpec, workload: WorkloadSpec, system: str) -> str:
+    """Digest of a sizing.
+
+    Args:
+        spec: The service.
+        workload: What is offered to it.
+        system: Where it is deployed, such as world and name of the testbed.
+    """
+    return digest_of(spec.model_dump_json(), workload.model_dump_json(), system)
+
+
+class SizingJournal(StepJournal[Sized]):
+    """The journal of a sizing: a line for each size, on disk before the next size is deployed."""
+
+    FILE = "sizing.jsonl"
+    KIND = "sizing"
+    ROWS = TypeAdapter(Sized)
+
+    @property
+    def sizes(self) -> Mapping[str, Sized]:
+        """Measured before, by name; of a size that is there twice the last one."""
+        return {sized.name: sized for sized in self.rows}
 
 
 @dataclass(frozen=True, slots=True)

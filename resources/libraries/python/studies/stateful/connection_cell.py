@@ -17,7 +17,7 @@ from resources.libraries.python.studies.stateful.model.record import (
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.roles.connections import Stateful
+from resources.libraries.python.testbed.roles.part import Stateful
 
 LEAST_CPS = {Protocol.UDP: 500.0, Protocol.TCP: 100.0}
 """Of each instance: the lowest rate that is tried."""

@@ -23,9 +23,7 @@ from resources.libraries.python.testbed.agent.calls import (
 )
 from resources.libraries.python.testbed.agent.role_calls import BY_NAME, RoleCall
 from resources.libraries.python.testbed.deployment.parts import NodeParts
-from resources.libraries.python.testbed.roles.connections import Stateful
-from resources.libraries.python.testbed.roles.disturbance import Disturbable
-from resources.libraries.python.testbed.roles.part import Accounting, DeploymentPart, Processing
+from resources.libraries.python.testbed.roles.part import Accounting, DeploymentPart, Disturbable, Processing, Stateful
 from resources.libraries.python.testbed.services.node_services import NodeService
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
 

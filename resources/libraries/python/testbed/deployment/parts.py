@@ -12,11 +12,11 @@ from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.testbed.roles.metering import EnergyMeters
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
 from resources.libraries.python.testbed.roles.service import Orchestrator, Passing
 from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
+    EnergyMeters,
     FeatureSampler,
     Sampler,
     StackSampler,

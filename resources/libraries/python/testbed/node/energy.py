@@ -16,7 +16,7 @@ from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.redfish import read_redfish
 from resources.libraries.python.testbed.node.sent import energy as sent
 from resources.libraries.python.testbed.roles.connection import Connection
-from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.roles.watching import Readings
 
 _MORE_S = 30.0
 _READING = ("dcmi", "power", "reading")

@@ -3,11 +3,62 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
+from resources.libraries.python.model.disturbance import Disturbance, Happened
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
-from resources.libraries.python.testbed.roles.connections import Stateful
-from resources.libraries.python.testbed.roles.disturbance import Disturbable
 from resources.libraries.python.testbed.roles.patience import patience
+
+
+@runtime_checkable
+class Disturbable(Protocol):
+    """A part of which one or more members can be hit by an event."""
+
+    def disturb(self, coming: Disturbance) -> None:
+        """Let an event take place later, and return at once. Targets that the part does not have are left out.
+
+        What the event needs is done before the return: a member that is to be added is taken away.
+
+        Raises:
+            Unsupported: It cannot happen to this target.
+        """
+
+    def disturbed(self) -> tuple[Happened, ...]:
+        """Wait for the event, and return when it took place; empty where there was none.
+
+        Raises:
+            CsitError: It failed.
+        """
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Network functions of which some keep a table of connections; results are by name of the network function."""
+
+    def connection_tables(self) -> Mapping[str, ConnectionTable]:
+        """Return the state of all tables; without network functions that keep none. Cheap: called after every trial.
+
+        Raises:
+            CsitError: A table cannot be read.
+        """
+
+    def hold_connections(self, timeout_s: int) -> Mapping[str, ConnectionTable]:
+        """Let entries of UDP, and of closed TCP connections, expire after some time; return the tables.
+
+        Args:
+            timeout_s: Time without a packet after which an entry expires.
+
+        Raises:
+            CsitError: A timeout cannot be set.
+        """
+
+    @patience(120.0)
+    def delete_connections(self) -> Mapping[str, Deletion]:
+        """Delete all entries of all tables at the same time.
+
+        Raises:
+            CsitError: Entries cannot be deleted.
+        """
 
 
 class DeploymentPart(Protocol):

@@ -1,9 +1,11 @@
-"""Roles of probes while traffic runs: use of CPUs, features per second, events of the kernel, costs."""
+"""Roles of probes while traffic runs: use of CPUs, features per second, events of the kernel, costs, energy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from resources.libraries.python.model.counters import Cost, Sample
+from resources.libraries.python.model.energy import MeterSeries
 from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.studies.chains.model.record import FeatureSeries, StateGraph
 from resources.libraries.python.testbed.roles.patience import patience
@@ -84,3 +86,25 @@ class Sampler(Protocol):
 
     def read(self) -> Sample:
         """Times since boot. What cannot be read is left out. Cheap: one read before and one after a trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What the meters of all nodes have said."""
+
+    series: Sequence[MeterSeries]
+    unmetered: Mapping[str, str] = field(default_factory=dict)
+    """Why a node has no meter, by node."""
+
+
+class EnergyMeters(Protocol):
+    """Reads the meters of all nodes for some time."""
+
+    def begin(self, duration_s: float) -> None:
+        """Begin to read, for at most this long."""
+
+    def now(self) -> float:
+        """Seconds since the epoch by the clock of the samples."""
+
+    def end(self) -> Readings:
+        """Wait until the time is over, and return what was read. Safe to call after a failure."""

@@ -48,7 +48,7 @@ from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
-from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.roles.watching import Readings
 from resources.libraries.python.testbed.services.bundle import bring
 from resources.libraries.python.testbed.worlds.real_time import RealTime
 

@@ -12,8 +12,7 @@ from typing import cast
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.builtin.captured import probe_sizes
-from resources.libraries.python.drivers.generators.builtin.flow_latency import flow_latency
-from resources.libraries.python.drivers.generators.builtin.flow_timelines import flow_timeline
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency, flow_timeline
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
 from resources.libraries.python.drivers.generators.builtin.schedule import Schedule

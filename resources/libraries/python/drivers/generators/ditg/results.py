@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from resources.libraries.python.drivers.generators.builtin.flow_latency import flow_latency
+from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
 from resources.libraries.python.drivers.generators.builtin.latency import report
 from resources.libraries.python.drivers.generators.ditg.logs import (
     Packets,

@@ -6,7 +6,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, warning
 from resources.libraries.python.model.testbed.energy import EnergyMeter, Powercap
 from resources.libraries.python.search.energy import node_powers
-from resources.libraries.python.testbed.roles.metering import Readings
+from resources.libraries.python.testbed.roles.watching import Readings
 
 _FIX = "see docs/how-to/measure-energy.md"
 

@@ -1,0 +1,53 @@
+"""Reports of a worker as results of a trial. Apart from `latency` and `timeline`, as workers do not load models."""
+
+from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Direction, FlowLatency, FlowTimeline, Gap
+
+
+def flow_latency(
+    instance: int, direction: Direction, *, sent: int, received: int, values: LatencyReport | None
+) -> FlowLatency:
+    """Latency of a flow for the result of a trial.
+
+    Args:
+        instance: Of the flow.
+        direction: Of the flow.
+        sent: Packets that were to be timed.
+        received: Those that came.
+        values: Nanoseconds; None where no packet was timed.
+    """
+    return FlowLatency(
+        instance=instance,
+        direction=direction,
+        sent=sent,
+        received=received,
+        min_ns=values.min_ns if values else None,
+        mean_ns=values.mean_ns if values else None,
+        p50_ns=values.p50_ns if values else None,
+        p90_ns=values.p90_ns if values else None,
+        p99_ns=values.p99_ns if values else None,
+        p999_ns=values.p999_ns if values else None,
+        max_ns=values.max_ns if values else None,
+        histogram=values.histogram if values else None,
+    )
+
+
+def flow_timeline(flow: Flow, found: TimelineReport, bin_s: float) -> FlowTimeline:
+    """A worker's timeline of a flow as a result."""
+    return FlowTimeline(
+        instance=flow.instance,
+        direction=flow.direction,
+        begin_ns=found.begin_ns,
+        bin_s=bin_s,
+        sent=tuple(found.sent),
+        received=tuple(found.received),
+        delay_ns=tuple(found.delay_ns),
+        worst_ns=tuple(found.worst_ns),
+        gaps=tuple(
+            Gap(first=first, packets=packets, begin_ns=begin, end_ns=end) for first, packets, begin, end in found.gaps
+        ),
+        more_gaps=found.more_gaps,
+        duplicates=found.duplicates,
+        arrivals_ns=None if found.arrivals_ns is None else (found.arrivals_ns[0], found.arrivals_ns[1]),
+    )
