@@ -90,9 +90,6 @@ class Cause:
     """The common part of their messages, with ellipses for the rest."""
     tests: tuple[TestRow, ...]
     """Newest first."""
-    first_seen: str | None
-    last_seen: str | None
-    """ISO 8601; None if no test has a time."""
 
     @property
     def testbeds(self) -> tuple[str, ...]:
@@ -128,8 +125,7 @@ def causes(rows: Iterable[TestRow]) -> list[Cause]:
             groups.setdefault((kind_of(row), abstracted(row.message)), []).append(row)
     found = []
     for (kind, sentence), own in groups.items():
-        times = sorted(row.started_at for row in own if row.started_at)
         own.sort(key=lambda row: row.started_at or "", reverse=True)
-        found.append(Cause(kind, sentence, tuple(own), times[0] if times else None, times[-1] if times else None))
+        found.append(Cause(kind, sentence, tuple(own)))
     order = list(CauseKind)
     return sorted(found, key=lambda cause: (order.index(cause.kind), -len(cause.tests), cause.sentence))

@@ -7,9 +7,9 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.loop_back import MOST_FLOWS, is_loop_back, loop_back_plan
+from resources.libraries.python.planning.loop_back import MOST_FLOWS, loop_back_plan
 from resources.libraries.python.planning.names import GENERATOR
-from tests.builders import SIM, plan_of, shipped
+from tests.builders import shipped
 
 LOCAL = shipped("local")
 
@@ -35,7 +35,7 @@ def test_frames_are_received_on_another_cpu_than_they_are_sent_from(count: int) 
     plan = loop_back_plan(LOCAL, cpus(count), 3)
     senders, receivers = senders_and_receivers(plan)
     assert len(senders) == len(receivers) == 1 and not senders & receivers
-    assert not plan.warnings and is_loop_back(plan)
+    assert not plan.warnings
 
 
 def test_the_receiving_cpu_is_no_sibling_of_the_sending_one() -> None:
@@ -90,10 +90,6 @@ def test_a_number_of_flows_out_of_bounds_is_refused(flows: int) -> None:
 def test_a_generator_that_cannot_be_looped_back_is_named() -> None:
     with pytest.raises(PlanError, match="cannot be looped back over a veth pair by this project; auto, xdp, ring, "):
         loop_back_plan(with_generator(LOCAL, driver="trex"), cpus(4), 1)
-
-
-def test_the_plan_of_a_service_is_no_loop_back() -> None:
-    assert not is_loop_back(plan_of(SIM, "CSC", cores=SIM.dut.layout))
 
 
 def test_a_generator_of_sockets_sends_both_ways() -> None:

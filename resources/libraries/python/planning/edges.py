@@ -16,11 +16,10 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Nic
-from resources.libraries.python.model.testbed.attachment import attachment_of, uio_driver
+from resources.libraries.python.model.testbed.attachment import attachment_of, polled_queues, uio_driver
 from resources.libraries.python.model.testbed.cabling import Socket
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
-from resources.libraries.python.planning.placement.queues import polled_queues
 
 FIRST_VLAN = 101
 """VLAN of instance 1. Low ones are often in use in labs, 0 and 4095 are reserved."""

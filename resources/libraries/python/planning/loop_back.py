@@ -93,11 +93,6 @@ def no_loop_back(topology: Topology) -> str | None:
     return f"{driver.label} cannot be looped back over a veth pair by this project; {can} can"
 
 
-def is_loop_back(plan: Plan) -> bool:
-    """Whether a plan joins ports of the generator to each other."""
-    return bool(plan.links) and all(link.a.owner == link.b.owner == GENERATOR for link in plan.links)
-
-
 def _receiving_cpu(cores: CoreMap, layout: CpuLayout, machine: str | None, senders: list[Thread]) -> int | None:
     """Return a CPU of the machine for receive threads: preferably one that has data threads in a service."""
     taken = {thread.cpu for thread in senders}

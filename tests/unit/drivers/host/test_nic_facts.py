@@ -1,13 +1,12 @@
 """What is found out about ports: from a sysfs in a folder, and from the real ports of this machine, read only."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
-from resources.libraries.python.drivers.host.nics.nic_facts import device_at, facts_of_device, facts_of_pci, link_bps
+from resources.libraries.python.drivers.host.nics.nic_facts import device_at, driver_of, group_of, numa_node_of, pci_ids
 from tests.unit.drivers.host.fake_pci import FakePci
 
 PORT = "0000:3b:00.0"
@@ -26,23 +25,12 @@ def pci(tmp_path: Path) -> FakePci:
     return pci
 
 
-def test_facts_of_a_port_with_its_link(pci: FakePci) -> None:
-    port = pci.root / "class/net/nosuch0"
-    for name, text in (("speed", "25000"), ("carrier", "1"), ("mtu", "9000"), ("address", "3c:fd:fe:00:00:01")):
-        (port / name).write_text(f"{text}\n")
-    facts = facts_of_device("nosuch0", pci.root)
-    assert facts == facts_of_pci(PORT, pci.root)
-    assert (facts.device, facts.pci_address, facts.driver) == ("nosuch0", PORT, "i40e")
-    assert (facts.vendor, facts.model, facts.numa_node, facts.iommu_group) == ("0x8086", "0x1572", 1, 7)
-    assert (facts.link_bps, facts.carrier, facts.mtu) == (25_000_000_000, True, 9000)
-    assert facts.mac_address == "3c:fd:fe:00:00:01"
-
-
-@pytest.mark.parametrize("speed", ["-1\n", "", "0\n"])
-def test_an_unknown_speed_is_none(pci: FakePci, speed: str) -> None:
-    assert link_bps("nosuch0", pci.root) is None  # the kernel refuses to read it of a port that is down
-    (pci.root / "class/net/nosuch0/speed").write_text(speed)
-    assert link_bps("nosuch0", pci.root) is None
+def test_facts_of_a_port(pci: FakePci) -> None:
+    device = pci.root / "bus/pci/devices" / PORT
+    assert device_at(PORT, pci.root) == "nosuch0"
+    assert pci_ids(PORT, pci.root) == ("0x8086", "0x1572")
+    assert (numa_node_of(PORT, None, pci.root), driver_of(device), group_of(device)) == (1, "i40e", 7)
+    assert (numa_node_of("0000:99:00.0", None, pci.root), pci_ids("0000:99:00.0", pci.root)) == (None, (None, None))
 
 
 def test_a_port_of_user_space_has_no_name_but_facts(pci: FakePci) -> None:
@@ -51,25 +39,17 @@ def test_a_port_of_user_space_has_no_name_but_facts(pci: FakePci) -> None:
     pci.write(folder / "driver_override", "vfio-pci")
     pci.write(folder / "driver/unbind", PORT)
     pci.write(pci.root / "bus/pci/drivers_probe", PORT)
-    facts = facts_of_pci(PORT, pci.root)
-    assert facts is not None
-    assert (facts.device, facts.driver, facts.numa_node, facts.link_bps) == (None, "vfio-pci", 1, None)
+    assert (driver_of(folder), numa_node_of(PORT, None, pci.root)) == ("vfio-pci", 1)
     assert device_at(PORT, pci.root) is None
-    assert facts_of_pci("0000:99:00.0", pci.root) is None
 
 
 @pytest.mark.skipif(not REAL, reason="this machine has no port on a PCI bus")
 @pytest.mark.parametrize(("interface", "address"), REAL)
 def test_real_ports_of_this_machine(interface: str, address: str) -> None:
-    facts = facts_of_device(interface)
-    assert facts.device == interface
-    assert facts.driver
-    assert facts.mac_address is not None and re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", facts.mac_address)
-    assert facts.mtu is not None and facts.mtu > 0
-    if facts.pci_address is not None:
-        assert facts.pci_address == address
-        assert device_at(address) == interface
-        assert facts_of_pci(address) == facts
+    assert device_at(address) == interface
+    assert driver_of(Path("/sys/bus/pci/devices", address))
+    vendor, device = pci_ids(address)
+    assert vendor and device and vendor.startswith("0x") and device.startswith("0x")
 
 
 def test_users_of_an_iommu_group_are_found(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""Trials of peers that open connections: how many are asked for, and the highest rate at which all are answered."""
+"""Trials of peers that open connections: how many are asked for, results, and the highest rate that is answered."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.trial import HighestLoads, Protocol, Trial
+from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Protocol, Trial, TrialResult
 
 FIRST_CPS = 500.0
 """Rate of each instance at the first step."""
@@ -30,6 +31,39 @@ def connections_of(trial: Trial, instances: int, most: int, tool: str) -> int:
             f"{connections:,} connections of an instance in a trial: a client address has ports for {most:,}"
         )
     return connections
+
+
+def connections_result(
+    trial: Trial,
+    rows: Sequence[tuple[Flow, int, int]],
+    started_at: str,
+    total_duration_s: float,
+    *,
+    limits: Sequence[str],
+    remarks: Sequence[str] = (),
+) -> TrialResult:
+    """Return a result whose packets are connections.
+
+    Args:
+        trial: As it was asked.
+        rows: The forward flow of each instance, connections opened, and those established.
+        started_at: UTC, ISO 8601.
+        total_duration_s: Wall time of all.
+        limits: What the peer was too slow for.
+        remarks: What else is worth a note.
+    """
+    return TrialResult(
+        trial=trial,
+        started_at=started_at,
+        offered_duration_s=trial.duration_s,
+        total_duration_s=total_duration_s,
+        flows=tuple(
+            FlowCount(instance=flow.instance, direction=Direction.FORWARD, sent=opened, received=established)
+            for flow, opened, established in rows
+        ),
+        generator_limited=bool(limits),
+        note="; ".join([*limits, *remarks]) or None,
+    )
 
 
 def highest(all_answered: Callable[[float], bool], most_cps: float, instances: int) -> HighestLoads:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.linerate import MaxRate
 
 GLANCE_S = 0.1
 _OVERLOAD = 4.0
@@ -46,17 +47,7 @@ def highest_loads(
     return HighestLoads(offered_pps=offered_pps, search_pps=search_pps)
 
 
-def at_other_loads(run: Callable[[Trial], TrialResult], trial: Trial) -> Callable[[float, float], TrialResult]:
-    """Return how to repeat a trial at another load (aggregate pps) and duration (s), to its end and without probes."""
-
-    def repeat(load_pps: float, duration_s: float) -> TrialResult:
-        changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
-        return run(trial.model_copy(update=changes))
-
-    return repeat
-
-
-def found_by_trials(run: Callable[[float, float], TrialResult], line_pps: float | None) -> HighestLoads:
+def found_by_trials(run: Callable[[Trial], TrialResult], trial: Trial, line: MaxRate | None) -> HighestLoads:
     """Find what can be offered, and where a search should begin.
 
     First everything is asked for, and what was really offered in the time it took is tried again, a little less of it
@@ -64,15 +55,21 @@ def found_by_trials(run: Callable[[float, float], TrialResult], line_pps: float 
     see `highest_loads`.
 
     Args:
-        run: Runs a trial with this load (aggregate pps) and duration (s).
-        line_pps: What fills the links, aggregate; None where that is not known.
+        run: Runs a trial.
+        trial: Repeated at other loads and durations, to its end and without probes.
+        line: What fills the links; None where that is not known.
     """
-    asked_pps = line_pps or SOFTWARE_PPS
-    result = run(asked_pps, DURATION_S)
+
+    def at(load_pps: float, duration_s: float = DURATION_S) -> TrialResult:
+        changes = {"load_pps": load_pps, "duration_s": duration_s, "probe_pps": 0.0, "abort_loss_ratio": None}
+        return run(trial.model_copy(update=changes))
+
+    asked_pps = line.aggregate_pps if line else SOFTWARE_PPS
+    result = at(asked_pps)
     most_pps = asked_pps
     for _ in range(_TRIES):
         if not result.generator_limited:
             break
         most_pps = _HEADROOM * min(most_pps, result.offered_pps)
-        result = run(most_pps, DURATION_S)
-    return highest_loads(most_pps, result.forwarded_pps, lambda *load: run(*load).forwarded_pps)
+        result = at(most_pps)
+    return highest_loads(most_pps, result.forwarded_pps, lambda *load: at(*load).forwarded_pps)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Misfit
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+from resources.libraries.python.model.testbed.nics import most_rx_queues
 
 if TYPE_CHECKING:
     from resources.libraries.python.model.driver import PortOption
@@ -163,3 +164,15 @@ def port_option(node: TgNode | DutNode) -> "tuple[str, PortOption] | None":
         return None if generator.ports is None else (generator.label, generator.ports)
     vswitch = driver_registry.vswitches()[node.vswitch]
     return None if vswitch.ports is None else (vswitch.label, vswitch.ports)
+
+
+def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
+    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one.
+
+    Args:
+        node: Of the port.
+        interface: The port.
+    """
+    if interface.pci_address is None or attachment_of(interface, node) in (Attachment.KERNEL, Attachment.AF_XDP):
+        return None
+    return interface.rx_queues or most_rx_queues(interface.model, kernel_driver(interface))

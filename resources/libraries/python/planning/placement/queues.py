@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
-from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, kernel_driver
-from resources.libraries.python.model.testbed.nics import most_rx_queues
 from resources.libraries.python.planning.media import SHARED_MEMORY, between, to_vswitch
 from resources.libraries.python.planning.names import GENERATOR, vswitch_name
 from resources.libraries.python.planning.service import ServiceLayout
@@ -160,18 +157,3 @@ def _block(index: int, total: int, threads: int) -> int:
     if index < small * size:
         return index // size
     return small + (index - small * size) // (size + 1)
-
-
-_WITH_ONE_QUEUE = (Attachment.KERNEL, Attachment.AF_XDP)
-
-
-def polled_queues(node: TgNode | DutNode, interface: Interface) -> int | None:
-    """Receive queues that a physical port can have; None where sockets of the kernel take its packets, with one.
-
-    Args:
-        node: Of the port.
-        interface: The port.
-    """
-    if interface.pci_address is None or attachment_of(interface, node) in _WITH_ONE_QUEUE:
-        return None
-    return interface.rx_queues or most_rx_queues(interface.model, kernel_driver(interface))

@@ -16,8 +16,6 @@ from resources.libraries.python.testbed.node.sent import noise as sent
 from resources.libraries.python.testbed.roles.connection import Connection
 
 LONGEST_S = sent.LONGEST_S
-UNTHROTTLED_S = 0.9
-"""A kernel with its default settings stops real-time threads for 50 ms in each second."""
 _ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...])
 _MORE_S = 30.0
 _log = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.generators.trex.wire import (
 )
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
+from resources.libraries.python.planning.linerate import MaxRate
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 
 PLAN = plan()
@@ -174,15 +175,15 @@ def test_probes_of_all_sizes_are_one_flows_latency() -> None:
     assert found.note is None
 
 
-def fake(capacity_pps: float, offers_pps: float) -> tuple[list[float], Callable[[float, float], TrialResult]]:
+def fake(capacity_pps: float, offers_pps: float) -> tuple[list[float], Callable[[Trial], TrialResult]]:
     """A generator with a limit in front of a system with a limit that collapses beyond twice its capacity."""
     asked: list[float] = []
 
-    def run(load_pps: float, duration_s: float) -> TrialResult:
+    def run(trial: Trial) -> TrialResult:
+        load_pps, duration_s = trial.load_pps or 0.0, trial.duration_s
         asked.append(load_pps)
         offered_pps = min(load_pps, offers_pps)
         forwarded_pps = capacity_pps / 20 if offered_pps > 2 * capacity_pps else min(capacity_pps, offered_pps)
-        trial = Trial(load_pps=load_pps, duration_s=duration_s, frame=B64)
         return TrialResult(
             trial=trial,
             started_at="",
@@ -214,7 +215,8 @@ def test_the_highest_load_that_makes_sense(
     capacity_pps: float, offers_pps: float, line_pps: float | None, least_pps: float, most_pps: float
 ) -> None:
     asked, run = fake(capacity_pps, offers_pps)
-    found = overload.found_by_trials(run, line_pps)
+    line = None if line_pps is None else MaxRate(line_pps / 2, line_pps / 2, line_pps, "the cable")
+    found = overload.found_by_trials(run, Trial(load_pps=1e6, duration_s=1.0, frame=B64), line)
     assert least_pps <= found.search_pps <= most_pps
     assert found.offered_pps == pytest.approx(line_pps or 0.9 * offers_pps, rel=0.11), "MRR is measured there"
     assert len(asked) < 12

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.connection_rates import connections_of, highest
+from resources.libraries.python.drivers.generators.connection_rates import connections_of, connections_result, highest
 from resources.libraries.python.drivers.generators.httperf import command
 from resources.libraries.python.drivers.generators.httperf.command import ClientReport
 from resources.libraries.python.drivers.generators.httperf.registration import MOST_CONNECTIONS, PORTS
@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 _READY_S, _END_S, _VERSION_S = 10.0, 2.0, 10.0
@@ -62,23 +62,11 @@ def trial_result(
         notes.append(f"{refused} of {asked} connections were not opened: the client has no more descriptors or ports")
     if late_s > _LATE_S:
         notes.append(f"the client took {late_s:.1f} s longer than its schedule")
-    return TrialResult(
-        trial=trial,
-        started_at=started_at,
-        offered_duration_s=trial.duration_s,
-        total_duration_s=total_duration_s,
-        flows=tuple(
-            FlowCount(
-                instance=flow.instance,
-                direction=Direction.FORWARD,
-                sent=connections - short,
-                received=report.established,
-            )
-            for (flow, connections, report), short in zip(rows, own, strict=True)
-        ),
-        generator_limited=bool(notes),
-        note="; ".join(notes) or None,
-    )
+    counts = [
+        (flow, connections - short, report.established)
+        for (flow, connections, report), short in zip(rows, own, strict=True)
+    ]
+    return connections_result(trial, counts, started_at, total_duration_s, limits=notes)
 
 
 class HttperfClients:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from ipaddress import IPv4Address
 
+from resources.libraries.python.drivers.generators.connection_rates import connections_result
 from resources.libraries.python.drivers.generators.trex.wire import ConnectionCounts, ConnectionLoad
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.trial import Trial, TrialResult
 
 PORT = 80
 REST_S = 1.5
@@ -65,23 +66,9 @@ def trial_result(
     late_s = max((counts.sending_s for _, _, counts in rows), default=0.0) - trial.duration_s
     if opened == asked and late_s > max(_LATE * trial.duration_s, _LATE_S):
         limits.append(f"TRex took {late_s * 1000:.0f} ms longer than {trial.duration_s:g} s to open the connections")
-    return TrialResult(
-        trial=trial,
-        started_at=started_at,
-        offered_duration_s=trial.duration_s,
-        total_duration_s=total_duration_s,
-        flows=tuple(
-            FlowCount(
-                instance=flow.instance,
-                direction=Direction.FORWARD,
-                sent=counts.attempted,
-                received=min(counts.attempted, established(counts)),
-            )
-            for flow, _, counts in rows
-        ),
-        generator_limited=bool(limits),
-        note="; ".join([*limits, *_remarks([counts for _, _, counts in rows])]) or None,
-    )
+    opened_ones = [(flow, each.attempted, min(each.attempted, established(each))) for flow, _, each in rows]
+    remarks = _remarks([counts for _, _, counts in rows])
+    return connections_result(trial, opened_ones, started_at, total_duration_s, limits=limits, remarks=remarks)
 
 
 def _remarks(rows: Sequence[ConnectionCounts]) -> list[str]:

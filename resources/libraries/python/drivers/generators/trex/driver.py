@@ -178,9 +178,7 @@ class TrexGenerator:
         Raises:
             CsitError: As `run`.
         """
-        line = max_rate(self._plan, trial.frame)
-        repeat = overload.at_other_loads(self.run, trial)
-        return overload.found_by_trials(repeat, line.aggregate_pps if line else None)
+        return overload.found_by_trials(self.run, trial, max_rate(self._plan, trial.frame))
 
     def facts(self) -> Mapping[str, str]:
         """Versions, ports, cores, and the resolution of latency."""

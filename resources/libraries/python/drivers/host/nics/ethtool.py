@@ -1,8 +1,7 @@
 """Settings of ports by the ethtool ioctl (include/uapi/linux/ethtool.h).
 
-The socket selects the network namespace of the port. pyroute2's Ethtool has neither driver information nor permanent
-MACs, opens sockets of its own in the namespace of the calling thread, and needs 0.8 to 1.1 ms to read two offloads of a
-port that take 4 us here.
+The socket selects the network namespace of the port. pyroute2's Ethtool has no driver information, opens sockets of its
+own in the namespace of the calling thread, and needs 0.8 to 1.1 ms to read two offloads of a port that take 4 us here.
 """
 
 import ctypes
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from resources.libraries.python.errors import CommandFailed
 
 _SIOCETHTOOL = 0x8946
-_GSET, _GDRVINFO, _GPERMADDR = 0x01, 0x03, 0x20
+_GSET, _GDRVINFO = 0x01, 0x03
 _GCHANNELS, _SCHANNELS = 0x3C, 0x3D
 _OFFLOADS = {"tso": (0x1E, 0x1F), "gro": (0x2B, 0x2C)}
 _GFLAGS, _SFLAGS, _FLAG_LRO = 0x25, 0x26, 1 << 15
@@ -24,19 +23,7 @@ _CHANNELS = struct.Struct("=9I")
 _SETTINGS = struct.Struct("=IIIHBBBBBBIIHBBIII")
 _UNKNOWN_MBPS = frozenset({0, 0xFFFF, 0xFFFFFFFF})
 _DRIVER_INFO = struct.Struct("=I32s32s32s32s32s12s5I")
-_PERMANENT = struct.Struct("=II32s")
 _NOT_OFFERED = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL})
-
-
-@dataclass(frozen=True, slots=True)
-class DriverInfo:
-    """Driver information of a port; empty texts where the driver gives none."""
-
-    driver: str
-    version: str
-    firmware: str
-    bus: str
-    """PCI address, where it is a PCI device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +51,15 @@ class Channels:
         return replace(self, rx=rx, tx=tx, combined=combined)
 
 
-def driver_info(where: socket.socket, interface: str) -> DriverInfo:
-    """Driver, versions and bus address of a port.
+def bus_address(where: socket.socket, interface: str) -> str:
+    """Return the bus address of a port, such as a PCI address; empty where its driver gives none.
 
     Raises:
         CommandFailed: There is no such port, or its driver does not report it.
     """
     answer = _ask(where, interface, _DRIVER_INFO.pack(_GDRVINFO, *[b""] * 6, *[0] * 5), ("ethtool", "-i", interface))
-    driver, version, firmware, bus = (
-        field.split(b"\0")[0].decode(errors="replace") for field in _DRIVER_INFO.unpack(answer)[1:5]
-    )
-    return DriverInfo(driver, version, firmware, bus)
+    bus: bytes = _DRIVER_INFO.unpack(answer)[4]
+    return bus.split(b"\0")[0].decode(errors="replace")
 
 
 def speed_bps(where: socket.socket, interface: str) -> float | None:
@@ -86,17 +71,6 @@ def speed_bps(where: socket.socket, interface: str) -> float | None:
     fields = _SETTINGS.unpack(answer)
     mbps = fields[3] | fields[12] << 16
     return None if mbps in _UNKNOWN_MBPS else mbps * 1e6
-
-
-def permanent_mac(where: socket.socket, interface: str) -> str | None:
-    """Return the permanent MAC; None for ports without one, such as virtual ports."""
-    try:
-        answer = _ask(where, interface, _PERMANENT.pack(_GPERMADDR, 32, b""), ("ethtool", "-P", interface))
-    except CommandFailed:
-        return None
-    _, length, address = _PERMANENT.unpack(answer)
-    found = bytes(address[:length])
-    return found.hex(":") if any(found) else None
 
 
 def offload(where: socket.socket, interface: str, option: str) -> bool:

@@ -58,7 +58,7 @@ class AdoptedPort(Frozen):
 def bus_of(netlink: Netlink, name: str) -> str:
     """Return the bus address of a port; empty for a virtual port, or if its driver does not report one."""
     with suppress(CommandFailed):
-        return ethtool.driver_info(netlink.socket, name).bus
+        return ethtool.bus_address(netlink.socket, name)
     return ""
 
 

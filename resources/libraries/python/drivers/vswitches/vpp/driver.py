@@ -12,7 +12,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cpu.huge_pages import too_few
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.nics.nic_facts import facts_of_pci
+from resources.libraries.python.drivers.host.nics.nic_facts import pci_ids
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
@@ -240,8 +240,7 @@ class VppSwitch(Disturbed):
 
     def _kind_of(self, nic: Nic) -> InterfaceKind:
         """VPP's driver for a physical port, by what it is and what this installation has."""
-        facts = facts_of_pci(nic.pci_address) if nic.pci_address is not None else None
-        ids = (facts.vendor, facts.model) if facts is not None else (None, None)
+        ids = (None, None) if nic.pci_address is None else pci_ids(nic.pci_address)
         settings = self._site.settings
         return kind_of(nic, plugins(self._site.prefix), ids, only_dpdk=settings.ports == "dpdk")
 
