@@ -26,6 +26,7 @@ from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
+from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.oracle import Outcome, refused, run
 from tests.fuzz.targets import RECORDED, SPECS, TARGETS
@@ -329,6 +330,14 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "an energy counter without an end": zone(LONG_WORD),
     "a key of WireGuard with a NUL character": said_to("keys of wg", b"A" * 42 + b"\0="),
     "metrics of flows that are those of ports": said_to("metrics of OTG servers", b'{"choice": "port_metrics"}'),
+    "metrics of OTG with merge keys for gigabytes": said_to("metrics of OTG servers", MERGE_BOMB.encode()),
+    "metrics of OTG of 100,000 brackets": said_to("metrics of OTG servers", b"[" * 100_000),
+    "a power below 0": said_to(
+        "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"-5")
+    ),
+    "a packet that is longer in the capture than on the line": said_to(
+        "captures", pcap((MIX[0] + bytes(1 << 22), *MIX[:1] * 3_000), lengths=(64,) * 3_001)
+    ),
     "a latency of 300 digits": said_to(
         "metrics of OTG servers",
         TARGETS["metrics of OTG servers"].examples[0].replace(b"1000.0", b"9" * 400 + b".0"),
@@ -419,6 +428,12 @@ TESTED_BY = {
     "archives that unpack to much more": "tests/unit/test_unpacking.py::test_bombs",
     "archives packed by bzip2 or LZMA": "tests/unit/test_unpacking.py::test_bombs",
     "200 MB of packed 'a'": "tests/fuzz/test_fuzz_results.py::test_archives_that_unpack_to_much_more",
+    "answers of a BMC": "tests/integration/test_redfish_power.py::test_answers_of_another_form_are_one_sentence",
+    "a BMC of many chassis": "tests/integration/test_redfish_power.py::test_a_bmc_of_many_chassis_ends_at_the_limit",
+    "slow answers of a BMC": (
+        "tests/integration/test_redfish_power.py::test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit"
+    ),
+    "answers of OTG servers": "tests/integration/test_otg_peers.py::test_answers_of_another_form_are_one_sentence",
     "damaged import lists": "tests/unit/csit_utils/test_store.py::test_a_damaged_import_is_left_out_and_named",
     "unreadable folders": (
         "tests/integration/test_full_disks.py::test_unreadable_files_and_folders_are_named_beside_the_good_ones"

@@ -1,5 +1,6 @@
 """The client of OTG servers against peers that are not ours: over gRPC, slow ones, and openconfig/magna."""
 
+import gzip
 import json
 import os
 import shutil
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,12 @@ from resources.libraries.python.drivers.generators.otg.flows import SentFlow, fi
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.generators.otg.server import http_api
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from tests.integration.otg_server import LEFT, RIGHT
 from tests.integration.robot_runs import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import ETHERNET, FLOWS, UDP
+from tests.unit.model.yaml_bombs import MERGE_BOMB
 
 pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 import grpc
@@ -135,6 +137,38 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit(begin: bytes, m
             OtgClient(Otg(location=url)).version()
         thread.join(60)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (b"200 OK", MERGE_BOMB.encode()),
+        (b"500 Error", MERGE_BOMB.encode()),
+        (b"200 OK", b"[" * 100_000),
+        (b"200 OK", b"null"),
+        (b"200 OK", bytes(range(256))),
+        (b"200 OK\r\nContent-Encoding: gzip", gzip.compress(b"a" * 10_000_000)),
+        (b"302 Found\r\nLocation: /", b""),
+    ],
+)
+def test_answers_of_another_form_are_one_sentence(head: bytes, body: bytes) -> None:
+    def serve(listener: socket.socket) -> None:
+        with suppress(OSError):  # it is closed, or the client has had enough
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    connection.sendall(b"HTTP/1.0 %b\r\nContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        client, began_s = OtgClient(Otg(location=url)), time.process_time()
+        for ask in (client.version, client.flow_metrics, lambda: client.configure({})):
+            with pytest.raises(CsitError, match=f"^OTG server {url}: ") as said:
+                ask()
+            assert len(str(said.value)) <= LONGEST_MESSAGE and str(said.value).isprintable()
+    assert time.process_time() - began_s < 2.0
 
 
 @pytest.mark.parametrize("begin", [b"", b"POST /config HTTP/1.1\r\nContent-Length: 60000\r\n\r\n"])

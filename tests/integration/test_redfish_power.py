@@ -4,19 +4,22 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import bcrypt
 import pytest
 
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
 from resources.libraries.python.model.testbed.energy import Redfish
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node import redfish
 from resources.libraries.python.testbed.node.energy import read_meter
 from resources.libraries.python.testbed.roles.watching import Readings
 
@@ -147,3 +150,87 @@ def test_a_chassis_without_power_says_so(bmc: tuple[str, Bmc], monkeypatch: pyte
     monkeypatch.setattr("resources.libraries.python.testbed.node.redfish.power_of", lambda *_: None)
     with pytest.raises(Unsupported, match="has no power in EnvironmentMetrics or Power"):
         server.read(server.meter())
+
+
+CHASSIS = "/redfish/v1/Chassis"
+ANSWERS: dict[str, object] = {
+    "/redfish/v1/": {"Id": "r", "Name": "r", "RedfishVersion": "1.6.0", "Chassis": {"@odata.id": CHASSIS}},
+    CHASSIS: {"Name": "c", "Members": [{"@odata.id": f"{CHASSIS}/1"}]},
+    f"{CHASSIS}/1": {
+        **{"@odata.id": f"{CHASSIS}/1", "Id": "1", "Name": "c", "ChassisType": "RackMount"},
+        "EnvironmentMetrics": {"@odata.id": "/power"},
+    },
+    "/power": {"PowerWatts": {"Reading": 100}},
+}
+"""A BMC's answers by path."""
+
+
+@contextmanager
+def answering(answers: Mapping[str, object], every_s: float = 0.0) -> Iterator[Redfish]:
+    """A BMC on loopback that gives these answers, a byte every so many seconds; the value is how to reach it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            found = answers.get(self.path)
+            body = found if isinstance(found, bytes) else json.dumps(found or {}).encode()
+            self.send_response(404 if found is None else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            for byte in body if every_s else ():
+                self.wfile.write(bytes([byte]))
+                time.sleep(every_s)
+            self.wfile.write(body if not every_s else b"")
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None: ...
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """The client has had enough."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        yield Bmc("https://bmc", Path("unused")).meter().model_copy(update={"url": url, "ca_file": None})
+        server.shutdown()
+
+
+def test_a_bmc_answers_over_http_in_tests_too() -> None:
+    with answering(ANSWERS) as meter:
+        assert [value for _, value in redfish.read_redfish("DUT1", meter, 0.0)[0].samples] == [100.0]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"/redfish/v1/": b"[]"},
+        {"/redfish/v1/": b"null"},
+        {"/redfish/v1/": b"[" * 100_000},
+        {"/redfish/v1/": b" " * 2_000_000},
+        {CHASSIS: {"Members": [5]}},
+        {f"{CHASSIS}/1": {"Id": "1", "Name": "c", "ChassisType": "Card", "EnvironmentMetrics": {"@odata.id": [1]}}},
+        {"/power": b'{"PowerWatts": {"Reading": ' + b"9" * 5_000 + b"}}"},
+        {"/power": {"PowerWatts": {"Reading": -5}}},
+        {"/power": {"PowerWatts": {"Reading": 1e300}}},
+        {"/power": b'{"PowerWatts": {"Reading": NaN}}'},
+    ],
+)
+def test_answers_of_another_form_are_one_sentence(changed: dict[str, object]) -> None:
+    with answering({**ANSWERS, **changed}) as meter, pytest.raises(CsitError, match=r"^nodes\.DUT1\.energy: ") as said:
+        redfish.read_redfish("DUT1", meter, 0.0)
+    assert len(str(said.value)) <= LONGEST_MESSAGE and str(said.value).isprintable()
+
+
+def test_a_bmc_of_many_chassis_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redfish, "_MORE_S", 0.5)
+    many = {CHASSIS: {"Name": "c", "Members": [{"@odata.id": f"{CHASSIS}/1"}] * 15_000}}
+    with answering({**ANSWERS, **many}) as meter, pytest.raises(CsitError, match=r"did not end within 0\.5 s$"):
+        redfish.read_redfish("DUT1", meter, 0.0)
+
+
+def test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redfish, "_MORE_S", 0.5)
+    with answering(ANSWERS, every_s=0.1) as meter, pytest.raises(CsitError, match="Connection broken: IncompleteRead"):
+        redfish.read_redfish("DUT1", meter, 0.0)

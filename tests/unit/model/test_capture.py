@@ -46,6 +46,7 @@ SHORT = ipv4(17, udp(b"x" * 40))
         (pcap((MIX[0][:30],)), "x: packet 1 has 30 bytes, too few for an IP packet"),
         (pcap((MIX[0][:-1],)), "x: packet 1 has 57 bytes behind the Ethernet header, its IP header says 58"),
         (pcap((ipv4(17, udp(b"x" * 9000)),)), r"x: packet 1 has 9,042 bytes, more than a jumbo frame \(9,014\)"),
+        (pcap((SHORT + bytes(9000),), lengths=(82,)), r"x: packet 1 has 9,082 bytes, more than a jumbo frame"),
         (pcap((SHORT,) * (MOST_CAPTURED_PACKETS + 1)), "x: more than 8,192 packets"),
     ],
 )  # fmt: skip

@@ -56,9 +56,9 @@ def read_capture(data: bytes, name: str) -> CapturedFrames:
             raise ConfigError(
                 f"{where} has {len(frame)} of its {length} bytes; capture whole packets, without a snap length"
             )
-        if length > LARGEST:
+        if (most := max(length, len(frame))) > LARGEST:
             fix = "capture without segmentation offloads: ethtool -K INTERFACE tso off gro off"
-            raise ConfigError(f"{where} has {length:,} bytes, more than a jumbo frame ({LARGEST:,}); {fix}")
+            raise ConfigError(f"{where} has {most:,} bytes, more than a jumbo frame ({LARGEST:,}); {fix}")
         versions.add(_version(frame, where))
         if len(versions) > 1:
             is_ipv = f"is IPv{_version(frame, where)}, those before are not"

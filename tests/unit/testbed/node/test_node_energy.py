@@ -198,11 +198,11 @@ class Endless:
 def test_an_answer_of_a_bmc_without_an_end_is_refused() -> None:
     answer = Endless()
     with pytest.raises(OSError, match="more than 1,048,576 bytes"):
-        redfish._read_bounded(answer)
+        redfish._Bounded(60.0)(answer)
     assert answer.closed
 
 
-@pytest.mark.parametrize("watts", ["1e400", "9" * 400, "NaN", "null", "[]"])
+@pytest.mark.parametrize("watts", ["1e400", "9" * 400, "NaN", "null", "[]", "-5", "1e13"])
 def test_a_power_that_is_no_number_is_no_power(watts: str) -> None:
     document = json.loads(
         f'{{"PowerWatts": {{"Reading": {watts}}}, "PowerControl": [{{"PowerConsumedWatts": {watts}}}]}}'

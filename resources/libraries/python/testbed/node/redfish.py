@@ -3,17 +3,21 @@
 import importlib
 import time
 from collections.abc import Callable
-from math import isfinite
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.bounds import LARGEST_ANSWER_BYTES, MOST_NAMES
+from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANSWER_BYTES, MOST_NAMES
 from resources.libraries.python.model.energy import MeterSeries
 from resources.libraries.python.model.testbed.energy import Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
 
 _WITHIN_S = 10.0
+"""Of one request."""
+_MORE_S = 60.0
+"""Maximum duration of all requests together, beyond that of the readings."""
 _EVERY_S = 0.5
 _MOST_SAMPLES = 1000
 _RESOLUTION_W = 1.0
@@ -41,6 +45,7 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
     except ImportError as error:
         raise Unsupported(f"{where}: sushy is not installed: ./csit setup requirements-redfish") from error
     verify: bool | str = True if meter.ca_file is None else str(Path(meter.ca_file).expanduser())
+    limits = ExitStack()
     try:
         url = meter.url.rstrip("/")
         connector = sushy.connector.Connector(
@@ -51,12 +56,19 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
             server_side_retries=1,
             server_side_retries_delay=1,
         )
-        connector._session.hooks["response"].append(_read_bounded)
+        connector._session.hooks["response"].append(_Bounded(duration_s + _MORE_S))
+        for scheme in ("https://", "http://"):
+            connector._session.mount(scheme, limited_adapter(limits, duration_s + _MORE_S)())
         root = sushy.Sushy(url, username=meter.user, password=password, connector=connector)
         read = _reader(root.get_chassis(meter.chassis and f"/redfish/v1/Chassis/{meter.chassis}"), where)
         samples = _sampled(read, duration_s)
-    except (sushy.exceptions.SushyError, OSError, RecursionError) as error:  # errors of requests are OSErrors
-        raise CsitError(f"{where}: {meter.url}: {' '.join(str(error).split())}") from error
+    except CsitError:
+        raise
+    except Exception as error:  # boundary: sushy raises whatever answers of another form lead to in its code
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CsitError(f"{where}: {meter.url}: {reason}") from error
+    finally:
+        limits.close()
     return (
         MeterSeries(
             node=name,
@@ -71,15 +83,32 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
     )
 
 
-def _read_bounded(response: Any, *_: object, **__: object) -> None:  # noqa: ANN401 - requests has no types here
-    """Read the body of an answer, which requests would do without bounds."""
-    end_s, body = time.monotonic() + _WITHIN_S, bytearray()
-    for piece in response.iter_content(1 << 14):
-        body += piece
-        if len(body) > LARGEST_ANSWER_BYTES or time.monotonic() > end_s:
-            response.close()
-            raise OSError(f"an answer of more than {LARGEST_ANSWER_BYTES:,} bytes, or {_WITHIN_S:.0f} s long")
-    response._content = bytes(body)
+class _Bounded:
+    """Reads the bodies of answers, which requests would do without bounds.
+
+    Args:
+        most_s: Of all requests from now on.
+    """
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._end_s = time.monotonic() + most_s
+
+    def __call__(self, response: Any, *_: object, **__: object) -> None:  # noqa: ANN401 - requests has no types here
+        """Read one body.
+
+        Raises:
+            OSError: It is too large, or takes too long; or all requests together do.
+        """
+        end_s, body = time.monotonic() + _WITHIN_S, bytearray()
+        for piece in response.iter_content(1 << 14):
+            body += piece
+            if len(body) > LARGEST_ANSWER_BYTES or time.monotonic() > end_s:
+                response.close()
+                raise OSError(f"an answer of more than {LARGEST_ANSWER_BYTES:,} bytes, or {_WITHIN_S:.0f} s long")
+        if time.monotonic() > self._end_s:
+            raise OSError(f"the BMC did not end within {self._most_s:g} s")
+        response._content = bytes(body)
 
 
 def _sampled(read: Callable[[], float], duration_s: float) -> tuple[tuple[float, float], ...]:
@@ -130,4 +159,5 @@ def power_of(link: str, document: dict[str, Any]) -> float | None:
             watts = float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"][:MOST_NAMES]))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-    return watts if isfinite(watts) and (watts or link == "EnvironmentMetrics") else None
+    # NaN is in no range.
+    return watts if 0 <= watts <= HIGHEST_READING and (watts or link == "EnvironmentMetrics") else None
