@@ -1,14 +1,16 @@
 """Flame graphs of sampled call stacks, and their differences between two sides. Pure.
 
 A sample counts for every function in its stack, once for each. What a function takes is its share of the samples of the
-cell, or its CPU time per packet: samples over their frequency, over the packets that came back meanwhile.
+cell, or its CPU time per packet: samples over their frequency, over the packets that came back meanwhile. Shares
+compare two sides at their own rates; times compare what does the same work for each packet.
 
-Counts are small, so each difference is tested: two proportions of independent samples (normal approximation), with the
-error widened where several runs of a side differ by more than that (quasi-binomial, McCullagh and Nelder, Generalized
-Linear Models, 2nd edition, section 4.5), then adjusted for the number of functions (Benjamini and Hochberg, 1995).
+Counts are small, so each difference is tested: two proportions of independent samples, or two rates of a Poisson
+process (normal approximation), with the error widened where several runs of a side differ by more than that
+(quasi-likelihood, McCullagh and Nelder, Generalized Linear Models, 2nd edition, section 4.5), then adjusted for the
+number of functions (Benjamini and Hochberg, 1995).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
@@ -90,8 +92,12 @@ class StackDifference:
     ns_a: float | None
     """CPU time per packet in nanoseconds; None if no packet came back."""
     ns_b: float | None
+    own_ns_a: float | None
+    """The same in the function itself."""
+    own_ns_b: float | None
     probability: float | None
-    """p-value of the shares: probability that sides of equal shares differ as much; None with too few samples."""
+    """p-value: probability that sides of equal shares, or equal times per packet, differ as much; None with too few
+    samples."""
     adjusted: float | None = None
     """p-value adjusted for the number of functions."""
 
@@ -99,6 +105,11 @@ class StackDifference:
     def difference(self) -> float:
         """Change of the share from A to B."""
         return self.share_b - self.share_a
+
+    @property
+    def difference_ns(self) -> float | None:
+        """Change of the CPU time per packet from A to B, in nanoseconds."""
+        return None if self.ns_a is None or self.ns_b is None else self.ns_b - self.ns_a
 
     @property
     def significant(self) -> bool:
@@ -124,53 +135,44 @@ class StackSide:
         return 1e9 * sum(run.busy_s for run in self.runs) / self.total / received if received and self.total else None
 
 
-def differences(
-    a: StackSide, b: StackSide, part: Callable[[str], str] = lambda owner: owner
-) -> tuple[StackDifference, ...]:
+def differences(a: StackSide, b: StackSide, *, per_packet: bool = False) -> tuple[StackDifference, ...]:
     """Return all functions of both sides, significant ones first, then by the size of the difference.
 
     Args:
         a: The baseline.
         b: What is compared with it.
-        part: Maps the owner of stacks to what both sides have, such as the kind of an NF.
+        per_packet: Compare CPU times per packet instead of shares.
     """
-    tables = [[functions(named(run.counts, part)) for run in side.runs] for side in (a, b)]
+    tables = [[functions(run.counts) for run in side.runs] for side in (a, b)]
     keys = sorted({key for side in tables for table in side for key in table})
     rows = []
     for owner, name in keys:
         if name == OTHER:
             continue
         counts = [[table.get((owner, name), (0, 0)) for table in side] for side in tables]
-        rows.append(_compared(owner, name, a, b, counts))
-    return _judged(rows)
+        rows.append(_compared(owner, name, (a, b), counts, per_packet))
+    return _judged(rows, per_packet)
 
 
-def named(counts: Mapping[str, int], part: Callable[[str], str]) -> dict[str, int]:
-    """Return samples by stack with other owners."""
-    found: dict[str, int] = {}
-    for stack, count in counts.items():
-        owner, separator, rest = stack.partition(SEPARATOR)
-        renamed = f"{part(owner)}{separator}{rest}"
-        found[renamed] = found.get(renamed, 0) + count
-    return found
-
-
-def path_differences(
-    a: StackSide, b: StackSide, part: Callable[[str], str] = lambda owner: owner
-) -> dict[str, StackDifference]:
+def path_differences(a: StackSide, b: StackSide, *, per_packet: bool = False) -> dict[str, StackDifference]:
     """Return the differences of all paths of functions, which are the boxes of a flame graph, by path."""
-    tree = flame([named(run.counts, part) for side in (a, b) for run in side.runs])
+    tree = flame([run.counts for side in (a, b) for run in side.runs])
     rows = []
     for path, node in tree.walk():
         each = list(zip(node.total, node.own, strict=True))
         counts = [each[: len(a.runs)], each[len(a.runs) :]]
-        rows.append(_compared(path[0], SEPARATOR.join(path[1:]), a, b, counts))
-    return {SEPARATOR.join(filter(None, (row.owner, row.function))): row for row in _judged(rows)}
+        rows.append(_compared(path[0], SEPARATOR.join(path[1:]), (a, b), counts, per_packet))
+    return {SEPARATOR.join(filter(None, (row.owner, row.function))): row for row in _judged(rows, per_packet)}
 
 
 def _compared(
-    owner: str, name: str, a: StackSide, b: StackSide, counts: Sequence[Sequence[tuple[int, int]]]
+    owner: str,
+    name: str,
+    sides: tuple[StackSide, StackSide],
+    counts: Sequence[Sequence[tuple[int, int]]],
+    per_packet: bool,
 ) -> StackDifference:
+    a, b = sides
     (total_a, own_a), (total_b, own_b) = (
         (sum(each[0] for each in side), sum(each[1] for each in side)) for side in counts
     )
@@ -187,21 +189,34 @@ def _compared(
         own_b=own_b / every_b,
         ns_a=None if unit_a is None else total_a * unit_a,
         ns_b=None if unit_b is None else total_b * unit_b,
+        own_ns_a=None if unit_a is None else own_a * unit_a,
+        own_ns_b=None if unit_b is None else own_b * unit_b,
         probability=probability(
             *(
-                [(each[0], run.total) for each, run in zip(found, side.runs, strict=True)]
+                [(each[0], _sampled(run, per_packet)) for each, run in zip(found, side.runs, strict=True)]
                 for found, side in zip(counts, (a, b), strict=True)
-            )
+            ),
+            per_packet=per_packet,
         ),
     )
 
 
-def probability(a: Sequence[tuple[int, int]], b: Sequence[tuple[int, int]]) -> float | None:
-    """Return the p-value of two proportions.
+def _sampled(run: Stacks, per_packet: bool) -> float:
+    """Return what the samples of a function are compared with: all samples, or packets times samples per second."""
+    if not per_packet:
+        return run.total
+    return run.received * run.total / run.busy_s if run.busy_s else 0.0
+
+
+def probability(
+    a: Sequence[tuple[float, float]], b: Sequence[tuple[float, float]], *, per_packet: bool = False
+) -> float | None:
+    """Return the p-value of two proportions, or of two rates.
 
     Args:
-        a: Samples in a function, and all samples, of each run of a side.
+        a: Samples in a function, and all samples or all packets, of each run of a side.
         b: Of the other side.
+        per_packet: Whether they are packets.
 
     Returns:
         The two-sided p-value; None with fewer samples than `FEWEST` in the function, or beside it.
@@ -210,27 +225,36 @@ def probability(a: Sequence[tuple[int, int]], b: Sequence[tuple[int, int]]) -> f
     if not all_a or not all_b:
         return None
     found, every = in_a + in_b, all_a + all_b
-    if min(found, every - found) < FEWEST:
+    if min(found, found if per_packet else every - found) < FEWEST:
         return None
-    pooled = found / every
-    score = abs(in_a / all_a - in_b / all_b) / sqrt(pooled * (1 - pooled) * (1 / all_a + 1 / all_b))
+    spread = _spread(found / every, per_packet)
+    score = abs(in_a / all_a - in_b / all_b) / sqrt(spread * (1 / all_a + 1 / all_b))
     freedom = len(a) + len(b) - 2
-    excess = sum(_pearson(side) for side in (a, b)) / freedom if freedom > 0 else 1.0
+    excess = sum(_pearson(side, per_packet) for side in (a, b)) / freedom if freedom > 0 else 1.0
     return 2 * float(stdtr(freedom, -score / sqrt(excess)) if excess > 1 else ndtr(-score))
 
 
-def _pearson(side: Sequence[tuple[int, int]]) -> float:
-    """Pearson's statistic of the runs of a side about their common share."""
+def _spread(share: float, per_packet: bool) -> float:
+    """Variance of a count of one: binomial, or Poisson."""
+    return share if per_packet else share * (1 - share)
+
+
+def _pearson(side: Sequence[tuple[float, float]], per_packet: bool) -> float:
+    """Pearson's statistic of the runs of a side about their common share or rate."""
     found, every = sum(hit for hit, _ in side), sum(each for _, each in side)
     share = found / every
-    if not 0 < share < 1:
+    spread = _spread(share, per_packet)
+    if spread <= 0:
         return 0.0
-    return sum((hit - each * share) ** 2 / (each * share * (1 - share)) for hit, each in side if each)
+    return sum((hit - each * share) ** 2 / (each * spread) for hit, each in side if each)
 
 
-def _judged(rows: Sequence[StackDifference]) -> tuple[StackDifference, ...]:
+def _judged(rows: Sequence[StackDifference], per_packet: bool) -> tuple[StackDifference, ...]:
+    def size(row: StackDifference) -> float:
+        return abs((row.difference_ns or 0.0) if per_packet else row.difference)
+
     tested = [row for row in rows if row.probability is not None]
     adjusted = adjusted_probabilities([row.probability or 0.0 for row in tested])
     judged = [replace(row, adjusted=value) for row, value in zip(tested, adjusted, strict=True)]
     judged += [row for row in rows if row.probability is None]
-    return tuple(sorted(judged, key=lambda row: (not row.significant, -abs(row.difference), row.owner, row.function)))
+    return tuple(sorted(judged, key=lambda row: (not row.significant, -size(row), row.owner, row.function)))

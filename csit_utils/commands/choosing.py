@@ -9,7 +9,7 @@ import typer
 from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.reading import contents_of, print_problems
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.items import Characterized, Recorded
 from csit_utils.dataset.reference import names, reference
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
@@ -45,6 +45,17 @@ class DatasetReader:
             return list(reference(text).tests)
         chosen = parse_chosen(text)
         return chosen.of(self.every(text))
+
+    def studies(self, text: str) -> Sequence[Characterized]:
+        """Return the records of other studies than density of a file or folder.
+
+        Raises:
+            ConfigError: It does not exist or has no test.
+        """
+        path = Path(text)
+        if not path.exists():
+            raise ConfigError(f"{text} does not exist; name a file or folder with a chain study, or two sides A and B")
+        return self._contents(path).characterizations
 
     def every(self, text: str) -> Sequence[TestRow]:
         """Return all tests of `--data`.

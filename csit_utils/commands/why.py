@@ -21,7 +21,9 @@ _LEFT = ("cell", "part", "function", "significant")
 
 def why(
     a: Annotated[str, typer.Argument(metavar="A", help=SIDE_HELP)],
-    b: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+    b: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="As A. Without it, the suspects of the chain studies of file A.")
+    ] = None,
     data: DATA = None,
     cell: Annotated[
         str | None, typer.Option(help="Only cells with this text in their name, such as 'CSC 2x1'.")
@@ -37,36 +39,31 @@ def why(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Print which functions of vSwitch and NFs take more or less CPU time in B than in A.
+    """Print which functions of vSwitch and NFs take more or less CPU time in B than in A, or in suspect chains.
 
-    Call stacks are sampled by -v STACKS:10. Shares are of the samples of the cell, in a function or what it calls. A
+    Call stacks are sampled by -v STACKS:10. Shares are of the samples of the cell, in a function or what it calls. In a
+    chain study, A is the reference of a suspect and B the suspect, and times per packet are compared instead. A
     difference is significant where it exceeds the noise of sampling, and, with several runs per side, the spread
     between runs; about 5 % of the significant ones are expected to be false (Benjamini-Hochberg). Exit status: 0 in any
     case.
 
     Example: ./csit why monday/output.xml tuesday/output.xml
 
+    Example: ./csit why results/chains/output.xml
+
     Example: ./csit why few.xml many.xml --folded both.folded && flamegraph.pl both.folded > both.svg
     """
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    from csit_utils.analysis.flames import differences  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.report.stack_sides import cells_with_stacks  # noqa: PLC0415 - as above
-
     reader = DatasetReader(data)
-    rows_a, rows_b = reader.rows(a), reader.rows(b)
-    for text, rows in ((a, rows_a), (b, rows_b)):
-        if not any(row.call_stacks for row in rows):
-            raise ConfigError(f"{text}: no test has call stacks; run it with -v STACKS:10")
-    found = [
-        each
-        for each in cells_with_stacks(rows_a, rows_b, reader.record)
-        if cell is None or cell.lower() in each.name.lower()
-    ]
+    every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)
+    found = [each for each in every_cell if cell is None or cell.lower() in each.name.lower()]
     if not found:
-        raise ConfigError(f"{a} and {b} have no cell{f' {cell}' if cell else ''} with call stacks in common")
+        what = f"{a} has no suspect" if b is None else f"{a} and {b} have no cell"
+        end = "; run its chain study with -v STACKS:10" if b is None else " in common"
+        raise ConfigError(f"{what}{f' {cell}' if cell else ''} with call stacks{end}")
     lines: list[TableLine] = []
     for each in found:
-        rows_of_cell = differences(each.a, each.b)
+        rows_of_cell = each.differences()
         chosen = [row for row in rows_of_cell if row.function and (row.significant or every)]
         lines += [_line(each, row) for row in chosen]
         several = sum(row.significant for row in rows_of_cell if row.function)
@@ -81,6 +78,23 @@ def why(
     if folded is not None:
         write_whole(folded, "".join(text for each in found for text in _folded(each, named=len(found) > 1)))
     reader.tell_problems()
+
+
+def _cells(reader: DatasetReader, a: str, b: str) -> "Iterator[CellStacks]":
+    from csit_utils.report.stack_sides import cells_with_stacks  # noqa: PLC0415 - scipy costs time of every --help
+
+    rows_a, rows_b = reader.rows(a), reader.rows(b)
+    for text, rows in ((a, rows_a), (b, rows_b)):
+        if not any(row.call_stacks for row in rows):
+            raise ConfigError(f"{text}: no test has call stacks; run it with -v STACKS:10")
+    return cells_with_stacks(rows_a, rows_b, reader.record)
+
+
+def _suspects(reader: DatasetReader, text: str) -> "Iterator[CellStacks]":
+    from csit_utils.studies.registry import kind_of  # noqa: PLC0415 - as above
+
+    for item in reader.studies(text):
+        yield from kind_of(item).stacks(item.record)
 
 
 def _folded(cell: "CellStacks", *, named: bool) -> Iterator[str]:
@@ -104,7 +118,8 @@ def _line(cell: "CellStacks", row: "StackDifference") -> TableLine:
         *(DASH if each is None else f"{each:.0f}" for each in (row.ns_a, row.ns_b)),
         "yes" if row.significant else "no" if row.adjusted is not None else "too few samples",
     )
-    style = "" if not row.significant else "red" if row.difference > 0 else "green"
+    change = row.difference_ns or 0.0 if cell.per_packet else row.difference
+    style = "" if not row.significant else "red" if change > 0 else "green"
     return TableLine(texts, as_object(cell, row), style)
 
 

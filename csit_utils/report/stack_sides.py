@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from csit_utils.analysis.flames import StackSide, differences
+from csit_utils.analysis.flames import StackDifference, StackSide, differences
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.flames import FlameGraph, difference_graph
@@ -26,6 +26,17 @@ class CellStacks:
     b: StackSide
     simulated: bool
     remarks: tuple[str, ...] = ()
+    per_packet: bool = False
+    """Whether times per packet are compared in the place of shares: where both sides have the same load."""
+
+    def differences(self) -> tuple[StackDifference, ...]:
+        """Return all functions of both sides."""
+        return differences(self.a, self.b, per_packet=self.per_packet)
+
+    def graph(self, caption: str) -> FlameGraph | None:
+        """Return the differential flame graph with the remarks; None where a side has nothing to show."""
+        found = difference_graph(self.a, self.b, caption, simulated=self.simulated, per_packet=self.per_packet)
+        return found and replace(found, notes=(*found.notes, *(f"{_upper(remark)}." for remark in self.remarks)))
 
 
 def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record) -> Iterator[CellStacks]:
@@ -43,7 +54,7 @@ def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record
         if cell in of_b:
             one, other = (StackSide(tuple(_stacks(rows, record))) for rows in (of_a[cell], of_b[cell]))
             if one.total and other.total:
-                yield CellStacks(_name(cell), one, other, bool(cell[0]), tuple(_remarks(one, other)))
+                yield CellStacks(_name(cell), one, other, bool(cell[0]), tuple(remarks(one, other)))
 
 
 def _by_cell(rows: Sequence[TestRow]) -> dict[tuple[object, ...], list[TestRow]]:
@@ -67,7 +78,8 @@ def _stacks(rows: Sequence[TestRow], record: Record) -> Iterator[Stacks]:
             yield found
 
 
-def _remarks(a: StackSide, b: StackSide) -> Iterator[str]:
+def remarks(a: StackSide, b: StackSide) -> Iterator[str]:
+    """Yield what else differs between two sides than the system, as clauses."""
     events = [sorted({node.event for run in side.runs for node in run.nodes}) for side in (a, b)]
     if events[0] != events[1]:
         yield f"sampled by {', '.join(events[0])} and by {', '.join(events[1])}"
@@ -99,9 +111,8 @@ def difference_graphs(found: Iterable[tuple[str, CellStacks]]) -> DifferenceGrap
         if len(graphs) >= MOST_GRAPHS:
             left_out += 1
             continue
-        graph = difference_graph(cell.a, cell.b, caption, simulated=cell.simulated)
-        if graph is not None:
-            graphs.append(replace(graph, notes=(*graph.notes, *(f"{remark.capitalize()}." for remark in cell.remarks))))
+        if (graph := cell.graph(caption)) is not None:
+            graphs.append(graph)
     return DifferenceGraphs(tuple(graphs), left_out)
 
 
@@ -109,10 +120,21 @@ _MOST_NAMED = 3
 
 
 def grown(cell: CellStacks) -> tuple[str, ...]:
-    """Return the functions whose own share has grown most beyond the noise of sampling, a sentence each."""
-    rows = [row for row in differences(cell.a, cell.b) if row.function and row.significant and row.own_b > row.own_a]
-    rows.sort(key=lambda row: row.own_a - row.own_b)
-    return tuple(
-        f"{row.function} of {row.owner} takes {percent(row.share_b)} of the CPU time, {percent(row.share_a)} before"
-        for row in rows[:_MOST_NAMED]
-    )
+    """Return the functions that have grown themselves most beyond the noise of sampling, a sentence each."""
+
+    def own(row: StackDifference) -> tuple[float, float]:
+        return (row.own_ns_a or 0.0, row.own_ns_b or 0.0) if cell.per_packet else (row.own_a, row.own_b)
+
+    rows = [row for row in cell.differences() if row.function and row.significant and own(row)[1] > own(row)[0]]
+    rows.sort(key=lambda row: own(row)[0] - own(row)[1])
+    return tuple(f"{row.function} of {row.owner} takes {_amounts(row, cell.per_packet)}" for row in rows[:_MOST_NAMED])
+
+
+def _amounts(row: StackDifference, per_packet: bool) -> str:
+    if per_packet:
+        return f"{row.ns_b:.0f} ns per packet, {row.ns_a:.0f} in the reference"
+    return f"{percent(row.share_b)} of the CPU time, {percent(row.share_a)} before"
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
@@ -12,6 +12,9 @@ from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.planning.cost import StudyCost
+
+if TYPE_CHECKING:
+    from csit_utils.report.stack_sides import CellStacks
 
 ContextT = TypeVar("ContextT")
 
@@ -108,6 +111,11 @@ def no_measures(_item: Characterized) -> Iterator[MeasuredRow]:
     return iter(())
 
 
+def no_stacks(_record: object) -> "Iterator[CellStacks]":
+    """No call stacks with a reference."""
+    return iter(())
+
+
 def no_tables(_record: object) -> Mapping[str, str]:
     """No CSV file."""
     return {}
@@ -149,6 +157,8 @@ class RecordKind:
     """Texts of CSV files, by their names."""
     queried: QueriedTables | None = None
     """None without such tables."""
+    stacks: "Callable[[Any], Iterable[CellStacks]]" = no_stacks
+    """Call stacks that a record has beside their reference."""
     name_first: Callable[[Any], bool] = never
     """Whether the headline of a record begins with a name, which keeps its case at the beginning of a sentence."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from csit_utils.analysis.flames import Flame, StackDifference, StackSide, flame, named, path_differences
+from csit_utils.analysis.flames import Flame, StackSide, flame, path_differences
 from csit_utils.report.units import percent
 from resources.libraries.python.model.stacks import SEPARATOR, Stacks, described
 
@@ -15,7 +15,7 @@ _HUES = 6
 _STEPS = 5
 """Shades of red and of blue."""
 _STRONGEST = 0.2
-"""Difference of the share that has the darkest shade."""
+"""Difference that has the darkest shade, as a share of the side with more."""
 _TIMED = "The kernel's timer samples a place where interrupts are off only after it."
 
 
@@ -91,7 +91,7 @@ def _notes(found: Stacks) -> Iterator[str]:
 
 
 def difference_graph(
-    a: StackSide, b: StackSide, caption: str, part: Callable[[str], str] = lambda owner: owner, *, simulated: bool
+    a: StackSide, b: StackSide, caption: str, *, simulated: bool, per_packet: bool = False
 ) -> FlameGraph | None:
     """Return the differential flame graph of two sides: a box is as wide as the mean of both shares.
 
@@ -101,47 +101,47 @@ def difference_graph(
         a: The baseline.
         b: What is compared with it.
         caption: Above the graph.
-        part: As for `differences`.
         simulated: Whether any stack is simulated.
+        per_packet: Show CPU times per packet in the place of shares.
     """
-    if not a.total or not b.total:
+    weights = [side.ns_per_sample if per_packet else side.total and 1 / side.total for side in (a, b)]
+    if not all(weights):
         return None
-    found = path_differences(a, b, part)
-    root = flame([_weighted(side, part) for side in (a, b)])
+    found = path_differences(a, b, per_packet=per_packet)
+    root = flame([_weighted(side, weight or 0.0) for side, weight in zip((a, b), weights, strict=True)])
     total = root.total[0] + root.total[1]
+
+    def tone(path: Sequence[str], node: Flame) -> str:
+        return _shade(node.total, max(root.total)) if found[SEPARATOR.join(path)].significant else "same"
 
     def tip(path: Sequence[str], _: Flame) -> str:
         row = found[SEPARATOR.join(path)]
-        times = "" if row.ns_a is None or row.ns_b is None else f"; {row.ns_a:.0f} to {row.ns_b:.0f} ns per packet"
-        told = "" if row.significant else "; within the noise of sampling"
-        return (
-            f"{path[-1]} in {path[0]}: {percent(row.share_a)} to {percent(row.share_b)} "
-            f"({row.samples_a} and {row.samples_b} samples){times}{told}"
-        )
+        times = "" if row.ns_a is None or row.ns_b is None else f"{row.ns_a:.0f} to {row.ns_b:.0f} ns per packet"
+        shares = f"{percent(row.share_a)} to {percent(row.share_b)}"
+        samples = f"({row.samples_a} and {row.samples_b} samples)"
+        figures = f"{times} {samples}" if per_packet else "; ".join(filter(None, (f"{shares} {samples}", times)))
+        return f"{path[-1]} in {path[0]}: {figures}{'' if row.significant else '; within the noise of sampling'}"
 
-    boxes = tuple(
-        _boxes(root, total, lambda node: sum(node.total), lambda path, _: _shade(found[SEPARATOR.join(path)]), tip)
-    )
+    boxes = tuple(_boxes(root, total, lambda node: sum(node.total), tone, tip))
     return FlameGraph(boxes, _rows(boxes), caption, (), simulated)
 
 
 _WEIGHT = 1_000_000
 
 
-def _weighted(side: StackSide, part: Callable[[str], str]) -> dict[str, int]:
-    """Parts per million of the samples of a side by stack, so that both sides weigh the same."""
+def _weighted(side: StackSide, weight: float) -> dict[str, int]:
+    """Millionths of the weights of all samples of a side by stack."""
     counts: dict[str, int] = {}
     for run in side.runs:
-        for stack, count in named(run.counts, part).items():
+        for stack, count in run.counts.items():
             counts[stack] = counts.get(stack, 0) + count
-    return {stack: round(_WEIGHT * count / side.total) for stack, count in counts.items()}
+    return {stack: round(_WEIGHT * weight * count) for stack, count in counts.items()}
 
 
-def _shade(row: StackDifference) -> str:
-    if not row.significant:
-        return "same"
-    step = min(_STEPS, 1 + int(_STEPS * abs(row.difference) / _STRONGEST))
-    return f"{'more' if row.difference > 0 else 'less'}{step}"
+def _shade(totals: Sequence[int], every: int) -> str:
+    before, after = totals
+    step = min(_STEPS, 1 + int(_STEPS * abs(after - before) / every / _STRONGEST))
+    return f"{'more' if after > before else 'less'}{step}"
 
 
 def _boxes(

@@ -1,7 +1,7 @@
 """Chain studies in reports: their page, records, and explanations."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -9,10 +9,12 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.papers import PublishedFigure
 from csit_utils.report import figures
 from csit_utils.report.characterizations import keys_of_page
+from csit_utils.report.details.flames import FlameGraph
 from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json, step_of, thinned_words
 from csit_utils.report.published import sections
 from csit_utils.report.report_context import ReportContents
+from csit_utils.report.stack_sides import grown
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import bandwidth
 from csit_utils.studies.chains.behaviour_figures import (
@@ -24,6 +26,7 @@ from csit_utils.studies.chains.behaviour_figures import (
     workload_words,
 )
 from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, steps_figure
+from csit_utils.studies.chains.suspect_stacks import stacks_of, stacks_of_suspects
 from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.csv_tables import csv_files
@@ -117,6 +120,11 @@ class Suspected:
     rank: int
     suspect: Suspect
     changed: tuple[ChangedFeature, ...]
+    grown: tuple[str, ...] = ()
+    """Functions that take more time than in the reference."""
+    flames: FlameGraph | None = None
+    unsampled: str | None = None
+    """Reason why its call stacks, or those of its reference, are not shown, where they were asked for."""
 
     @property
     def told(self) -> bool:
@@ -166,13 +174,28 @@ def _studied(view: View) -> StudiedChains:
         chains_figure(view.anchor, study, simulated=view.simulated),
         tuple(figure for figure in compared if figure is not None),
         tuple(figure for figure in traced if figure is not None),
-        tuple(
-            Suspected(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
-            for rank, suspect in enumerate(study.suspects, 1)
-        ),
+        tuple(_suspected(view, study, rank, suspect) for rank, suspect in enumerate(study.suspects, 1)),
         tuple(run for run in study.runs if run.failed is None),
         tuple(run for run in study.runs if run.failed is not None),
     )
+
+
+def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> Suspected:
+    found = Suspected(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
+    if not study.stacks or rank > MOST_TOLD:
+        return found
+    if cell := stacks_of(study, suspect, simulated=view.simulated):
+        return replace(found, grown=grown(cell), flames=cell.graph(f"Call stacks: {cell.name}, per packet"))
+    return replace(found, unsampled=_unsampled(study, suspect))
+
+
+def _unsampled(study: ChainStudy, suspect: Suspect) -> str:
+    if suspect.reference is None:
+        return "there is no chain to compare it with that is no suspect"
+    pair = study.stacks_of(suspect) or ()
+    failed = [f"{each.chain.name} was {each.sampled}" for each in pair if each.stacks is None]
+    empty = [f"no packet or no sample of {each.chain.name}" for each in pair if each.stacks is not None]
+    return "; ".join(failed or empty) or "it is not among the first suspects"
 
 
 def _changed(suspect: Suspect) -> tuple[ChangedFeature, ...]:
@@ -316,19 +339,37 @@ def _tables(record: ChainsRecord) -> Mapping[str, str]:
 
 
 _QUERIED = QueriedTables(
-    {"runs": tables.RUNS, "statistics": tables.STATISTICS, "suspects": tables.SUSPECTS, "reasons": tables.REASONS},
+    {
+        "runs": tables.RUNS,
+        "statistics": tables.STATISTICS,
+        "suspects": tables.SUSPECTS,
+        "reasons": tables.REASONS,
+        "references": tables.REFERENCES,
+    },
     tables.chain_tables,
     texts=(
         "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "rules",
-        "measure",
+        "measure", "reference", "reference_resources", "relation",
     ),
     counts=("sessions", "samples", "filtered", "rank"),
 )  # fmt: skip
-"""Samples and transitions, the largest part, are in the record only."""
+"""Samples, call stacks and transitions, the largest part, are in the record only."""
 STUDY = Study(
     order=40,
     pages=(PAGE,),
-    kinds=(RecordKind("chains", "Chain study", _title, headline, _identity, _lines, tables=_tables, queried=_QUERIED),),
+    kinds=(
+        RecordKind(
+            "chains",
+            "Chain study",
+            _title,
+            headline,
+            _identity,
+            _lines,
+            tables=_tables,
+            queried=_QUERIED,
+            stacks=stacks_of_suspects,
+        ),
+    ),
     explanations=EXPLANATIONS,
     preview=lambda arguments, _: cost(generate(load_chains(Path(arguments[0])))),
 )

@@ -13,7 +13,8 @@ from resources.libraries.python.studies.chains.analysis.tables import chain_tabl
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec
-from resources.libraries.python.studies.chains.run import ChainEnded, ChainJournal, ChainStudyTest
+from resources.libraries.python.studies.chains.planning.cost import sampling_s
+from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainEnded, ChainJournal, ChainStudyTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import (
     chosen_topology,
@@ -25,7 +26,7 @@ from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.robot_context import variable
 
-_CHOICES = ("GENERATOR", "CHAIN_DURATION")
+_CHOICES = ("GENERATOR", "CHAIN_DURATION", "STACKS")
 _MOST_SUSPECTS = 5
 _MOST_REASONS = 4
 
@@ -45,13 +46,22 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """Load a specification and preview how many chains there are, and which policy forbids others.
 
         The path is relative to the present folder, or to ``tests/characterization/specs``. Nothing is deployed yet. The
-        variable ``CHAIN_DURATION`` replaces the seconds of each workload in the file.
+        variable ``CHAIN_DURATION`` replaces the seconds of each workload in the file. With the variable ``STACKS`` the
+        call stacks of suspects and their references are sampled in trials of so many seconds.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         """
         topology, world, environment = self._testbed.opened()
         spec = lasting(load_chains(specification_file(specification)), variable("CHAIN_DURATION"))
-        study = ChainStudyTest(topology, world, spec, environment, self._chain)
+        study = ChainStudyTest(
+            topology,
+            world,
+            spec,
+            environment,
+            self._chain,
+            stacks_s=self._chosen_stacks_s(),
+            on_sampling=self._progress.status,
+        )
         chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
         study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), chosen)
         study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
@@ -72,9 +82,10 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         """Deploy one chain after the other and offer it each workload, sampled each second; then compare them.
 
         A chain that breaks the system under test is tried once more. One that cannot be measured is in the record with
-        the reason, and the study continues. The test fails at the end where less was measured than ``least_measured``
-        of the specification, by default all. Where the variable ``RESUME`` names the folder of a run that was cut
-        short, chains in its journal are not measured again.
+        the reason, and the study continues. Where call stacks are asked for, the first suspects and their references
+        are deployed once more for them, after all chains. The test fails at the end where less was measured than
+        ``least_measured`` of the specification, by default all. Where the variable ``RESUME`` names the folder of a run
+        that was cut short, chains in its journal are not measured again.
 
         | Describe Chain Study | chains/four-vnfs.yaml |
         | Measure Chains |
@@ -143,6 +154,10 @@ def preview_in_words(study: ChainStudyTest, *, simulated: bool) -> tuple[str, ..
         examples = "; ".join(" > ".join(order) for order in row.examples)
         what = "1 chain" if row.count == 1 else f"{row.count} chains"
         lines.append(f"policy '{row.policy}' forbids {what}" + (f", such as {examples}" if examples else ""))
+    if study.stacks_s is not None:
+        most_s = 2 * MOST_SAMPLED * sampling_s(study.stacks_s)
+        time = "" if simulated else f": at most {human_time(most_s)} more"
+        lines.append(f"then call stacks of the first {MOST_SAMPLED} suspects and their references{time}")
     lines += [f"planted fault: {text}" for text in study.planted()]
     return tuple(lines)
 
@@ -159,6 +174,9 @@ def suspects_in_words(study: ChainStudy) -> Iterator[str]:
         yield _suspect(rank, suspect)
         for reason in suspect.reasons[:_MOST_REASONS]:
             yield f"    {reason}"
+        if (pair := study.stacks_of(suspect)) and suspect.reference is not None:
+            yield f"    call stacks: {pair[1].sampled}"
+            yield f"    of {suspect.reference.chain.name} ({suspect.reference.relation}): {pair[0].sampled}"
     if len(study.suspects) > _MOST_SUSPECTS:
         yield f"and {len(study.suspects) - _MOST_SUSPECTS} more suspects"
     for reason, names in failed.items():

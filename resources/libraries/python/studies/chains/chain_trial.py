@@ -8,11 +8,13 @@ from math import inf
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.stacks import SEPARATOR, Stacks
+from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.studies.chains.model.record import (
     HOST,
     VSWITCH,
     ChainRun,
+    ChainStacks,
     FeatureSeries,
     StateGraph,
     Step,
@@ -21,6 +23,7 @@ from resources.libraries.python.studies.chains.model.record import (
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.cost import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
+from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import directions_of, keeps_a_log, protocol_of
 from resources.libraries.python.testbed.deployment.parts import Parts
@@ -66,44 +69,108 @@ class ChainUnderLoad:
             NoTraffic: Packets do not arrive without load.
             SystemBroken: A part died.
         """
-        if complaints := self._cell.complaints(self._cell.measure):
-            raise NoTraffic("no traffic: " + "; ".join(complaints))
+        self._verify()
         idle_s = self._idle_latency_s(workloads[0])
         for workload in workloads:
             run = self._under(workload, duration_s, idle_s)
-            # What was measured while a part died is no result.
-            if found := self._cell.problems():
-                raise SystemBroken("; ".join(found))
+            self._check()
             yield run
 
-    def _under(self, workload: Workload, duration_s: int, idle_s: float | None) -> ChainRun:
+    def stacks(self, workload: Workload, trial_s: float) -> ChainStacks:
+        """Verify that packets arrive, then sample call stacks under a workload.
+
+        Args:
+            workload: What to offer.
+            trial_s: Length of the trial.
+
+        Raises:
+            NoTraffic: Packets do not arrive without load.
+            SystemBroken: A part died.
+        """
+        self._verify()
+        results: list[TrialResult] = []
+
+        def measure(trial: Trial) -> TrialResult:
+            results.append(self._cell.measure(trial))
+            return results[-1]
+
+        trial = self._trial(workload, trial_s, "stacks")
+        found = sample_stacks(self._cell.deployment.parts, measure, trial, f"{workload.volume_bps / 1e6:g} Mbit/s")
+        self._check()
+        return ChainStacks(
+            chain=self._chain,
+            workload=workload,
+            throughput_bps=self._rates_bps(workload, results[0])[1] if results else None,
+            stacks=None if isinstance(found, str) else self._of_vnfs(found),
+            failed=found if isinstance(found, str) else None,
+        )
+
+    def _of_vnfs(self, found: Stacks) -> Stacks:
+        """Stacks and accounts with the names of the VNFs in the place of those in the plan."""
+        nodes = []
+        for node in found.nodes:
+            stacks: dict[str, int] = {}
+            for stack, count in node.stacks.items():
+                owner, separator, rest = stack.partition(SEPARATOR)
+                stacks[f"{self._names.get(owner, owner)}{separator}{rest}"] = count
+            nodes.append(node.model_copy(update={"stacks": stacks}))
+        accounts = {self._names.get(owner, owner): text for owner, text in found.accounts.items()}
+        return found.model_copy(update={"nodes": tuple(nodes), "accounts": accounts})
+
+    def _verify(self) -> None:
+        if complaints := self._cell.complaints(self._cell.measure):
+            raise NoTraffic("no traffic: " + "; ".join(complaints))
+
+    def _check(self) -> None:
+        """What was measured while a part died is no result."""
+        if found := self._cell.problems():
+            raise SystemBroken("; ".join(found))
+
+    def _trial(self, workload: Workload, duration_s: float, purpose: str) -> Trial:
         one_way_pps = workload.volume_bps / _BITS / workload.frame.mean_bytes
-        deployment = self._cell.deployment
-        protocol = protocol_of(self._generator, workload.protocol)
-        ways = directions_of(self._generator, protocol)
-        trial = Trial(
+        protocol, ways = self._protocol(workload)
+        return Trial(
             load_pps=len(ways) * one_way_pps,
-            duration_s=float(LEAD_S + duration_s),
+            duration_s=duration_s,
             frame=workload.frame,
-            probe_pps=0.0 if self._by_log else probes_pps(deployment.plan, one_way_pps),
-            purpose="sweep",
+            probe_pps=0.0 if self._by_log else probes_pps(self._cell.deployment.plan, one_way_pps),
+            purpose=purpose,
             protocol=None if protocol is Protocol.IP else protocol,
             sessions=workload.sessions,
         )
+
+    def _protocol(self, workload: Workload) -> tuple[Protocol, tuple[Direction, ...]]:
+        """Protocol on the wire, and directions of the load."""
+        protocol = protocol_of(self._generator, workload.protocol)
+        return protocol, directions_of(self._generator, protocol)
+
+    def _rates_bps(self, workload: Workload, result: TrialResult) -> tuple[float, float]:
+        """Offered load and throughput of a trial, one way.
+
+        Raises:
+            CsitError: Nothing was sent.
+        """
+        if result.offered_duration_s <= 0:
+            raise CsitError(f"the generator sent nothing of {workload.volume_bps / 1e6:g} Mbit/s")
+        _, ways = self._protocol(workload)
+        bits = _BITS * workload.frame.mean_bytes / len(ways) / result.offered_duration_s
+        flows = [flow for flow in result.flows if flow.direction in ways]
+        return sum(flow.sent for flow in flows) * bits, sum(flow.received for flow in flows) * bits
+
+    def _under(self, workload: Workload, duration_s: int, idle_s: float | None) -> ChainRun:
+        deployment = self._cell.deployment
+        trial = self._trial(workload, float(LEAD_S + duration_s), "sweep")
         with watching(deployment.parts, self._names, duration_s) as watched:
             result = self._cell.measure(trial)
         self.notes += watched.notes
         self.costs += watched.costs
-        if result.offered_duration_s <= 0:
-            raise CsitError(f"the generator sent nothing of {workload.volume_bps / 1e6:g} Mbit/s")
-        bits = _BITS * workload.frame.mean_bytes / len(ways) / result.offered_duration_s
-        flows = [flow for flow in result.flows if flow.direction in ways]
+        offered_bps, throughput_bps = self._rates_bps(workload, result)
         return ChainRun(
             chain=self._chain,
             workload=workload,
-            offered_bps=sum(flow.sent for flow in flows) * bits,
-            throughput_bps=sum(flow.received for flow in flows) * bits,
-            loss_ratio=None if protocol is Protocol.TCP else result.loss_ratio,
+            offered_bps=offered_bps,
+            throughput_bps=throughput_bps,
+            loss_ratio=None if self._protocol(workload)[0] is Protocol.TCP else result.loss_ratio,
             latency_s=_latency_s(result),
             idle_latency_s=idle_s,
             series=watched.series,

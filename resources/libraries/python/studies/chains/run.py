@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import get_args
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.record import is_none
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
@@ -23,7 +24,14 @@ from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.chains.analysis.study import analyse
 from resources.libraries.python.studies.chains.chain_trial import ChainUnderLoad
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Step, StepCost
+from resources.libraries.python.studies.chains.model.record import (
+    ChainRun,
+    ChainsRecord,
+    ChainStacks,
+    ChainStudy,
+    Step,
+    StepCost,
+)
 from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
@@ -33,6 +41,8 @@ from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
+MOST_SAMPLED = 5
+"""Suspects whose call stacks are sampled, the first ones."""
 _log = logging.getLogger(__name__)
 
 
@@ -46,7 +56,7 @@ class ChainMeasured(Frozen):
     plan: str
     """Digest of the plan by which it was deployed."""
     runs: tuple[ChainRun, ...]
-    """One for each workload."""
+    """One for each workload; none in a deployment for call stacks."""
     facts: dict[str, dict[str, str]]
     """Facts of the parts of the deployment."""
     sources: dict[str, str]
@@ -55,13 +65,15 @@ class ChainMeasured(Frozen):
     """Features not sampled, moved threads and leftovers."""
     costs: tuple[StepCost, ...] = ()
     """Costs of deploying, watching and removing it."""
+    stacks: ChainStacks | None = Field(default=None, exclude_if=is_none)
+    """Its call stacks, or why there are none."""
 
 
 class ChainJournal(StepJournal[ChainMeasured]):
     """The journal of a study of chains: a line for each chain that was measured, on disk before the next is deployed.
 
-    A line is one deployment: a chain with the workloads of one number of sessions. So a chain that was cut short is
-    measured again as a whole, and all its runs are of one deployment.
+    A line is one deployment: a chain with the workloads of one number of sessions, so a chain that was cut short is
+    measured again as a whole, and all its runs are of one deployment; or a chain whose call stacks were sampled.
     """
 
     FILE = "chains.jsonl"
@@ -71,7 +83,17 @@ class ChainJournal(StepJournal[ChainMeasured]):
     @property
     def chains(self) -> Mapping[tuple[Chain, int], ChainMeasured]:
         """Measured before, by chain and number of sessions; of one that is there twice the last one."""
-        return {(row.chain, row.sessions): row for row in self.rows}
+        return {(row.chain, row.sessions): row for row in self.rows if row.stacks is None}
+
+    def sampled(self, chain: Chain, workload: Workload, trial_s: float) -> ChainMeasured | None:
+        """Return the deployment in which call stacks were sampled before, in a trial of this length."""
+        wanted = (chain, workload, trial_s)
+        for row in self.rows:
+            if (found := row.stacks) is None or found.stacks is None:
+                continue
+            if (found.chain, found.workload, found.stacks.trial_s) == wanted:
+                return row
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +117,8 @@ class ChainStudyTest:
         spec: Of the study.
         environment: Fingerprint of the machine.
         on_progress: Called after each chain.
+        stacks_s: Length of the trial in which call stacks of a suspect or of its reference are sampled; None for none.
+        on_sampling: Called with a sentence before each of these trials.
 
     Raises:
         ConfigError: A policy is wrong, no chain is left, it exceeds a bound of `model.bounds`, or the generator does
@@ -108,11 +132,15 @@ class ChainStudyTest:
         spec: ChainStudySpec,
         environment: Environment,
         on_progress: Callable[[ChainEnded], None] = lambda _: None,
+        *,
+        stacks_s: float | None = None,
+        on_sampling: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._topology = topology
         self._world = world
         self.spec = spec
-        self._on_progress = on_progress
+        self._on_progress, self._on_sampling = on_progress, on_sampling
+        self.stacks_s = stacks_s
         self._generator = topology.tg.generator.driver
         _check_generator(spec, self._generator)
         self.chains: Chains = generate(spec)
@@ -167,7 +195,43 @@ class ChainStudyTest:
         if all(run.failed for run in study.runs):
             reasons = dict.fromkeys(run.failed for run in study.runs if run.failed)
             raise CsitError(f"no chain could be measured: {'; '.join(reasons)}")
+        return self._sampled(study) if self.stacks_s is not None else study
+
+    def _sampled(self, study: ChainStudy) -> ChainStudy:
+        """Sample the call stacks of the first suspects and their references, each in a deployment of its own."""
+        wanted = dict.fromkeys(
+            (chain, suspect.reference.workload)
+            for suspect in study.suspects[:MOST_SAMPLED]
+            if suspect.reference is not None
+            for chain in (suspect.reference.chain, suspect.chain)
+        )
+        found: list[ChainStacks] = []
+        for number, (chain, workload) in enumerate(wanted, 1):
+            self._on_sampling(f"sampling call stacks of {chain.name} ({number} of {len(wanted)})")
+            found.append(self._stacks(chain, workload))
+            study = self.draft.chain_study = study.model_copy(update={"stacks": tuple(found)})
         return study
+
+    def _stacks(self, chain: Chain, workload: Workload) -> ChainStacks:
+        """Call stacks of a chain, of this or an earlier run; with the reason where they could not be sampled."""
+        trial_s = self.stacks_s or 0.0
+        known = None if self._journal is None else self._journal.sampled(chain, workload, trial_s)
+        workloads = self._groups()[workload.sessions]
+        if known is not None and (kept := self._by_this_plan(known, chain, workloads)) and kept.stacks is not None:
+            return kept.stacks
+        found: list[ChainStacks] = []
+
+        def measure() -> ChainMeasured:
+            row = self._measured(chain, workloads, lambda loaded: found.append(loaded.stacks(workload, trial_s)))
+            return row.model_copy(update={"stacks": found[-1]})
+
+        outcome = measure_step(measure, self.remove)
+        self.draft.warnings += [f"{chain.name}: {text}" for text in outcome.removals]
+        if outcome.row is None:
+            return ChainStacks(chain=chain, workload=workload, failed=outcome.reason)
+        if self._journal is not None:
+            self._journal.keep(outcome.row)
+        return found[-1]
 
     def enough(self, study: ChainStudy) -> None:
         """Check coverage against `least_measured`.
@@ -220,16 +284,17 @@ class ChainStudyTest:
                 self._take(kept)
             else:
                 deployed = True
-                self._measure(chain, sessions, workloads)
+                self._measure(chain, workloads)
         return deployed
 
     def _measured_before(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> ChainMeasured | None:
         """Result of a chain in the journal; None where there is none, or of another plan."""
         kept = self._known.get((chain, sessions))
-        if kept is None:
-            return None
+        return self._by_this_plan(kept, chain, workloads) if kept is not None else None
+
+    def _by_this_plan(self, kept: ChainMeasured, chain: Chain, workloads: Sequence[Workload]) -> ChainMeasured | None:
         try:
-            plan = self._cell(chain, workloads).plan(sessions)
+            plan = self._cell(chain, workloads).plan(kept.sessions)
         except CsitError:
             return None  # the same error again when it is deployed
         if digest(plan) == kept.plan:
@@ -237,7 +302,7 @@ class ChainStudyTest:
         _log.warning("%s is measured again: its plan has changed since it was measured", chain.name)
         return None
 
-    def _measure(self, chain: Chain, sessions: int, workloads: Sequence[Workload]) -> None:
+    def _measure(self, chain: Chain, workloads: Sequence[Workload]) -> None:
         """Measure a chain and keep its runs, those that failed with the reason."""
         runs: list[ChainRun] = []
         costs: list[StepCost] = []
@@ -245,7 +310,10 @@ class ChainStudyTest:
         def measure() -> ChainMeasured:
             runs.clear()
             costs.clear()
-            return self._measured(chain, sessions, workloads, runs)
+            found = self._measured(
+                chain, workloads, lambda loaded: runs.extend(loaded.measure(workloads, self.spec.duration_s))
+            )
+            return found.model_copy(update={"runs": tuple(runs)})
 
         def remove() -> str | None:
             with _costing("deploy and remove", costs):
@@ -265,10 +333,10 @@ class ChainStudyTest:
         self._take(found)
 
     def _measured(
-        self, chain: Chain, sessions: int, workloads: Sequence[Workload], runs: list[ChainRun]
+        self, chain: Chain, workloads: Sequence[Workload], measure: Callable[[ChainUnderLoad], None]
     ) -> ChainMeasured:
-        """Deploy a chain and measure it; the runs until an error are in the list."""
-        under_test = self._cell(chain, workloads)
+        """Deploy a chain for workloads of one number of sessions, and let it be measured."""
+        under_test, sessions = self._cell(chain, workloads), workloads[0].sessions
         plan = under_test.plan(sessions)
         self._deployed = under_test, plan
         self._note(*plan.warnings)
@@ -278,7 +346,7 @@ class ChainStudyTest:
         names = owners(chain, self.spec)
         loaded = ChainUnderLoad(under_test, chain, names, self._generator, planted(chain, self.spec))
         try:
-            runs.extend(loaded.measure(workloads, self.spec.duration_s))
+            measure(loaded)
         finally:
             self._note(*loaded.notes)
         parts = deployment.parts
@@ -288,7 +356,7 @@ class ChainStudyTest:
             chain=chain,
             sessions=sessions,
             plan=digest(plan),
-            runs=tuple(runs),
+            runs=(),
             facts={**deployment.facts(), **features},
             sources=dict(parts.tracer.facts()) if parts.tracer is not None else {},
             notes=(*plan.warnings, *loaded.notes, *under_test.moved()),

@@ -141,8 +141,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         | Suite Setup | Open Testbed |
         """
         super().open_testbed()
-        if chosen_stacks_s(self._choices) and (why := self._testbed.opened()[1].unsampled()):
-            raise Unsupported(f"STACKS: {'; '.join(why)}")
+        self._chosen_stacks_s()
 
     # -- phases of a test ---------------------------------------------------------------------------------------------
 

@@ -1,11 +1,10 @@
 """A density test from plan to record: the phases of its keywords, without Robot."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.errors import CommandFailed, NoTraffic, NotReady, Unsupported
-from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
+from resources.libraries.python.errors import NoTraffic, Unsupported
 from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.noise import CpuNoise
@@ -18,7 +17,7 @@ from resources.libraries.python.model.result import (
     LossesAtLoad,
     ReceiveRate,
 )
-from resources.libraries.python.model.stacks import Stacks, described
+from resources.libraries.python.model.stacks import described
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
@@ -43,15 +42,13 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
+from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.roles.part import Accounting
 
 _METERS_MORE_S = 0.5
 """Meters are read for longer than a trial by its preparation."""
-_UNSAMPLED = (Unsupported, NotReady, CommandFailed)
-"""Errors of sampling, which cost a test nothing but its stacks."""
 NOT_MEASURED = "not measured"
 """Begins the reason in the place of a loss pattern."""
 
@@ -370,41 +367,18 @@ class DensityTest:
         """
         draft = self.draft
         found = [each for each in (draft.pdr, draft.soak, draft.ndr) if each is not None and each.lower_pps]
-        sampler, switch = self.deployment.parts.stacks, self.deployment.parts.switch
-        if not found or sampler is None:
-            return self._unsampled("no rate was found" if not found else "this testbed has nothing to sample")
+        if not found:
+            return self._unsampled("no rate was found")
         load_pps = found[0].lower_pps or 0.0
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=draft.asked.frame, purpose="stacks")
-        try:
-            if isinstance(switch, Accounting):
-                switch.begin_accounts()
-            sampler.start()
-        except _UNSAMPLED as error:
-            return self._unsampled(error)
-        try:
-            result = self.measure(trial)
-        except BaseException:
-            with suppress(*_UNSAMPLED):  # what broke the trial counts
-                sampler.stop()
-            raise
-        try:
-            nodes = sampler.stop()
-            accounts = switch.accounts() if isinstance(switch, Accounting) else {}
-        except _UNSAMPLED as error:
-            return self._unsampled(error)
-        sampled = Stacks(
-            label=found[0].goal.name,
-            load_pps=load_pps,
-            received=result.received,
-            trial_s=trial_s,
-            nodes=nodes,
-            accounts={owner: text[:LONGEST_ACCOUNT] for owner, text in accounts.items()},
-        )
+        sampled = sample_stacks(self.deployment.parts, self.measure, trial, found[0].goal.name)
+        if isinstance(sampled, str):
+            return self._unsampled(sampled)
         text = described(sampled)
         draft.stacks, draft.stacks_sampled = sampled, text
         return text
 
-    def _unsampled(self, why: object) -> str:
+    def _unsampled(self, why: str) -> str:
         self.draft.warnings.append(f"call stacks were not sampled: {why}")
         return self.draft.warnings[-1]
 

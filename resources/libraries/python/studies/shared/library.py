@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from resources.libraries.python.errors import CsitError, PlanError
+from resources.libraries.python.errors import CsitError, PlanError, Unsupported
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Environment
@@ -21,6 +21,7 @@ from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
 from resources.libraries.python.search.findings.generator_range import in_words as range_in_words
 from resources.libraries.python.search.findings.host_noise import in_words
+from resources.libraries.python.studies.density.planning.extras import chosen_stacks_s
 from resources.libraries.python.studies.shared.boundary import REDACTION, guard_keywords, keyword
 from resources.libraries.python.studies.shared.choices import (
     Lookup,
@@ -109,6 +110,18 @@ class StudyLibrary(ABC, Generic[_Test]):
             ConfigError: A choice is wrong.
         """
         return chosen_topology(self._choices)
+
+    def _chosen_stacks_s(self) -> float | None:
+        """Length of the trial in which call stacks are sampled, from `STACKS`; None where they are not asked for.
+
+        Raises:
+            ConfigError: It is no number of seconds in [1, 600].
+            Unsupported: A node cannot sample them.
+        """
+        trial_s = chosen_stacks_s(self._choices)
+        if trial_s and (why := self._testbed.opened()[1].unsampled()):
+            raise Unsupported(f"STACKS: {'; '.join(why)}")
+        return trial_s
 
     def _begin(
         self,

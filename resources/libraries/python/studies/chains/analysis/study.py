@@ -1,7 +1,7 @@
 """A study of chains from its runs to its suspects: what is measured goes in, what is reported comes out."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.analysis.outliers import outliers
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
+from resources.libraries.python.studies.chains.analysis.references import reference
 from resources.libraries.python.studies.chains.analysis.statistics import IDLE_LATENCY, LOSS, THROUGHPUT, statistics
 from resources.libraries.python.studies.chains.analysis.truth import (
     SAME_PERFORMANCE,
@@ -69,7 +70,9 @@ def analyse(spec: ChainStudySpec, runs: Sequence[ChainRun]) -> Analysis:
     judged = cook or list(distances_from_truth(means, known))
     notes = _notes(spec, runs, means, cook, judged)
     chains = _grouped(runs, means, judged, tuple(outliers(means, known)))
-    found = [_suspect(chain, known) for chain in chains if chain.outliers or _stands_out(chain.distances)]
+    far = [chain for chain in chains if chain.outliers or _stands_out(chain.distances)]
+    names = {chain.chain for chain in far}
+    found = [_suspect(chain, known, runs, names) for chain in far]
     return Analysis(means, tuple(sorted(found, key=lambda each: -each.strength)), notes)
 
 
@@ -122,7 +125,7 @@ def _threshold(found: Sequence[Distance]) -> float:
     return fmean(each.threshold for each in found) if found else 0.0
 
 
-def _suspect(chain: _Measured, known: Truth) -> Suspect:
+def _suspect(chain: _Measured, known: Truth, runs: Sequence[ChainRun], suspects: Collection[Chain]) -> Suspect:
     above = sorted(filter(_above, chain.distances), key=lambda each: -each.distance)
     far = _farthest(chain.outliers)
     changed = deviations(chain.statistics, known)
@@ -130,6 +133,8 @@ def _suspect(chain: _Measured, known: Truth) -> Suspect:
     here = [each for each in changed if each.workload == at]
     evidence = [_evidence(chain, at, known, owner, here) for owner in chain.chain.order]
     why = [reason.sentence for reason in reasons(evidence, here, tuple(_dropped(chain, at, known)))]
+    owners = (*(each.owner for each in far), *(each.owner for each in above))
+    owner = next((name for name in owners if name in chain.chain.order), None)
     by_distance = above[:1] if _stands_out(chain.distances) else []
     return Suspect(
         chain=chain.chain,
@@ -141,6 +146,7 @@ def _suspect(chain: _Measured, known: Truth) -> Suspect:
         portions=tuple(portion for each in evidence for portion in each.portions),
         reasons=(*_slower(chain, at, known), *why, *map(_outlier_in_words, far[:2]), *map(_in_words, by_distance)),
         planted=chain.planted,
+        reference=reference(chain.chain, at, owner, runs, suspects),
     )
 
 

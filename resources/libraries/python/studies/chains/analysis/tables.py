@@ -27,6 +27,11 @@ SUSPECTS = (
 """A row per distance above the threshold, whose `expected` is on the line through all chains; and one per outlier,
 whose distance is in robust standard deviations."""
 REASONS = ("rank", *_OF_CHAIN, "reason")
+REFERENCES = ("rank", *_OF_CHAIN, *_OF_WORKLOAD, "reference", "reference_resources", "relation")
+"""The chain with which a suspect's call stacks are compared, and the workload."""
+STACKS = (
+    *_OF_CHAIN, *_OF_WORKLOAD, "throughput_bps", "received", "node", "event", "hz", "stack", "samples", "failed",
+)  # fmt: skip
 TRANSITIONS = (*_OF_CHAIN, *_OF_WORKLOAD, "owner", "source", "before", "after", "count", "seconds", "traced_s", "lost")
 
 
@@ -41,6 +46,8 @@ def chain_tables(record: ChainsRecord) -> tuple[tuple[str, list[Row]], ...]:
         ("statistics", [STATISTICS, *_statistics(study)]),
         ("suspects", [SUSPECTS, *_suspects(study)]),
         ("reasons", [REASONS, *_reasons(study)]),
+        ("references", [REFERENCES, *_references(study)]),
+        ("stacks", [STACKS, *_stacks(study)]),
         ("transitions", [TRANSITIONS, *_transitions(study)]),
     )
     return tuple((name, rows) for name, rows in tables if len(rows) > 1)
@@ -82,6 +89,24 @@ def _suspects(study: ChainStudy) -> Iterator[Row]:
 def _reasons(study: ChainStudy) -> Iterator[Row]:
     for rank, suspect in enumerate(study.suspects, 1):
         yield from ((rank, *_chain(suspect.chain), reason) for reason in suspect.reasons)
+
+
+def _references(study: ChainStudy) -> Iterator[Row]:
+    for rank, suspect in enumerate(study.suspects, 1):
+        if (found := suspect.reference) is not None:
+            head = (rank, *_chain(suspect.chain), *_workload(found.workload))
+            yield (*head, *_chain(found.chain), found.relation)
+
+
+def _stacks(study: ChainStudy) -> Iterator[Row]:
+    for each in study.stacks:
+        head = (*_chain(each.chain), *_workload(each.workload), each.throughput_bps)
+        if each.stacks is None:
+            yield (*head, *[None] * 6, each.failed)
+            continue
+        for node in each.stacks.nodes:
+            of_node = (each.stacks.received, node.node, node.event, node.hz)
+            yield from ((*head, *of_node, stack, samples, None) for stack, samples in node.stacks.items())
 
 
 def _transitions(study: ChainStudy) -> Iterator[Row]:

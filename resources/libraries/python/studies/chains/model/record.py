@@ -7,7 +7,8 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.coverage import Coverage
-from resources.libraries.python.model.record import PACKED, Record
+from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
+from resources.libraries.python.model.stacks import Stacks, described
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistics
 
@@ -174,6 +175,16 @@ class ClassPortion(Frozen):
     alone_time_ratio: float | None
 
 
+class Reference(Frozen):
+    """A chain that is no suspect, with which the call stacks of a suspect are compared."""
+
+    chain: Chain
+    workload: Workload
+    """That under which the suspect stands out most."""
+    relation: str
+    """Its difference from the suspect: `the same VNFs in another order`, or `without nat`."""
+
+
 class Suspect(Frozen):
     """A chain that stands out, with the reasons."""
 
@@ -192,6 +203,8 @@ class Suspect(Frozen):
     reasons: tuple[str, ...] = ()
     """Plain sentences with their evidence, the strongest first."""
     planted: str | None = None
+    reference: Reference | None = Field(default=None, exclude_if=is_none)
+    """None where no other chain or VNF alone is known to be well, and in records of older versions."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -206,6 +219,24 @@ class Suspect(Frozen):
         """Ratio to the limit of its strongest rule; suspects are ranked by it."""
         by_mean = self.mean_distance / self.threshold if self.threshold and self.distances else 0.0
         return max(by_mean, *(each.score / each.threshold for each in self.outliers), 0.0)
+
+
+class ChainStacks(Frozen):
+    """Call stacks of a chain under one workload, in a trial after all others and in a deployment of its own."""
+
+    chain: Chain
+    workload: Workload
+    throughput_bps: float | None = None
+    """As of a run, in this trial."""
+    stacks: Stacks | None = None
+    """The owner of a stack is a VNF of the chain, VSWITCH or SOFTIRQ."""
+    failed: str | None = None
+    """Reason why they were not sampled; None where they were."""
+
+    @property
+    def sampled(self) -> str:
+        """What was sampled, or why not."""
+        return described(self.stacks) if self.stacks is not None else f"not sampled: {self.failed}"
 
 
 class DroppedChains(Frozen):
@@ -233,6 +264,17 @@ class ChainStudy(Frozen):
     """Measurements that are missing, with reasons."""
     costs: tuple[StepCost, ...] = ()
     """Costs of all chains together; empty in records of older versions."""
+    stacks: tuple[ChainStacks, ...] = Field(default=(), exclude_if=is_empty)
+    """Of the first suspects and their references, where they were asked for."""
+
+    def stacks_of(self, suspect: Suspect) -> tuple[ChainStacks, ChainStacks] | None:
+        """Return what was sampled of a suspect's reference and of the suspect; None where it was not tried."""
+        reference = suspect.reference
+        if reference is None:
+            return None
+        found = {(each.chain, each.workload): each for each in self.stacks}
+        pair = found.get((reference.chain, reference.workload)), found.get((suspect.chain, reference.workload))
+        return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     @property
     def coverage(self) -> Coverage:

@@ -12,13 +12,15 @@ from resources.libraries.python.model.findings.coverage import LeastMeasured
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.stacks import SOFTIRQ
 from resources.libraries.python.model.trial import Protocol
 
 VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 
 
-RESERVED_NAMES = frozenset({"chain", "host", "vswitch"})
-"""In the place of a VNF they mean the chain from end to end, the machine and the virtual switch."""
+RESERVED_NAMES = frozenset({"chain", "host", "vswitch", SOFTIRQ})
+"""In the place of a VNF they mean the chain from end to end, the machine, the virtual switch, and the kernel in call
+stacks."""
 
 
 class Mode(StrEnum):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.chains.planning.chain_generation import Chains
+from resources.libraries.python.studies.density.planning.extras import READ_STACKS_S
 
 AROUND_S = 4.0
 """Assumed for deploying a chain, a look at its traffic, latency, starting to trace and removing it; virtual machines
@@ -51,3 +52,12 @@ def cost(chains: Chains, around_s: float = AROUND_S) -> ChainStudyCost:
         seconds=seconds,
         deployments=deployments,
     )
+
+
+def sampling_s(trial_s: float) -> float:
+    """Return the seconds that sampling the call stacks of one chain takes.
+
+    Args:
+        trial_s: Length of the trial.
+    """
+    return AROUND_S + trial_s + READ_STACKS_S

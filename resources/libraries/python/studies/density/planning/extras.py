@@ -13,7 +13,7 @@ _LOSS_TRIALS = 3
 """At NDR, at PDR and in overload."""
 _ENERGY_TRIALS = 5
 """Before the deployment, without traffic, and at 10, 50 and 90 % of PDR."""
-_READ_STACKS_S = 1.5
+READ_STACKS_S = 1.5
 """Starting perf, and reading its samples, on a virtual machine with two cores."""
 _BURST_TRIALS = 14
 """Of one search for the longest burst, which begins at the result of the one before: one trial passes, a doubled burst
@@ -39,7 +39,7 @@ class Extras:
             return 0.0
         losses = _LOSS_TRIALS * (self.loss_trial_s + trial_overhead_s) if self.loss_trial_s else 0.0
         energy = _ENERGY_TRIALS * (self.energy_trial_s + trial_overhead_s) if self.energy_trial_s else 0.0
-        stacks = self.stacks_trial_s + trial_overhead_s + _READ_STACKS_S if self.stacks_trial_s else 0.0
+        stacks = self.stacks_trial_s + trial_overhead_s + READ_STACKS_S if self.stacks_trial_s else 0.0
         return losses + energy + stacks + self.bursts * _BURST_TRIALS * trial_overhead_s
 
 

@@ -1,0 +1,54 @@
+"""A trial in which call stacks of vSwitch and NFs are sampled, and programs account for their own work."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
+from resources.libraries.python.model.stacks import Stacks
+from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.testbed.deployment.parts import Parts
+from resources.libraries.python.testbed.roles.part import Accounting
+
+_UNSAMPLED = (Unsupported, NotReady, CommandFailed)
+"""Errors of sampling, which cost a test nothing but its stacks."""
+
+
+def sample_stacks(parts: Parts, measure: Callable[[Trial], TrialResult], trial: Trial, label: str) -> Stacks | str:
+    """Return the call stacks in a trial, or the reason why they were not sampled.
+
+    Args:
+        parts: Of the deployed cell.
+        measure: Runs the trial; its errors are raised.
+        trial: What to send meanwhile.
+        label: Of its load, such as `PDR`.
+    """
+    sampler = parts.stacks
+    accounting = [part for part in (parts.switch, parts.functions) if isinstance(part, Accounting)]
+    if sampler is None:
+        return "this testbed has nothing to sample"
+    try:
+        for part in accounting:
+            part.begin_accounts()
+        sampler.start()
+    except _UNSAMPLED as error:
+        return str(error)
+    try:
+        result = measure(trial)
+    except BaseException:
+        with suppress(*_UNSAMPLED):  # what broke the trial counts
+            sampler.stop()
+        raise
+    try:
+        nodes = sampler.stop()
+        accounts = {owner: text for part in accounting for owner, text in part.accounts().items()}
+    except _UNSAMPLED as error:
+        return str(error)
+    return Stacks(
+        label=label,
+        load_pps=trial.load_pps,
+        received=result.received,
+        trial_s=trial.duration_s,
+        nodes=nodes,
+        accounts={owner: text[:LONGEST_ACCOUNT] for owner, text in accounts.items()},
+    )
