@@ -28,6 +28,8 @@ class CellStacks:
     remarks: tuple[str, ...] = ()
     per_packet: bool = False
     """Whether times per packet are compared in the place of shares: where both sides have the same load."""
+    sides: tuple[str, str] = ("A", "B")
+    """Names of the sides."""
 
     def differences(self) -> tuple[StackDifference, ...]:
         """Return all functions of both sides."""
@@ -36,7 +38,14 @@ class CellStacks:
     def graph(self, caption: str) -> FlameGraph | None:
         """Return the differential flame graph with the remarks; None where a side has nothing to show."""
         found = difference_graph(self.a, self.b, caption, simulated=self.simulated, per_packet=self.per_packet)
-        return found and replace(found, notes=(*found.notes, *(f"{_upper(remark)}." for remark in self.remarks)))
+        if found is None:
+            return None
+        accounts = tuple(
+            (f"{part} of {name}", text)
+            for name, side in zip(self.sides, (self.a, self.b), strict=True)
+            for part, text in (side.runs[-1].accounts.items() if self.per_packet else ())
+        )
+        return replace(found, notes=tuple(f"{_upper(remark)}." for remark in self.remarks), accounts=accounts)
 
 
 def cells_with_stacks(a: Sequence[TestRow], b: Sequence[TestRow], record: Record) -> Iterator[CellStacks]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from csit_utils.analysis.flames import StackSide
 from csit_utils.report.stack_sides import CellStacks, remarks
-from csit_utils.report.units import bandwidth
+from csit_utils.report.units import bandwidth, percent
 from resources.libraries.python.model.stacks import SEPARATOR, Stacks
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model.record import (
@@ -43,6 +43,7 @@ def stacks_of(study: ChainStudy, suspect: Suspect, *, simulated: bool) -> CellSt
         simulated,
         (*_remarks(study, suspect, reference, pair), *remarks(a, b)),
         per_packet=True,
+        sides=(reference.chain.name, suspect.chain.name),
     )
 
 
@@ -64,6 +65,12 @@ def _remarks(
         yield (
             f"{', '.join(missing)} is left out; the vSwitch forwards a packet {hops[0]} times, in the reference "
             f"{hops[1]} times"
+        )
+    arrived = [each.stacks.received / (each.stacks.load_pps * each.stacks.trial_s) for each in pair if each.stacks]
+    if abs(arrived[1] - arrived[0]) > SAME_PERFORMANCE:
+        yield (
+            f"{percent(arrived[1])} of the packets came back, {percent(arrived[0])} in the reference: times are per "
+            "packet that came back, and include work for those that did not"
         )
     for each in pair:
         before = next(

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.random import default_rng
 from scipy.stats import chi2_contingency
 
 from csit_utils.analysis.flames import StackSide, differences, flame, functions, path_differences, probability
@@ -124,3 +125,37 @@ def test_the_difference_is_red_where_a_function_grew_and_grey_where_noise_is_eno
     noise = difference_graph(side(a), side({"nf-1-1;f;g": 102, "nf-1-1;f;h": 898}), "", simulated=False)
     assert noise is not None and {box.tone for box in noise.boxes} == {"same"}
     assert path_differences(side(a), side(b))["nf-1-1;f;g"].significant
+
+
+def test_times_per_packet_are_tested_as_rates_so_that_one_function_moves_no_other() -> None:
+    a, b = {"nf-1-1;f;g": 200, "nf-1-1;f;h": 800}, {"nf-1-1;f;g": 1200, "nf-1-1;f;h": 800}
+    rows = {row.function: row for row in differences(side(a), side(b), per_packet=True)}
+    assert rows["g"].significant and rows["f"].significant
+    assert rows["h"].difference_ns == 0 and not rows["h"].significant and rows["h"].difference < -0.3
+    assert rows["h"].own_ns_a == rows["h"].ns_a == pytest.approx(800 / 199 * 1e3)
+    assert differences(side(a), side(b))[1].significant, "as a share it shrinks"
+
+
+def test_as_many_samples_for_half_of_the_packets_are_twice_the_time() -> None:
+    whole, half = (StackSide((sampled({"nf-1-1;f": 600}, received=packets),)) for packets in (1_000_000, 500_000))
+    (_, row) = differences(whole, half, per_packet=True)
+    assert (row.function, row.significant) == ("f", True) and row.difference == 0
+    assert row.ns_b == pytest.approx(2 * (row.ns_a or 0))
+    graph = difference_graph(whole, half, "", simulated=False, per_packet=True)
+    assert graph is not None and [box.tone for box in graph.boxes] == ["more5", "more5"]
+    assert graph.boxes[1].tip == "f in nf-1-1: 3015 to 6030 ns per packet (600 and 600 samples)"
+    nothing = StackSide((sampled({"nf-1-1;f": 600}, received=0),))
+    assert difference_graph(whole, nothing, "", simulated=False, per_packet=True) is None
+    assert not any(row.significant for row in differences(whole, nothing, per_packet=True))
+
+
+def test_rates_of_a_poisson_process_rarely_differ_by_chance() -> None:
+    rng = default_rng(3)
+
+    def count(mean: float) -> tuple[float, float]:
+        return float(rng.poisson(mean)), 1e6
+
+    calls = [probability([count(200)], [count(200)], per_packet=True) or 1.0 for _ in range(2000)]
+    assert 0.03 < sum(call < 0.05 for call in calls) / len(calls) < 0.07
+    apart = [probability([count(200)], [count(400)], per_packet=True) or 1.0 for _ in range(100)]
+    assert max(apart) < 0.001
