@@ -289,8 +289,8 @@ EXPLANATIONS = (
     Explanation(
         "call-stacks",
         "Call stacks and flame graphs",
-        "Which functions take the CPU time of vSwitch and NFs at the rate that was found; between two sides, which "
-        "take more or less.",
+        "Which functions take the CPU time of vSwitch and NFs at the rate that was found; between two sides, or in a "
+        "suspect chain, which take more or less.",
         "Share of the samples of the cell, and CPU time per packet in nanoseconds: samples over their frequency, over "
         "the packets that came back. A sample counts for every function in its stack.",
         "One trial of the length of `-v STACKS:10` at PDR, or at NDR where there is no PDR, after the search and none "
@@ -299,7 +299,8 @@ EXPLANATIONS = (
         "of a flame graph (Gregg, The Flame Graph, CACM 59 (6), 2016) is a function, called by those above, as wide as "
         "its share. In a difference, red has grown and blue has shrunk; grey is within the noise of sampling: two "
         "proportions are tested, with the spread between runs where a side has several, and p-values are adjusted for "
-        "the number of functions (Benjamini and Hochberg, 1995).",
+        "the number of functions (Benjamini and Hochberg, 1995). A suspect of a chain study and its reference are "
+        "sampled at the same load, so times per packet are compared, as rates of a Poisson process.",
         "Shares add up to 1: where one function grows, all others shrink, so compare the time per packet too. With one "
         "run per side, a difference between two deployments of the same system counts as a change. Programs without "
         "frame pointers have stacks that end early. cpu-clock cannot interrupt code that runs with interrupts off: its "
