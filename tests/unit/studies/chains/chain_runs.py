@@ -4,12 +4,38 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.record import ChainRun, Edge, FeatureSeries, StateGraph
-from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member, VnfSpec, Workload
+from resources.libraries.python.studies.chains.model.spec import (
+    Chain,
+    ChainStudySpec,
+    Fault,
+    Member,
+    Mode,
+    VnfSpec,
+    Workload,
+)
 
 FRAME = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
+
+
+VNFS = (
+    VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
+    VnfSpec(name="firewall", kind=NfKind("linux_firewall")),
+    VnfSpec(name="nat", kind=NfKind("linux_nat")),
+    VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
+)
+FAULT = Fault(chain=("nat", "gateway"), vnf="nat", limits=Limits(cpu=0.02))
+
+
+def four_vnfs(**changes: object) -> ChainStudySpec:
+    """All pairs of four VNFs of the kernel under two loads."""
+    loads = tuple(Workload(volume_bps=each, frame=frame("64B")) for each in (2e6, 4e6))
+    asked: dict[str, object] = {"name": "study", "vnfs": VNFS, "lengths": (2,), "workloads": loads, "duration_s": 4}
+    return ChainStudySpec.model_validate({**asked, **changes})
 
 
 def workload(volume_bps: float) -> Workload:

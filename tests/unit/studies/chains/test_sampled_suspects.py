@@ -21,9 +21,7 @@ from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import SIM
-from tests.unit.studies.chains.chain_runs import chain, run, workload
-from tests.unit.studies.chains.test_studies_resumed import Killed, World
-from tests.unit.studies.chains.test_study_of_chains import FAULT, spec
+from tests.unit.studies.chains.chain_runs import FAULT, chain, four_vnfs, run, workload
 
 AT = 1e8
 SUSPECT = chain("a", "b", "c")
@@ -68,7 +66,7 @@ class Hot(SimulatedTestbed):
 
 
 def study_on(world: SimulatedTestbed, seconds: float = 60.0) -> ChainStudyTest:
-    asked = spec(faults=(FAULT,), duration_s=1)
+    asked = four_vnfs(faults=(FAULT,), duration_s=1)
     return ChainStudyTest(SIM, world, asked, world.environment(), stacks_s=seconds)
 
 
@@ -107,7 +105,7 @@ def test_a_suspect_and_its_reference_are_sampled_after_all_chains(sampled: Chain
 
 def test_without_stacks_nothing_is_sampled_and_the_record_has_no_key_for_it() -> None:
     world = SimulatedTestbed(SIM)
-    test = ChainStudyTest(SIM, world, spec(faults=(FAULT,), duration_s=1), world.environment())
+    test = ChainStudyTest(SIM, world, four_vnfs(faults=(FAULT,), duration_s=1), world.environment())
     assert test.run().stacks == () and '"stacks"' not in record_of(test).model_dump_json()
 
 
@@ -133,6 +131,25 @@ def test_a_function_that_is_slower_in_one_chain_is_named() -> None:
     hot, before = rows["nat", "sim_filter"], rows["nat", "sim_receive"]
     assert hot.significant and (hot.ns_b or 0) > 1.8 * (hot.ns_a or 0) > 0
     assert not before.significant or (before.difference_ns or 0) < (hot.difference_ns or 0)
+
+
+class Killed(BaseException):
+    """In the place of a signal that nothing can catch."""
+
+
+class World(SimulatedTestbed):
+    """Counts deployments, and is killed before one."""
+
+    def __init__(self, killed_before: int | None = None) -> None:
+        super().__init__(SIM)
+        self._killed_before = killed_before
+        self.deployed = 0
+
+    def parts(self, plan: Plan, asked: Asked) -> Parts:
+        if self.deployed == self._killed_before:
+            raise Killed
+        self.deployed += 1
+        return super().parts(plan, asked)
 
 
 def test_a_study_that_is_cut_short_samples_only_what_is_missing(tmp_path: Path) -> None:

@@ -22,27 +22,14 @@ from resources.libraries.python.studies.chains.analysis.classes import Workflow,
 from resources.libraries.python.studies.chains.analysis.study import Analysis
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, ChainRun, ChainStudy, StateGraph
-from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Mode, VnfSpec, Workload
+from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Workload
 from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import TrafficGenerator
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import SIM
-
-VNFS = (
-    VnfSpec(name="gateway", kind=NfKind("linux_gateway")),
-    VnfSpec(name="firewall", kind=NfKind("linux_firewall")),
-    VnfSpec(name="nat", kind=NfKind("linux_nat")),
-    VnfSpec(name="monitor", kind=NfKind("tcpdump"), mode=Mode.PASSIVE),
-)
-FAULT = Fault(chain=("nat", "gateway"), vnf="nat", limits=Limits(cpu=0.02))
-
-
-def spec(**changes: object) -> ChainStudySpec:
-    loads = tuple(Workload(volume_bps=each, frame=frame("64B")) for each in (2e6, 4e6))
-    asked: dict[str, object] = {"name": "study", "vnfs": VNFS, "lengths": (2,), "workloads": loads, "duration_s": 4}
-    return ChainStudySpec.model_validate({**asked, **changes})
+from tests.unit.studies.chains.chain_runs import FAULT, VNFS, four_vnfs
 
 
 def seeded(seed: int) -> Topology:
@@ -58,12 +45,12 @@ def study_of(
 
 @pytest.fixture(scope="module")
 def measured() -> ChainStudy:
-    return study_of(spec(faults=(FAULT,))).run()
+    return study_of(four_vnfs(faults=(FAULT,))).run()
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_the_chain_with_the_planted_fault_comes_first_whatever_the_noise(seed: int) -> None:
-    asked = study_of(spec(faults=(FAULT,)), seeded(seed))
+    asked = study_of(four_vnfs(faults=(FAULT,)), seeded(seed))
     found = asked.run()
     assert found.suspects[0].chain.order == FAULT.chain
     assert any("throttled" in reason for reason in found.suspects[0].reasons)
@@ -75,13 +62,13 @@ def test_the_chain_with_the_planted_fault_comes_first_whatever_the_noise(seed: i
 )
 def test_a_fault_is_found_wherever_it_is_planted(order: str, vnf: str, cpu: float) -> None:
     fault = Fault(chain=tuple(order.split()), vnf=vnf, limits=Limits(cpu=cpu))
-    asked = study_of(spec(faults=(fault,), duration_s=2))
+    asked = study_of(four_vnfs(faults=(fault,), duration_s=2))
     asked.run()
     asked.faults_first()
 
 
 def test_without_a_fault_no_chain_is_said_to_have_one(measured: ChainStudy) -> None:
-    found = study_of(spec()).run()
+    found = study_of(four_vnfs()).run()
     assert all(run.planted is None for run in found.runs)
     assert [suspect.planted for suspect in measured.suspects[:1]] == ["nat is limited to 0.02 CPUs"]
 
@@ -136,18 +123,18 @@ def test_simulated_graphs_have_the_packets_and_the_idle_time_of_each_vnf(measure
 
 
 def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
-    assert study_of(spec(faults=(FAULT,))).run() == measured
+    assert study_of(four_vnfs(faults=(FAULT,))).run() == measured
 
 
 def test_progress_counts_chains_and_tells_of_each() -> None:
     done: list[ChainEnded] = []
-    study_of(spec(duration_s=1), on_progress=done.append).run()
+    study_of(four_vnfs(duration_s=1), on_progress=done.append).run()
     assert [each.number for each in done] == list(range(1, 17))
     assert {each.of for each in done} == {16}
 
 
 def test_tables_have_a_row_for_each_thing_that_was_measured() -> None:
-    asked = study_of(spec(faults=(FAULT,)))
+    asked = study_of(four_vnfs(faults=(FAULT,)))
     found = asked.run()
     record = asked.draft.finish(test_id="t", test_name="t", tags=(), passed=True, message="")
     tables = dict(chain_tables(record))
@@ -171,7 +158,7 @@ def without(*kinds: NfKind) -> Topology:
 
 @pytest.mark.parametrize(("least", "enough"), [(1.0, False), (0.9, False), (0.5, True), (0.0, True)])
 def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(least: float, enough: bool) -> None:
-    asked = study_of(spec(least_measured=least), without(NfKind("linux_nat")))
+    asked = study_of(four_vnfs(least_measured=least), without(NfKind("linux_nat")))
     found = asked.run()
     assert str(found.coverage) == "18 of 32"
     if enough:
@@ -184,7 +171,7 @@ def test_a_study_that_measured_less_than_asked_fails_and_says_how_much_and_why(l
 
 
 def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothing() -> None:
-    asked = study_of(spec(policies=("gateway > nat",)))
+    asked = study_of(four_vnfs(policies=("gateway > nat",)))
     found = asked.run()
     assert found.dropped
     assert found.coverage.measured == found.coverage.asked
@@ -192,7 +179,7 @@ def test_a_study_that_was_measured_as_a_whole_is_enough_and_policies_cost_nothin
 
 
 def test_a_kind_that_the_testbed_lacks_costs_its_chains_only() -> None:
-    found = study_of(spec(), without(NfKind("linux_nat"))).run()
+    found = study_of(four_vnfs(), without(NfKind("linux_nat"))).run()
     failed = {run.chain.order for run in found.runs if run.failed}
     assert failed == {run.chain.order for run in found.runs if "nat" in run.chain.order}
     assert all("linux_nat" in run.failed for run in found.runs if run.failed)
@@ -216,7 +203,7 @@ def test_zeros_that_older_records_have_for_a_run_that_failed_are_read_as_unknown
 
 def test_where_no_chain_can_be_measured_the_reasons_are_said_and_kept() -> None:
     vnfs = (VNFS[0].model_copy(update={"kind": NfKind("linux_nat")}), VNFS[2])
-    asked = study_of(spec(vnfs=vnfs), without(NfKind("linux_nat")))
+    asked = study_of(four_vnfs(vnfs=vnfs), without(NfKind("linux_nat")))
     with pytest.raises(CsitError, match=r"no chain could be measured: .*linux_nat"):
         asked.run()
     assert asked.draft.chain_study is not None
@@ -258,7 +245,7 @@ class FragileWorld(SimulatedTestbed):
 @pytest.mark.parametrize(("breaks", "failed"), [((True,), 0), ((False, True, False), 0), ((True, True), 2)])
 def test_a_chain_that_breaks_the_system_is_tried_once_more(breaks: tuple[bool, ...], failed: int) -> None:
     world = FragileWorld(*breaks)
-    found = ChainStudyTest(SIM, world, spec(duration_s=1), world.environment()).run()
+    found = ChainStudyTest(SIM, world, four_vnfs(duration_s=1), world.environment()).run()
     reasons = [run.failed for run in found.runs if run.failed]
     assert reasons == ["the vSwitch has ended"] * failed
     assert len(found.runs) == 32
@@ -267,7 +254,7 @@ def test_a_chain_that_breaks_the_system_is_tried_once_more(breaks: tuple[bool, .
 def test_what_was_measured_while_a_part_died_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = count(1)
     monkeypatch.setattr(CellUnderTest, "problems", lambda _: ["monitor has ended"] if next(looks) > 1 else [])
-    study = study_of(spec(duration_s=1, lengths=(1,), vnfs=VNFS[:1]))
+    study = study_of(four_vnfs(duration_s=1, lengths=(1,), vnfs=VNFS[:1]))
     with pytest.raises(CsitError, match="no chain could be measured: monitor has ended"):
         study.run()
     assert study.draft.chain_study is not None
@@ -321,7 +308,7 @@ def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
         return made
 
     monkeypatch.setattr(SimulatedTestbed, "parts", parts)
-    found = study_of(spec(duration_s=1)).run()
+    found = study_of(four_vnfs(duration_s=1)).run()
     assert found.notes.count(note) == 1
     assert all(run.failed is None and run.series for run in found.runs)
 
@@ -331,14 +318,14 @@ def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_
     world = SimulatedTestbed(SIM)
     loads = (Workload(protocol=Protocol.TCP, volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"study: workloads\.0: the generator auto sends .* and no TCP"):
-        ChainStudyTest(topology, world, spec(workloads=loads), world.environment())
+        ChainStudyTest(topology, world, four_vnfs(workloads=loads), world.environment())
     loads = (Workload(generator="iperf3", volume_bps=1e6, frame=frame("64B")),)
     with pytest.raises(ConfigError, match=r"needs the generator iperf3 instead of auto"):
-        ChainStudyTest(topology, world, spec(workloads=loads), world.environment())
+        ChainStudyTest(topology, world, four_vnfs(workloads=loads), world.environment())
 
 
 def test_a_fault_that_does_not_come_first_is_told_with_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = study_of(spec(faults=(FAULT,), duration_s=1))
+    asked = study_of(four_vnfs(faults=(FAULT,), duration_s=1))
     with pytest.raises(CsitError, match="nothing was measured"):
         asked.faults_first()
     monkeypatch.setattr(chain_study, "analyse", lambda *_: Analysis((), (), ()))
