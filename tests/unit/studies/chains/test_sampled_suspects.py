@@ -15,9 +15,8 @@ from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.studies.chains.analysis.references import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.ChainStudyLibrary import preview_in_words, suspects_in_words
-from resources.libraries.python.studies.chains.journal import ChainJournal
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy
-from resources.libraries.python.studies.chains.run import ChainStudyTest
+from resources.libraries.python.studies.chains.run import ChainJournal, ChainStudyTest
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import SIM
