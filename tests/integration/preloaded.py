@@ -6,6 +6,7 @@ a child of the test like any other, with a pid, input and output, environment an
 
 import atexit
 import ctypes
+import gc
 import json
 import os
 import runpy
@@ -121,6 +122,7 @@ def _main() -> None:
     sys.path[0] = str(PROJECT)
     for module in _IMPORTED:
         import_module(module)
+    gc.freeze()  # no collection of a run looks at what is imported, or copies its pages
     order = _next_order(socket.socket(fileno=int(sys.argv[1])))
     os.setpriority(os.PRIO_PROCESS, 0, order["nice"])
     os.environ.clear()

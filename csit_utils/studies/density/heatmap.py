@@ -6,7 +6,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 
-from plotly.colors import sample_colorscale
+from plotly.colors import get_colorscale, sample_colorscale
 
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
 from csit_utils.analysis.verdicts import short, verdict_of_runs
@@ -16,7 +16,7 @@ from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
-_SCALE = "Cividis"
+_SCALE = get_colorscale("Cividis")
 """Legible with common colour vision deficiencies, and in grey."""
 
 _TIP_EVIDENCE = 2

@@ -2,6 +2,7 @@
 
 import math
 import random
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -85,7 +86,7 @@ def flow_latency(instance: int, direction: Direction, median_ns: float, count: i
     made = HdrHistogram(1, 10_000_000_000, 3)
     for value in values_ns:
         made.record_value(value)
-    p50, p90, p99, p999 = (int(made.get_value_at_percentile(at)) for at in (50, 90, 99, 99.9))
+    at = made.get_percentile_to_value_dict([50, 90, 99, 99.9])
     return FlowLatency(
         instance=instance,
         direction=direction,
@@ -93,10 +94,10 @@ def flow_latency(instance: int, direction: Direction, median_ns: float, count: i
         received=count,
         min_ns=int(made.get_min_value()),
         mean_ns=fmean(values_ns),  # the histogram takes 0.3 s for its own
-        p50_ns=p50,
-        p90_ns=p90,
-        p99_ns=p99,
-        p999_ns=p999,
+        p50_ns=at[50],
+        p90_ns=at[90],
+        p99_ns=at[99],
+        p999_ns=at[99.9],
         max_ns=int(made.get_max_value()),
         histogram=made.encode().decode(),
     )
@@ -195,6 +196,22 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
     **changes: Any,
 ) -> DensityRecord:
     """A finished NDR and PDR test; `changes` replace fields of it."""
+    fields = _fields(service, chains, nodes, frame, size, vs_dtc, simulated, oversubscribed, histograms)
+    return DensityRecord(**{**fields, **changes})
+
+
+@cache
+def _fields(  # noqa: PLR0917 - those of `result`
+    service: ServiceType,
+    chains: int,
+    nodes: int,
+    frame: Frame,
+    size: NfSize,
+    vs_dtc: int,
+    simulated: bool,
+    oversubscribed: bool,
+    histograms: bool,
+) -> dict[str, Any]:
     cell = Cell(service_type=service, nf_chains=chains, nf_nodes=nodes, nf_sizes=(size,), vs_dtc=vs_dtc)
     rng = random.Random(f"{cell}{frame.name}")
     ndr = (
@@ -208,7 +225,7 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
     loads = (("PDR0", 0.0, 30_000), ("PDR10", 0.1, 34_000), ("PDR50", 0.5, 52_000), ("PDR90", 0.9, 140_000))
     kinds = (VerdictKind.OVERSUBSCRIBED,) if oversubscribed else (VerdictKind.MEASURED,)
     made_plan = plan(cell, oversubscribed=oversubscribed)
-    fields: dict[str, Any] = {
+    return {
         "test_id": f"Density.{service}.{name}",
         "test_name": name,
         "tags": made_plan.tags,
@@ -247,7 +264,6 @@ def result(  # noqa: PLR0917 - the six words that name a cell read well in their
         "deployment": DeploymentTimes(deploy_s=0.41, remove_s=0.12),
         "verdict": Verdict(kinds=kinds, evidence=(f"NDR {ndr:,.0f} pps, PDR {pdr:,.0f} pps, bounds within 0.5 %",)),
     }
-    return DensityRecord(**{**fields, **changes})
 
 
 def mrr_result(service: ServiceType, chains: int, nodes: int, **changes: Any) -> DensityRecord:

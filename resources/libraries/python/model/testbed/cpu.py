@@ -34,11 +34,15 @@ class CpuLayout(Frozen):
 
     def cores(self, node: int) -> tuple[tuple[int, ...], ...]:
         """Physical cores of a NUMA node in order of their first logical CPU, each as its logical CPUs."""
-        members: dict[tuple[int, int], list[int]] = {}
+        return self._cores.get(node, ())
+
+    @cached_property
+    def _cores(self) -> dict[int, tuple[tuple[int, ...], ...]]:
+        """By NUMA node: planning a matrix asks for them in each cell."""
+        members: dict[int, dict[tuple[int, int], list[int]]] = {}
         for row in sorted(self.cpus):
-            if row.node == node:
-                members.setdefault((row.socket, row.core), []).append(row.cpu)
-        return tuple(tuple(cpus) for cpus in members.values())
+            members.setdefault(row.node, {}).setdefault((row.socket, row.core), []).append(row.cpu)
+        return {node: tuple(map(tuple, cores.values())) for node, cores in members.items()}
 
 
 _COLUMNS = ("cpu", "core", "socket", "node")
