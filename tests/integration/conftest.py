@@ -3,7 +3,6 @@
 import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +16,8 @@ from resources.libraries.python.errors import CsitError
 from tests import realtime
 from tests.integration import emulated as emulated_testbed
 from tests.integration.browser import Browser
+from tests.integration.traffic import takes_turns
 
-TRAFFIC = {
-    "test_added_driver.py", "test_added_study.py", "test_call_stacks_local.py", "test_capture_load.py",
-    "test_command_local.py", "test_containers.py", "test_fault_moments.py", "test_faults.py", "test_instances.py",
-    "test_ipv6_traffic.py", "test_lab_containers.py", "test_lab_faults.py", "test_lab_interference.py",
-    "test_lab_outage.py", "test_lab_sizing.py", "test_lab_stateful.py", "test_lab_suites.py", "test_local_fabric.py",
-    "test_nftables.py", "test_ovs.py", "test_passive_nfs.py", "test_robot_local.py",
-    "test_secrets.py", "test_testpmd.py", "test_tunnels.py", "test_vm.py",
-    "test_vm_application.py",
-}  # fmt: skip
-"""Marked `parallel`, but not beside each other: they share this machine's testbed, or its kernel's limits and names of
-data threads."""
 _YIELDS = 10
 """Nice value of what is beside traffic."""
 
@@ -45,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Of several processes, the one with traffic goes first: the others have the time in which it waits."""
     if "PYTEST_XDIST_WORKER" in os.environ and os.geteuid() == 0:
-        os.setpriority(os.PRIO_PROCESS, 0, 0 if item.path.name in TRAFFIC else _YIELDS)
+        os.setpriority(os.PRIO_PROCESS, 0, 0 if takes_turns(item.path) else _YIELDS)
     return (yield)
 
 
@@ -73,11 +62,11 @@ def emulated() -> Iterator[emulated_testbed.Emulated]:
 
 
 class ByFile(LoadFileScheduling):
-    """A file at a time on a worker, as its tests share what they run on, and all files of `TRAFFIC` on the same one."""
+    """A file at a time on a worker, as its tests share what they run on, and all that take turns on the same one."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = super()._split_scope(nodeid)
-        return "traffic" if Path(file).name in TRAFFIC else file
+        return "traffic" if takes_turns(self.config.rootpath / file) else file
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if "traffic" in self.workqueue:  # first, as it takes longest: no worker waits for it at the end

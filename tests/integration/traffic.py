@@ -1,0 +1,18 @@
+"""Which files of tests take turns: those that may use this machine's testbed, its kernel's limits or thread names."""
+
+from functools import cache
+from pathlib import Path
+
+BESIDE = {
+    "test_bisect_reboot.py", "test_connection.py", "test_connection_ssh.py", "test_counting_program.py",
+    "test_full_disks.py", "test_lab_runtime.py", "test_night.py", "test_node_cleanup.py", "test_node_doctor.py",
+    "test_node_reservation.py", "test_otg_peers.py", "test_robot_nodes.py", "test_robot_sizing.py",
+    "test_shared_folders.py", "test_study_faults.py",
+}  # fmt: skip
+"""Need root, but their tests that are marked `parallel` deploy nothing and send nothing: they run beside any other."""
+
+
+@cache
+def takes_turns(file: Path) -> bool:
+    """Whether tests of a file run beside no other such file: all that need root, unless they are known not to."""
+    return file.name not in BESIDE and "mark.root" in file.read_text(encoding="utf-8")
