@@ -1,7 +1,8 @@
 """A stand-in for the module `trex.astf.api`, of TCP connections; `StandIn` copies it to where TRex's library would be.
 
-It counts as a server was seen to: connections begin at their rate until the limit of the profile is reached, a server
-closes as many as it took, and counters of nothing are left out. `scenario.json` beside it says what goes wrong.
+It counts as a server was seen to: connections begin at their rate until the limit of the profile is reached, clients
+close as many as were answered, counters of nothing are left out, and those of an earlier profile are there until the
+next one is built. `scenario.json` beside it says what goes wrong.
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).parent
+_BUILT_S = 0.02
 _SCENARIO = json.loads((_HERE / "scenario.json").read_text())
 
 
@@ -39,6 +41,9 @@ class ASTFProgram(_Record):
     def recv(self, count: int) -> None:
         self.named["receives"] = count
 
+    def wait_for_peer_close(self) -> None:
+        self.named["closes"] = "second"
+
 
 ASTFIPGen = ASTFIPGenDist = ASTFIPGenGlobal = ASTFTemplate = ASTFProfile = _Record
 ASTFTCPClientTemplate = ASTFTCPServerTemplate = ASTFAssociationRule = _Record
@@ -66,29 +71,31 @@ class ASTFClient:
     def get_server_system_info(self) -> dict[str, Any]:
         return {"ports": [{"index": index, "driver": "net_af_packet"} for index in range(2)]}
 
-    def load_profile(self, profile: _Record) -> None:
+    def load_profile(self, profile: _Record, pid_input: str) -> None:
         self._profile = profile.plain()
-        _note("load_profile", **self._profile)
+        _note("load_profile", pid_input=pid_input, **self._profile)
 
-    def wait_for_steady(self) -> None:
-        _note("wait_for_steady")
+    def wait_for_steady(self, profile_id: str) -> None:
+        _note("wait_for_steady", profile_id=profile_id)
 
-    def clear_stats(self) -> None:
-        _note("clear_stats")
-        self._started_s = None
-
-    def start(self, duration: float, block: bool) -> None:
-        _note("start", duration=duration, block=block)
+    def start(self, duration: float, nc: bool, block: bool, pid_input: str) -> None:
+        _note("start", duration=duration, nc=nc, block=block, pid_input=pid_input)
         if _SCENARIO.get("refused"):
             raise TRexError("the profile has no flows")
-        self._started_s = time.monotonic()
+        self._started_s = time.monotonic() + _BUILT_S
 
-    def stop(self) -> None:
-        _note("stop")
+    def stop(self, block: bool, pid_input: str) -> None:
+        _note("stop", block=block, pid_input=pid_input)
 
-    def get_traffic_stats(self) -> dict[str, dict[str, int]]:
+    def get_tg_names(self, pid_input: str) -> list[str]:
+        del pid_input
+        name = self._profile["templates"]["tg_name"]
+        return [name] if self._started_s is not None and time.monotonic() > self._started_s else ["earlier"]
+
+    def get_traffic_tg_stats(self, names: list[str], pid_input: str) -> dict[str, dict[str, dict[str, int]]]:
         template = self._profile["templates"]["client_template"]
-        passed_s = 0.0 if self._started_s is None else time.monotonic() - self._started_s
+        assert names == self.get_tg_names(pid_input) and self._started_s is not None
+        passed_s = time.monotonic() - self._started_s
         begun = min(template["limit"], int(passed_s * template["cps"] * _SCENARIO.get("speed", 1.0)))
         lost = min(begun, _SCENARIO.get("lost", 0))
         reset = min(begun - lost, _SCENARIO.get("reset", 0))
@@ -100,11 +107,8 @@ class ASTFClient:
             "tcps_rexmttimeo_syn": _SCENARIO.get("repeated", 0),
             "err_no_memory": _SCENARIO.get("errors", 0),
         }
-        server = {"tcps_accepts": begun - lost, "tcps_closed": begun - lost}
-        return {
-            side: {name: count for name, count in rows.items() if count}
-            for side, rows in (("client", client), ("server", server))
-        }
+        sides = (("client", client), ("server", {"tcps_accepts": begun - lost}))
+        return {names[0]: {side: {name: count for name, count in rows.items() if count} for side, rows in sides}}
 
     def is_traffic_stats_error(self, stats: dict[str, dict[str, int]]) -> tuple[bool, dict[str, dict[str, str]]]:
         found = {side: {name: "help" for name in rows if name.startswith("err_")} for side, rows in stats.items()}

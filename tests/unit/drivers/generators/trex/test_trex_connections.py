@@ -26,7 +26,7 @@ TRIAL = Trial(load_pps=2000.0, duration_s=0.1, frame=frame("64B"), protocol=Prot
 
 
 def counts(connections: int = 100, **changes: Any) -> ConnectionCounts:
-    whole = dict.fromkeys(("attempted", "connected", "closed", "accepted", "served"), connections)
+    whole = dict.fromkeys(("attempted", "connected", "closed", "accepted"), connections)
     return ConnectionCounts(**{**whole, "dropped": 0, "repeated": 0, "errors": {}, "sending_s": 0.1, **changes})
 
 
@@ -37,9 +37,9 @@ def result(*rows: ConnectionCounts) -> TrialResult:
 
 def test_a_connection_counts_where_both_ends_have_opened_and_closed_it_at_the_first_try() -> None:
     assert established(counts()) == 100
-    assert established(counts(connected=97, closed=97, accepted=97, served=97)) == 97
+    assert established(counts(connected=97, closed=97, accepted=97)) == 97
     assert established(counts(dropped=5)) == 95, "those that are given up are closed as well"
-    assert established(counts(served=90)) == 90, "the server has not closed the others"
+    assert established(counts(closed=90)) == 90, "the server has not closed the others"
     assert established(counts(repeated=4)) == 96
     assert established(counts(connected=2, closed=2, repeated=4)) == 0
 
@@ -49,7 +49,7 @@ def test_a_trial_says_how_connections_failed_and_whose_fault_it_was() -> None:
     assert [(flow.instance, flow.sent, flow.received) for flow in whole.flows] == [(1, 100, 100), (2, 100, 100)]
     assert (whole.generator_limited, whole.note) == (False, None)
     errors = {"server: err_no_syn": 2, "client: tcps_conndrops": 1}
-    lost = result(counts(), counts(connected=98, closed=97, accepted=98, served=97, errors=errors))
+    lost = result(counts(), counts(connected=98, closed=97, accepted=98, errors=errors))
     assert [flow.received for flow in lost.flows] == [100, 97] and not lost.generator_limited
     assert lost.note == "2 SYNs had no answer; 1 connections were not closed; server: err_no_syn 2"
     short = result(counts(), counts(80))
@@ -99,8 +99,11 @@ def test_every_server_opens_the_connections_of_its_instance(tmp_path: Path) -> N
         assert (client["port"], client["cps"], client["limit"]) == (80, 1000.0, 100)
         assert client["program"]["receives"] == len(server["program"]["sends"])
         assert server["program"]["receives"] == len(client["program"]["sends"])
-    order = [call["call"] for call in calls if call["call"] in {"load_profile", "clear_stats", "start", "stop"}]
-    assert order == ["load_profile", "clear_stats"] * 2 + ["start"] * 2 + ["stop"] * 2, "all begin together"
+        assert client["program"]["closes"] == "second" and "closes" not in server["program"]
+        assert (call["templates"]["tg_name"], call["pid_input"]) == ("trial-0", "csit-0")
+    order = [call["call"] for call in calls if call["call"] in {"load_profile", "start", "stop"}]
+    assert order == ["load_profile"] * 2 + ["start"] * 2 + ["stop"] * 2, "all begin together"
+    assert not any(call["block"] for call in calls if call["call"] == "stop"), "the next trial has another profile"
 
 
 def test_what_does_not_end_is_waited_for_only_for_a_while(tmp_path: Path) -> None:
@@ -109,7 +112,7 @@ def test_what_does_not_end_is_waited_for_only_for_a_while(tmp_path: Path) -> Non
         assert (row.attempted, row.connected, row.dropped, row.repeated) == (100, 97, 2, 1)
         assert established(row) == 94
         assert row.errors == {"client: err_no_memory": 7}
-    assert calls[-1]["call"] == "stop"
+    assert calls[-1]["call"] == "stop" and calls[-1]["block"], "what repeats packets has ended"
 
 
 def test_a_server_that_is_too_slow_is_stopped(tmp_path: Path) -> None:

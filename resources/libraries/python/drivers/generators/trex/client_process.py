@@ -17,6 +17,11 @@ from typing import Any
 LOOK_S = 0.1
 """Between two looks whether packets are lost. One that has been on its way for longer is lost."""
 POLL_S = 0.002
+BEGIN_S = 5.0
+"""A server takes 0.1 s before it opens the first connection, and more on a busy machine."""
+PROFILES = 6
+QUIET_S = 0.2
+"""Connections that are open when none has closed for this time have lost a packet: it is repeated after 0.5 s."""
 QUIET_S = 0.025
 """A system that is late by more has its packets counted as lost; only trials with loss wait for this."""
 SETTLE_S = 2.0
@@ -248,6 +253,7 @@ class StatefulSession:
         for client in self.clients:
             _connect(client, api.TRexError, order["within_s"])
             client.reset()
+        self.trials = 0
 
     def opened(self) -> "dict[str, Any]":
         """What the servers are."""
@@ -258,8 +264,11 @@ class StatefulSession:
             "drivers": sorted({str(row["driver"]) for row in client.get_server_system_info()["ports"]}),
         }
 
-    def profile(self, load: "dict[str, Any]") -> Any:  # noqa: ANN401 - of the library, which has no types
-        """One connection after the other, each with a request and an answer."""
+    def profile(self, load: "dict[str, Any]", name: str) -> Any:  # noqa: ANN401 - of the library, which has no types
+        """One connection after the other, each with a request and an answer; counters have the name.
+
+        The server closes first: the end that does keeps `TIME_WAIT` for 0.5 s, and if both did, both would.
+        """
         api = self.api
         ends = [
             api.ASTFIPGenDist(ip_range=list(row), distribution="seq")
@@ -274,9 +283,11 @@ class StatefulSession:
         asking, answering = api.ASTFProgram(), api.ASTFProgram()
         asking.send(REQUEST)
         asking.recv(len(ANSWER))
+        asking.wait_for_peer_close()
         answering.recv(len(REQUEST))
         answering.send(ANSWER)
         template = api.ASTFTemplate(
+            tg_name=name,
             client_template=api.ASTFTCPClientTemplate(
                 program=asking,
                 ip_gen=addresses,
@@ -298,37 +309,45 @@ class StatefulTrial:
         self._order = order
         self._session = session
         self._loads = order["loads"]
+        self._all_closed = False
         self._first = [0.0] * len(self._loads)
         self._last = [0.0] * len(self._loads)
+        self._name = f"trial-{session.trials}"
+        # Connections that a server closed keep its profile for 0.5 s, in which another one can be started.
+        number = session.trials % PROFILES
+        self._id, self._port, self._is_new = f"csit-{number}", number, session.trials < PROFILES
+        session.trials += 1
 
     def run(self) -> "dict[str, Any]":
         """Open connections, wait for the end of each, count."""
         clients = self._session.clients
         for client, load in zip(clients, self._loads):  # noqa: B905 - not known to Python 3.6
-            # A trial before this one may still be cleared away, during which the server takes no profile.
-            client.wait_for_steady()
-            client.load_profile(self._session.profile(load))
-            client.clear_stats()
+            if not self._is_new:
+                client.wait_for_steady(self._id)
+            port = load["port"] + self._port  # profiles that are there at the same time have servers of their own
+            client.load_profile(self._session.profile({**load, "port": port}, self._name), pid_input=self._id)
         most_s = self._order["most_s"] + self._order["rest_s"]
         for client in clients:
-            client.start(duration=most_s, block=False)
+            client.start(duration=most_s, nc=True, block=False, pid_input=self._id)
         try:
             self._watch()
             return {"counts": [self._counts(number, client) for number, client in enumerate(clients)]}
         finally:
+            # What is open repeats packets meanwhile, which are none of the next trial's.
             for client in clients:
-                client.stop()
+                client.stop(block=not self._all_closed, pid_input=self._id)
 
     def _watch(self) -> None:
-        """Wait until all connections have been opened and have ended, or that takes too long."""
-        end = time.monotonic() + self._order["most_s"]
-        opened = False
+        """Wait until all connections have been opened and have ended, or no more of them do, or that takes too long."""
+        end = changed = time.monotonic() + BEGIN_S + self._order["most_s"]
+        begun = opened = False
+        before = None
         while time.monotonic() < end:
             ended = True
             all_opened = True
             now = time.monotonic()
-            for number, client in enumerate(self._session.clients):
-                rows = client.get_traffic_stats()
+            seen = [self._rows(client) for client in self._session.clients]
+            for number, rows in enumerate(seen):
                 attempted = rows["client"].get("tcps_connattempt", 0)
                 if attempted and not self._first[number]:
                     self._first[number] = now
@@ -336,17 +355,33 @@ class StatefulTrial:
                     all_opened = ended = False
                 elif not self._last[number]:
                     self._last[number] = now
-                for side, began in (("client", attempted), ("server", rows["server"].get("tcps_accepts", 0))):
-                    ended = ended and rows[side].get("tcps_closed", 0) >= began
-            if ended:
+                ended = ended and rows["client"].get("tcps_closed", 0) >= attempted
+            closed = [rows["client"].get("tcps_closed", 0) for rows in seen]
+            if closed != before:
+                before, changed = closed, now
+            if any(self._first) and not begun:
+                begun = True
+                end = now + self._order["most_s"]
+            self._all_closed = ended
+            if ended or (all_opened and now - changed > QUIET_S):
                 return
             if all_opened and not opened:
                 opened = True
                 end = now + self._order["rest_s"]
             time.sleep(POLL_S)
 
+    def _rows(self, client: Any) -> "dict[str, Any]":  # noqa: ANN401 - of the library
+        """Counters of the trial, as they are now; those of all trials are up to 0.5 s old.
+
+        They are there when the server has built the profile, and its counters begin at 0.
+        """
+        if self._name not in client.get_tg_names(self._id):
+            return {"client": {}, "server": {}}
+        found: dict[str, Any] = client.get_traffic_tg_stats([self._name], pid_input=self._id)[self._name]
+        return found
+
     def _counts(self, number: int, client: Any) -> "dict[str, Any]":  # noqa: ANN401 - of the library
-        rows = client.get_traffic_stats()
+        rows = self._rows(client)
         ours, theirs = rows["client"], rows["server"]
         _, errors = client.is_traffic_stats_error(rows)
         last = self._last[number] or time.monotonic()
@@ -357,7 +392,6 @@ class StatefulTrial:
             "dropped": int(ours.get("tcps_drops", 0)) + int(ours.get("tcps_conndrops", 0)),
             "repeated": int(ours.get("tcps_rexmttimeo_syn", 0)),
             "accepted": int(theirs.get("tcps_accepts", 0)),
-            "served": int(theirs.get("tcps_closed", 0)),
             "errors": {f"{side}: {name}": int(rows[side][name]) for side in sorted(errors) for name in errors[side]},
             "sending_s": last - self._first[number] if self._first[number] else 0.0,
         }

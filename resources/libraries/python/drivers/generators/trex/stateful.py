@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.connection_rates import connections_of, highest
 from resources.libraries.python.drivers.generators.trex import config
 from resources.libraries.python.drivers.generators.trex.client import Client
-from resources.libraries.python.drivers.generators.trex.connections import REST_S, load_of, trial_result
+from resources.libraries.python.drivers.generators.trex.connections import REST_S, load_of, most_s, trial_result
 from resources.libraries.python.drivers.generators.trex.driver import DPDK_MB, LOOPBACK, READY_S
 from resources.libraries.python.drivers.generators.trex.registration import MOST_CONNECTIONS, Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
@@ -36,8 +36,6 @@ from resources.libraries.python.planning.names import GENERATOR
 
 _LOG = logging.getLogger(__name__)
 _ANSWER_S = 30.0
-_STRETCH, _STRETCH_S = 1.5, 0.5
-"""Opening may take half as long again and 0.5 s: then it is clear that the rate cannot be offered."""
 
 
 class TrexConnections:
@@ -141,7 +139,7 @@ class TrexConnections:
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         order = ConnectionOrder(
             loads=tuple(load_of(flow, connections, each_cps) for flow in self._flows),
-            most_s=_STRETCH * trial.duration_s + _STRETCH_S,
+            most_s=most_s(trial.duration_s),
             rest_s=REST_S,
         )
         report = self._client.ask(order, ConnectionReport, "a trial's report", order.most_s + REST_S + _ANSWER_S)

@@ -171,13 +171,13 @@ class ConnectionLoad(Frozen):
 
 
 class ConnectionOrder(Frozen):
-    """Open TCP connections, each with a request and an answer, after which both ends close it."""
+    """Open TCP connections, each with a request and an answer; then the server closes it, and after that the client."""
 
     do: Literal["connections"] = "connections"
     loads: tuple[ConnectionLoad, ...]
     """One for each server, in their order."""
     most_s: float
-    """Opening is ended when it lasts longer than this."""
+    """Opening is ended when it lasts longer than this, from the first connection on."""
     rest_s: float
     """Time that connections have to end after the last one was opened."""
 
@@ -197,8 +197,6 @@ class ConnectionCounts(Frozen):
     """SYNs that clients sent again, because there was no answer."""
     accepted: Count
     """Connections that servers took."""
-    served: Count
-    """Connections that servers closed."""
     errors: dict[str, Count]
     """What the server counts as an error, by its names."""
     sending_s: float
