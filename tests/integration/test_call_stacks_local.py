@@ -11,6 +11,7 @@ from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.integration.robot_runs import PROJECT, csit, results, run_robot
+from tests.integration.user_space import NO_VPP, VPP_PREFIX
 
 NO_OVS = "; ".join(map(str, ovs_missing("auto")))
 NO_NFT, NO_PERF = "; ".join(map(str, missing())), why_unsampled()
@@ -80,3 +81,19 @@ def test_open_vswitch_counts_its_own_work_in_the_same_trial(tmp_path: Path) -> N
     assert record.stacks.received / 2 < received < 20 * record.stacks.received
     assert re.search(r"avg cycles per packet: [\d.]+", said)
     assert any(stack.startswith("vswitch;pmd-c") for stack in record.stacks.counts)
+
+
+@pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
+def test_vpp_counts_its_own_work_in_the_same_trial(tmp_path: Path) -> None:
+    text = (PROJECT / "topologies" / "local-vpp.yaml").read_text(encoding="utf-8")
+    file = tmp_path / "local-vpp.yaml"
+    file.write_text(text.replace("prefix: /usr ", f"prefix: {VPP_PREFIX} "), encoding="utf-8")
+    record = run(tmp_path / "vpp", file)
+    assert record.stacks is not None, record.warnings
+    (said,) = record.stacks.accounts.values()
+    assert list(record.stacks.accounts) == ["vswitch"] and "vpp_wk_0" in said
+    # Cleared right before the trial: both directions pass the bridge domain on the way to the NF and back.
+    learned = sum(int(line.split()[3]) for line in said.splitlines() if line.startswith("l2-learn "))
+    assert record.stacks.received < learned < 3 * record.stacks.received
+    owners = {stack.partition(";")[0] for stack in record.stacks.counts}
+    assert {"nf-1-1", "vswitch"} <= owners
