@@ -28,6 +28,7 @@ from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
@@ -246,7 +247,7 @@ def test_a_search_through_a_service() -> None:
         most_pps = deployment.parts.generator.highest_loads(trial(0.0, duration_s=0.3)).search_pps
         asked = profile("quick")
         outcome = search_throughput(
-            deployment.measure,
+            lambda each: judged(deployment.parts.generator.run(each)),
             asked.model_copy(update={"duration_max_s": 8.0}),
             B64,
             most_pps,
