@@ -9,7 +9,13 @@ from resources.libraries.python.drivers.host.programs.disturbances import Distur
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
-from resources.libraries.python.testbed.roles.part import Disturbable, NetworkFunctions, Processing, Stateful
+from resources.libraries.python.testbed.roles.part import (
+    Accounting,
+    Disturbable,
+    NetworkFunctions,
+    Processing,
+    Stateful,
+)
 
 
 @runtime_checkable
@@ -21,7 +27,7 @@ class HasProcesses(Protocol):
 
 
 class Several(Disturbed):
-    """Fulfils `NetworkFunctions`, `Processing`, `Disturbable` and `Stateful` of the roles, a driver for each kind."""
+    """Fulfils `NetworkFunctions`, `Processing`, `Disturbable`, `Accounting` and `Stateful`, a driver for each kind."""
 
     def __init__(self, parts: Iterable[NetworkFunctions], owners: Mapping[str, str] = MappingProxyType({})) -> None:
         """Prepare.
@@ -56,6 +62,18 @@ class Several(Disturbed):
         for part in self._parts:
             found |= part.processed() if isinstance(part, Processing) else self._forwarded(part)
         return found
+
+    def begin_accounts(self) -> None:
+        for part in self._accounting:
+            part.begin_accounts()
+
+    def accounts(self) -> Mapping[str, str]:
+        """Accounts of all NFs that keep some."""
+        return {name: text for part in self._accounting for name, text in part.accounts().items()}
+
+    @property
+    def _accounting(self) -> list[Accounting]:
+        return [part for part in self._parts if isinstance(part, Accounting)]
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
         """Tables of all NFs that have one."""
@@ -107,7 +125,7 @@ class Several(Disturbed):
 
 
 class ConfinedFunctions:
-    """Fulfils `NetworkFunctions`, `Processing`, `Stateful` and `Confined` of the roles by others, within limits."""
+    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `Confined` of the roles, within limits."""
 
     def __init__(self, functions: NetworkFunctions, groups: NfGroups) -> None:
         """Prepare.
@@ -152,6 +170,13 @@ class ConfinedFunctions:
     def disturbed(self) -> tuple[Happened, ...]:
         """When it took place."""
         return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
+
+    def begin_accounts(self) -> None:
+        if isinstance(self._functions, Accounting):
+            self._functions.begin_accounts()
+
+    def accounts(self) -> Mapping[str, str]:
+        return self._functions.accounts() if isinstance(self._functions, Accounting) else {}
 
     def connection_tables(self) -> Mapping[str, ConnectionTable]:
         return self._functions.connection_tables() if isinstance(self._functions, Stateful) else {}

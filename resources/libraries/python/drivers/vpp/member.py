@@ -270,6 +270,14 @@ class VppMember:
         instance.note_work()
         return dict(counted(self.interfaces, of_vpp, rings, of_kernel))
 
+    def begin_accounts(self) -> None:
+        """Set the counters of all graph nodes to zero."""
+        self.instance.do(["clear runtime"])
+
+    def accounts(self) -> str:
+        """Calls, vectors and clocks per packet of each graph node, by thread."""
+        return self.instance.ask("show runtime").rstrip()
+
     def facts(self) -> dict[str, str]:
         """How it runs and what it did."""
         found = {

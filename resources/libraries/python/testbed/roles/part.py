@@ -141,8 +141,8 @@ class Confined(Protocol):
         """Return throttling by name of the NF, since its start; without NFs that have no such limit."""
 
 
-class ProcessingFunctions(NetworkFunctions, Processing, Disturbable, Stateful, Protocol):
-    """Network functions of which some count packets, can be hit by events, or have a table of connections."""
+class ProcessingFunctions(NetworkFunctions, Processing, Disturbable, Stateful, Accounting, Protocol):
+    """Network functions of which some count packets, can be hit by events, have connections, or keep accounts."""
 
 
 class TrafficGenerator(ObservablePart, Protocol):

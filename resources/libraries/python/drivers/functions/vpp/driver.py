@@ -146,6 +146,14 @@ class VppRouters(Disturbed):
             for port, count in member.counters().items()
         }
 
+    def begin_accounts(self) -> None:
+        for member in self._members.values():
+            member.begin_accounts()
+
+    def accounts(self) -> Mapping[str, str]:
+        """Calls, vectors and clocks per packet of each node of their graphs, by thread."""
+        return {name: member.accounts() for name, member in self._members.items()}
+
     def facts(self) -> Mapping[str, str]:
         """Version, and of each what it did between the last two readings of the counters."""
         members = list(self._members.values())

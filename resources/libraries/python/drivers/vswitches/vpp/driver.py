@@ -207,11 +207,11 @@ class VppSwitch(Disturbed):
         return self._running.counters()
 
     def begin_accounts(self) -> None:
-        self._running.instance.do(["clear runtime"])
+        self._running.begin_accounts()
 
     def accounts(self) -> Mapping[str, str]:
         """Calls, vectors and clocks per packet of each node of its graph, by thread."""
-        return {self._owner: self._running.instance.ask("show runtime").rstrip()}
+        return {self._owner: self._running.accounts()}
 
     def facts(self) -> Mapping[str, str]:
         """Version, threads, memory, and what its threads did between the last two readings of the counters."""
