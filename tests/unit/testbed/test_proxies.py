@@ -68,7 +68,7 @@ def test_every_method_of_a_role_can_be_called_and_nothing_else() -> None:
         "start", "affinity", "counters", "facts", "problems", "stop", "disturb", "disturbed",
         "begin_accounts", "accounts"
     }  # fmt: skip
-    assert {"processed", "delete_connections"} <= set(ROLE_CALLS[Role.FUNCTIONS])
+    assert {"processed", "delete_connections", "accounts"} <= set(ROLE_CALLS[Role.FUNCTIONS])
     assert "counters" in ROLE_CALLS[Role.GENERATOR]
     assert ROLE_CALLS[Role.TRACER]["cpu_s"].is_property
     assert "features.stop" in BY_NAME and not [name for name in BY_NAME if "._" in name]
