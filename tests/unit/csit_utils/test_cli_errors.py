@@ -69,7 +69,7 @@ class Terminal(io.StringIO):
     ("text", "shown"),
     [
         ("a name\x1b[2J\x1b]0;title\x07\rx\n", "a name\\x1b[2J\\x1b]0;title\\x07\\rx\n"),
-        ("\x1b[8mhidden\x1b[1;8m", "\\x1b[8mhidden\\x1b[1;8m"),
+        ("\x1b[8mconcealed\x1b[1;8m", "\\x1b[8mconcealed\\x1b[1;8m"),
         ("\x1b]8;;file:///x\x1b\\x\x1b]8;;\x1b\\", "\x1b]8;;file:///x\x1b\\x\x1b]8;;\x1b\\"),
         ("\x1b]8;;https://x\x1b\\x", "\\x1b]8;;https://x\\x1b\\x"),
         ("\r\x1b[K3 of 5", "\r\x1b[K3 of 5"),
