@@ -33,7 +33,16 @@ from csit_utils.night.state import (
 )
 from csit_utils.night.texts import reason_of, summary, why_left_out
 from csit_utils.report.units import seconds
-from csit_utils.studies.density.commands.plan import test_types_of, variables_of
+from csit_utils.studies.density.commands.plan import (
+    CELLS,
+    NF_KINDS,
+    NF_SIZES,
+    TYPES,
+    VARIABLE,
+    VSWITCH,
+    test_types_of,
+    variables_of,
+)
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_json, load_topology
 from resources.libraries.python.model.topology import World
@@ -54,17 +63,15 @@ def night(
     context: typer.Context,
     topology: Annotated[Path | None, typer.Argument(help="Topology file.")] = None,
     hours: Annotated[float, typer.Option(help=f"Time limit, up to {MOST_HOURS:g}; 0.5 is half an hour.")] = 8.0,
-    types: Annotated[str, typer.Option(help="Service types.")] = "CSC,CSP",
-    cells: Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")] = DRAFT_GRID,
-    nf_sizes: Annotated[str, typer.Option(help="Data cores per NF.")] = "1c",
-    nf_kinds: Annotated[str, typer.Option(help="Kinds of NF; default: as in the topology.")] = "",
-    vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
+    types: TYPES = "CSC,CSP",
+    cells: CELLS = DRAFT_GRID,
+    nf_sizes: NF_SIZES = "1c",
+    nf_kinds: NF_KINDS = "",
+    vswitch: VSWITCH = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, such as 64B,IMIX.")] = "64B",
     search: Annotated[str, typer.Option(help="Search profile.")] = "ladder",
     tests: Annotated[str, typer.Option(help="Test types.")] = "NDRPDR",
-    variable: Annotated[
-        list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
-    ] = None,
+    variable: VARIABLE = None,
     studies: Annotated[
         str, typer.Option(help="Tags of tests of other studies to choose from as well, such as 'OUTAGE OR STATEFUL'.")
     ] = "",

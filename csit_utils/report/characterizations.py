@@ -11,6 +11,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.published import PublishedSection
 from csit_utils.report.study import View
 from csit_utils.studies.registry import kind_of, record_kinds
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import write_tables
 
@@ -118,5 +119,5 @@ def write_characterizations(items: Sequence[Characterized], directory: Path) -> 
             directory,
         )
         for item in items
-        if (tables := kind_of(item).tables(item.record))
+        if (tables := csv_files(kind_of(item).tables(item.record)))
     )

@@ -116,9 +116,9 @@ def no_stacks(_record: object) -> "Iterator[CellStacks]":
     return iter(())
 
 
-def no_tables(_record: object) -> Mapping[str, str]:
-    """No CSV file."""
-    return {}
+def no_tables(_record: object) -> Iterable[tuple[str, Sequence[tuple[object, ...]]]]:
+    """No table."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,7 @@ class QueriedTables:
     """Tables of a record that are columns of a dataset too, for queries without reading the record."""
 
     columns: Mapping[str, Sequence[str]]
-    """Names of the columns by table; they are numbers unless named below."""
-    rows: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]]
-    """Tables of a record, the heads first; others than those of `columns` are in the record only."""
+    """Names of the columns by table, of those of `RecordKind.tables`; they are numbers unless named below."""
     texts: Sequence[str] = ()
     counts: Sequence[str] = ()
     flags: Sequence[str] = ()
@@ -153,8 +151,8 @@ class RecordKind:
     """Further warnings."""
     measured: Callable[[Characterized], Iterator[MeasuredRow]] = no_measures
     """Quantities that are compared and followed over time."""
-    tables: Callable[[Any], Mapping[str, str]] = no_tables
-    """Texts of CSV files, by their names."""
+    tables: Callable[[Any], Iterable[tuple[str, Sequence[tuple[object, ...]]]]] = no_tables
+    """Name and rows of each table, the heads first: CSV files."""
     queried: QueriedTables | None = None
     """None without such tables."""
     stacks: "Callable[[Any], Iterable[CellStacks]]" = no_stacks

@@ -74,7 +74,7 @@ from resources.libraries.python.studies.chains.planning.chain_policies import po
 from resources.libraries.python.studies.chains.run import ChainJournal
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
-from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.interference.model.record import load_interference
 from resources.libraries.python.studies.outage.model.spec import load_outage
 from resources.libraries.python.studies.outage.run import OutageJournal
 from resources.libraries.python.studies.sizing.model.load import load_specifications

@@ -64,10 +64,11 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
 
 
 def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
-    queried = kind_of(item).queried
+    kind = kind_of(item)
+    queried = kind.queried
     return {
         name: [dict(zip(queried.columns[name], row, strict=True)) for row in rows[1:]]
-        for name, rows in (queried.rows(item.record) if queried is not None else ())
+        for name, rows in (kind.tables(item.record) if queried is not None else ())
         if queried is not None and name in queried.columns
     }
 

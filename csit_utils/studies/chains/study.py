@@ -29,7 +29,6 @@ from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_fig
 from csit_utils.studies.chains.suspect_stacks import stacks_of, stacks_of_suspects
 from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import feature
 from resources.libraries.python.studies.chains.model.load import load_chains
@@ -334,10 +333,6 @@ def _lines(record: ChainsRecord) -> Iterator[str]:
     yield from study.notes
 
 
-def _tables(record: ChainsRecord) -> Mapping[str, str]:
-    return csv_files(tables.chain_tables(record))
-
-
 _QUERIED = QueriedTables(
     {
         "runs": tables.RUNS,
@@ -346,7 +341,6 @@ _QUERIED = QueriedTables(
         "reasons": tables.REASONS,
         "references": tables.REFERENCES,
     },
-    tables.chain_tables,
     texts=(
         "chain", "resources", "protocol", "frame", "planted", "failed", "owner", "feature", "unit", "reason", "rules",
         "measure", "reference", "reference_resources", "relation",
@@ -365,7 +359,7 @@ STUDY = Study(
             headline,
             _identity,
             _lines,
-            tables=_tables,
+            tables=tables.chain_tables,
             queried=_QUERIED,
             stacks=stacks_of_suspects,
         ),

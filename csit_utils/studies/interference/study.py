@@ -19,7 +19,6 @@ from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
 from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest, pairs
@@ -29,8 +28,12 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     matrix_in_words,
 )
 from resources.libraries.python.studies.interference.analysis.sweeps import Spot, spots
-from resources.libraries.python.studies.interference.model.load import load_interference
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
+from resources.libraries.python.studies.interference.model.record import (
+    Interference,
+    InterferenceRecord,
+    Normalized,
+    load_interference,
+)
 from resources.libraries.python.studies.interference.planning.cost import cost
 
 EXPLANATIONS = (
@@ -315,10 +318,6 @@ def _lines(record: InterferenceRecord) -> Iterator[str]:
         yield from (*matrix_in_words(record.interference), *advice_in_words(record.interference))
 
 
-def _tables(record: InterferenceRecord) -> Mapping[str, str]:
-    return csv_files(tables.interference_tables(record))
-
-
 _QUERIED = QueriedTables(
     {
         "meetings": tables.MEETINGS,
@@ -326,7 +325,6 @@ _QUERIED = QueriedTables(
         "interference_means": tables.MEANS,
         "interference_sweep": tables.SWEEP,
     },
-    tables.interference_tables,
     texts=("frame", "target", "against", "network_function", "type", "kind", "stand_in_for"),
     counts=("samples", "turn", "repetition", "memory_bytes", "cache_misses"),
     flags=("guaranteed",),
@@ -343,7 +341,7 @@ STUDY = Study(
             _identity,
             _lines,
             measured=measured,
-            tables=_tables,
+            tables=tables.interference_tables,
             queried=_QUERIED,
         ),
     ),

@@ -15,7 +15,6 @@ from csit_utils.report.study import Page, RecordKind, Study, View
 from csit_utils.report.units import rate
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.outage.figures import amounts, outage_maps, timeline
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
@@ -132,10 +131,6 @@ def _lines(record: OutageRecord) -> Iterator[str]:
         yield from (f"{event}: {reason}" for event, reason in record.outage.refused.items())
 
 
-def _tables(record: OutageRecord) -> Mapping[str, str]:
-    return csv_files(outage_tables(record))
-
-
 def _measured(item: Characterized) -> Iterator[MeasuredRow]:
     """A row for each event and instance: the share of its packets that arrive from the event on."""
     found: Outage | None = item.record.outage
@@ -176,7 +171,9 @@ def _viewed(view: View) -> OutageView:
 STUDY = Study(
     order=55,
     pages=(Page("outage", "Outages", _build),),
-    kinds=(RecordKind("outage", "Outage", _title, headline, _identity, _lines, measured=_measured, tables=_tables),),
+    kinds=(
+        RecordKind("outage", "Outage", _title, headline, _identity, _lines, measured=_measured, tables=outage_tables),
+    ),
     measures=(SURVIVED,),
     explanations=EXPLANATIONS,
     preview=lambda arguments, _: cost(load_outage(Path(arguments[0]))),

@@ -21,7 +21,7 @@ from csit_utils.studies.sizing.reported_values import option_figures
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.studies.sizing.analysis.tables import sizing_table
+from resources.libraries.python.studies.sizing.analysis.tables import sizing_rows
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Sized, Sizing
@@ -296,10 +296,6 @@ def _lines(record: SizingRecord) -> Iterator[str]:
         yield from (*record.sizing.steps, *record.sizing.notes)
 
 
-def _tables(record: SizingRecord) -> Mapping[str, str]:
-    return {} if record.sizing is None else {"sizing.csv": sizing_table(record.sizing)}
-
-
 def _name_first(record: SizingRecord) -> bool:
     return record.sizing is not None and best_of(record.sizing) is not None
 
@@ -326,7 +322,7 @@ STUDY = Study(
             _identity,
             _lines,
             measured=measured,
-            tables=_tables,
+            tables=lambda record: () if record.sizing is None else (("sizing", sizing_rows(record.sizing)),),
             name_first=_name_first,
         ),
     ),

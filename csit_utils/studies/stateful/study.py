@@ -13,7 +13,6 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, RecordKind, Study, View
 from csit_utils.studies.stateful.figures import density, search
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.stateful.analysis.tables import stateful_tables
 from resources.libraries.python.studies.stateful.analysis.validity import DEVIATIONS, in_words, peer_limit
@@ -119,10 +118,6 @@ def _lines(record: StatefulRecord) -> Iterator[str]:
         yield from (f"{name} was skipped: {reason}" for name, reason in record.stateful.skipped.items())
 
 
-def _tables(record: StatefulRecord) -> Mapping[str, str]:
-    return csv_files(stateful_tables(record))
-
-
 def _measured(item: Characterized) -> Iterator[MeasuredRow]:
     found: StatefulDensity | None = item.record.stateful
     if found is None:
@@ -181,7 +176,14 @@ STUDY = Study(
     pages=(Page("stateful", "Stateful density", _build),),
     kinds=(
         RecordKind(
-            "stateful", "Stateful density", _title, headline, _identity, _lines, measured=_measured, tables=_tables
+            "stateful",
+            "Stateful density",
+            _title,
+            headline,
+            _identity,
+            _lines,
+            measured=_measured,
+            tables=stateful_tables,
         ),
     ),
     measures=(RATE, TCP_RATE, TEAR_DOWN, CAPACITY),

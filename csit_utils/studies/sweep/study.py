@@ -1,6 +1,6 @@
 """Sweeps, bursts and chains in reports: profiles, predictions, and their records."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from csit_utils.analysis.measures import Measure, MeasuredRow, MeasuredValue, measured_row
 from csit_utils.dataset.items import Characterized, Status
@@ -9,7 +9,6 @@ from csit_utils.report.explanations import Explanation
 from csit_utils.report.study import RecordKind, Study
 from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.words import headline, title
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words, profile_in_words
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
@@ -115,10 +114,6 @@ def _warnings(record: SweepRecord) -> Iterator[str]:
         yield from record.profile.notes
 
 
-def _tables(record: SweepRecord) -> Mapping[str, str]:
-    return csv_files(tables_of(record))
-
-
 def measured(item: Characterized) -> Iterator[MeasuredRow]:
     """Return a row for a sweep or a chain; a failed one has no numbers, and bursts have no row."""
     record = item.record
@@ -173,7 +168,7 @@ def _without_loss(points: Sequence[SweepPoint]) -> Iterator[MeasuredValue]:
 
 
 def _kind(kind: str, name: str) -> RecordKind:
-    return RecordKind(kind, name, title, headline, _identity, _lines, _warnings, measured, _tables)
+    return RecordKind(kind, name, title, headline, _identity, _lines, _warnings, measured, tables_of)
 
 
 STUDY = Study(

@@ -16,7 +16,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
-from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.interference.model.record import load_interference
 from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.sizing.run import ServiceSizing
 from resources.libraries.python.testbed.deployment.parts import Testbed

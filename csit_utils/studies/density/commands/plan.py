@@ -43,25 +43,31 @@ VARIABLES = ("TOPOLOGY", "CELLS", "NF_SIZES", "NF_KINDS", "VSWITCH", "FRAMES", "
 """Variables of the suites, each of which is an option of this command; those of `EXTRAS` are given by `-v` only."""
 
 
+TYPES = Annotated[str, typer.Option(help="Service types.")]
+CELLS = Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")]
+NF_SIZES = Annotated[str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 1c+0.5c: per NF of a service.")]
+NF_KINDS = Annotated[
+    str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
+]
+VSWITCH = Annotated[str, typer.Option(help="Data cores of the vSwitch.")]
+VARIABLE = Annotated[
+    list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
+]
+
+
 def plan(
     topology: Annotated[Path | None, typer.Argument(help="Topology file; default: topologies/local.yaml.")] = None,
-    types: Annotated[str, typer.Option(help="Service types.")] = "VSC,CSC,CSP",
-    cells: Annotated[str, typer.Option(help="Service instances x NFs per instance, such as 1x1,2x1.")] = DRAFT_GRID,
-    nf_sizes: Annotated[
-        str, typer.Option(help="Data cores per NF: 0.5c, 1c, 2c, …; 1c+0.5c: per NF of a service.")
-    ] = "1c,0.5c",
-    nf_kinds: Annotated[
-        str, typer.Option(help="Kinds of NF, such as linux_router+linux_nat; default: as in the topology.")
-    ] = "",
-    vswitch: Annotated[str, typer.Option(help="Data cores of the vSwitch.")] = "1",
+    types: TYPES = "VSC,CSC,CSP",
+    cells: CELLS = DRAFT_GRID,
+    nf_sizes: NF_SIZES = "1c,0.5c",
+    nf_kinds: NF_KINDS = "",
+    vswitch: VSWITCH = "1",
     frames: Annotated[str, typer.Option(help="Frame sizes, for the number of tests.")] = "64B",
     flows: Annotated[str, typer.Option(help="Numbers of flows, such as 1,1000, for the number of tests.")] = "",
     ip_version: Annotated[str, typer.Option(help="Versions of IP, such as 4,6, for the number of tests.")] = "4",
     search: Annotated[str, typer.Option(help="Search profile, for the time estimate.")] = "ladder",
     tests: Annotated[str, typer.Option(help="Test types, for the number and time of tests.")] = "NDRPDR,MRR,LATENCY",
-    variable: Annotated[
-        list[str] | None, typer.Option("-v", "--variable", help="Variable NAME:value, as for ./csit robot.")
-    ] = None,
+    variable: VARIABLE = None,
     cell: Annotated[str, typer.Option(help="Show one cell: 'CSC 2x4 1c' or 'CSC 2x4 1c vswitch-2c'.")] = "",
     cpus: Annotated[
         list[str] | None,

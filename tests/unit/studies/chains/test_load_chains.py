@@ -9,7 +9,7 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.model.spec import Mode
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.interference.model.load import load_interference
+from resources.libraries.python.studies.interference.model.record import load_interference
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 CHAINS = """\

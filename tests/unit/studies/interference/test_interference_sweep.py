@@ -10,8 +10,11 @@ from resources.libraries.python.studies.interference.analysis.sentences import m
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load, spots
 from resources.libraries.python.studies.interference.analysis.tables import MATRIX
 from resources.libraries.python.studies.interference.InterferenceLibrary import asked_study
-from resources.libraries.python.studies.interference.model.load import load_interference
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec
+from resources.libraries.python.studies.interference.model.record import (
+    Interference,
+    InterferenceSpec,
+    load_interference,
+)
 from resources.libraries.python.studies.interference.planning.schedule import schedule
 from tests.unit.studies.interference.meetings import tables
 from tests.unit.studies.interference.simulated_studies import measured

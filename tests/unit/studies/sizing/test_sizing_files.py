@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.studies.sizing.analysis.tables import (
     TRACE_COLUMNS,
     TraceFiles,
     TraceRow,
-    sizing_table,
+    sizing_rows,
 )
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Offered, Share, Size, Sized, Sizing
@@ -107,7 +108,7 @@ def test_the_table_of_a_sizing_has_a_row_per_load_and_one_for_a_size_without() -
     sizing = Sizing(
         deployment=SPEC, workload=WORKLOAD, sizes=(sized(), failed), steps=(), best=None, stopped="failed", planned=None
     )
-    rows = list(csv.DictReader(sizing_table(sizing).splitlines()))
+    rows = list(csv.DictReader(csv_text(sizing_rows(sizing)).splitlines()))
     assert [row["load"] for row in rows] == ["200.0", "250.0", ""]
     assert rows[0] == {
         "size": "bn1s-sp1s-hs1s",
@@ -137,7 +138,7 @@ def test_figures_are_columns_of_their_own() -> None:
         stopped="all measured",
         planned=None,
     )
-    rows = list(csv.DictReader(sizing_table(sizing).splitlines()))
+    rows = list(csv.DictReader(csv_text(sizing_rows(sizing)).splitlines()))
     assert [row["figure_detected"] for row in rows] == ["0.98", "", ""]
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.topology import Topology, World
@@ -40,6 +39,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
     """
 
     FIRST_KEYWORD = "Describe Chain Study"
+    TABLES = chain_tables
 
     @keyword
     def describe_chain_study(self, specification: str) -> None:
@@ -65,17 +65,13 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}
         study.draft.rerun = rerun_of(variable, chosen_topology(self._choices), chosen)
         study.resume(self._begin(study, study.digest(), spec.name, ChainJournal))
-        simulated = topology.world is World.SIM
-        lines = preview_in_words(study, simulated=simulated)
-        for line in lines:
-            logger.info(line)
-        self._progress.begin(spec.name, lines, simulated=simulated, each_s=study.cost.step_s, left=study.chains.count)
+        self._preview(spec.name, preview_in_words(study, simulated=topology.world is World.SIM), study.cost)
 
     def _chain(self, ended: ChainEnded) -> None:
         found = ", ".join(dict.fromkeys(map(found_in_words, ended.runs)))
         failed = any(run.failed for run in ended.runs)
-        name, left = f"chain {ended.runs[0].chain.name}", ended.of - ended.number
-        self._progress.step(StepEnded(ended.number, ended.of, name, found, left, ended.measured, failed=failed))
+        name = f"chain {ended.runs[0].chain.name}"
+        self._progress.step(StepEnded(ended.number, ended.of, name, found, work=ended.measured, failed=failed))
 
     @keyword
     def measure_chains(self) -> None:
@@ -114,9 +110,6 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
         | Test Teardown | Close Chain Study | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
-
-    def _tables(self, record: ChainsRecord) -> dict[str, str]:
-        return csv_files(chain_tables(record))
 
     def _result_lines(self, record: ChainsRecord) -> list[str]:
         if record.chain_study is None:

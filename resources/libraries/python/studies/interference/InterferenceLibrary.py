@@ -6,7 +6,6 @@ from pydantic import ValidationError
 from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import ASKED, dotted
 from resources.libraries.python.model.frames import frame as frame_of
@@ -15,8 +14,11 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
 from resources.libraries.python.studies.interference.analysis.tables import interference_tables
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
-from resources.libraries.python.studies.interference.model.load import load_interference
-from resources.libraries.python.studies.interference.model.record import InterferenceRecord, InterferenceSpec
+from resources.libraries.python.studies.interference.model.record import (
+    InterferenceRecord,
+    InterferenceSpec,
+    load_interference,
+)
 from resources.libraries.python.studies.interference.planning.cost import InterferenceCost, each_s
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
@@ -43,6 +45,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
     """
 
     FIRST_KEYWORD = "Describe Interference"
+    TABLES = interference_tables
 
     @keyword
     def describe_interference(self, specification: str, frame: str = "", load: str = "", guarantee: str = "") -> None:
@@ -63,18 +66,14 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         study.draft.rerun = rerun_of_study(variable, topology)
         study.resume(self._begin(study, study.digest(), spec.name, InterferenceJournal))
         skipping(study.plan)
-        simulated = topology.world is World.SIM
-        preview = preview_in_words(spec, study.cost, simulated=simulated)
-        logger.info(preview)
-        self._progress.begin(spec.name, [preview], simulated=simulated, each_s=study.cost.step_s, left=study.cost.steps)
+        preview = preview_in_words(spec, study.cost, simulated=topology.world is World.SIM)
+        self._preview(spec.name, [preview], study.cost)
 
     def _turn(self, ended: TurnEnded) -> None:
         beside = f" beside {', '.join(ended.turn.against)}" if ended.turn.against else " alone"
         found = human_rate(ended.meeting.throughput_pps) if ended.meeting else f"failed: {ended.failed}"
-        name, left = f"{ended.turn.target}{beside}", ended.of - ended.number
-        self._progress.step(
-            StepEnded(ended.number, ended.of, name, found, left, ended.measured, failed=ended.meeting is None)
-        )
+        name, failed = f"{ended.turn.target}{beside}", ended.meeting is None
+        self._progress.step(StepEnded(ended.number, ended.of, name, found, work=ended.measured, failed=failed))
 
     @keyword
     def measure_interference(self) -> None:
@@ -125,9 +124,6 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         | Test Teardown | Close Interference | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
-
-    def _tables(self, record: InterferenceRecord) -> dict[str, str]:
-        return csv_files(interference_tables(record))
 
     def _result_lines(self, record: InterferenceRecord) -> list[str]:
         found = record.interference

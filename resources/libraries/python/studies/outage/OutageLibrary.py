@@ -3,7 +3,6 @@
 from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
@@ -11,7 +10,7 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, load_o
 from resources.libraries.python.studies.outage.planning.schedule import AROUND_S
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification, specification_file
+from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
 from resources.libraries.python.studies.shared.robot_context import variable
@@ -28,6 +27,7 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
     """
 
     FIRST_KEYWORD = "Describe Outage"
+    TABLES = outage_tables
 
     @keyword
     def describe_outage(self, specification: str) -> None:
@@ -40,8 +40,7 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
         | Describe Outage | outage/routers.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec = load_outage(specification_file(specification))
-        spec, changed = changed_specification(spec, _CHOICES, variable, specification)
+        spec, changed = changed_specification(load_outage, specification, _CHOICES, variable)
         study = OutageTest(topology, world, spec, environment, self._turn)
         control = " and a control" if spec.control else ""
         self._begin_planned(
@@ -60,10 +59,8 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
             found = f"failed: {ended.failed}"
         else:
             found = ", ".join(f"{impact.instance}: {impact.lost} lost" for impact in ended.trial.impacts)
-        number, work = ended.turn.number + 1, 1.0 if ended.measured else 0.0
-        self._progress.step(
-            StepEnded(number, ended.of, name, found, ended.of - number, work, failed=ended.trial is None)
-        )
+        number, work = ended.turn.number + 1, float(ended.measured)
+        self._progress.step(StepEnded(number, ended.of, name, found, work=work, failed=ended.trial is None))
 
     @keyword
     def measure_outage(self) -> None:
@@ -77,19 +74,15 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
         | Describe Outage | outage/routers.yaml |
         | Measure Outage |
         """
-        study = self._running
-        self._remark(study.remark)
 
-        def steps() -> None:
+        def offer() -> None:
+            study = self._running
             rate = study.rate()
             self._progress.prepared(study.spec.duration_s + AROUND_S)
             of_ndr = "" if rate.ndr_pps is None else f" (NDR of all: {human_rate(rate.ndr_pps)})"
             self._remark(f"{human_rate(rate.rate_pps)} offered to each instance in each direction{of_ndr}")
-            study.measure()
-            study.enough()
 
-        self._run_steps(steps)
-        for line in in_words(study.result().effects):
+        for line in in_words(self._measure_planned(offer).result().effects):
             logger.info(line)
 
     @keyword
@@ -99,9 +92,6 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
         | Test Teardown | Close Outage | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
-
-    def _tables(self, record: OutageRecord) -> dict[str, str]:
-        return csv_files(outage_tables(record))
 
     def _result_lines(self, record: OutageRecord) -> list[str]:
         if (found := record.outage) is None or not record.passed:

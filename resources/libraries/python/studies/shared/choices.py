@@ -197,19 +197,20 @@ def command(lookup: Lookup) -> Command:
 
 
 def changed_specification(
-    spec: _Spec, fields: Mapping[str, str], lookup: Lookup, name: str
+    load: Callable[[Path], _Spec], name: str, fields: Mapping[str, str], lookup: Lookup
 ) -> tuple[_Spec, dict[str, str]]:
-    """Return a specification as variables change it, and the variables that are set.
+    """Load a specification; return it as variables change it, and the variables that are set.
 
     Args:
-        spec: As its file has it.
+        load: Reads its file.
+        name: Of the file, see `specification_file`.
         fields: Field of the specification by variable; one with the name `frame` is a frame size by name.
         lookup: Value of a variable.
-        name: Of the file, for errors.
 
     Raises:
-        ConfigError: A value does not fit.
+        ConfigError: There is no such file, or it or a value does not fit.
     """
+    spec = load(specification_file(name))
     changed = {key: str(lookup(key)) for key in fields if lookup(key)}
     values: dict[str, object] = {
         fields[key]: frame_of(text) if fields[key] == "frame" else text for key, text in changed.items()

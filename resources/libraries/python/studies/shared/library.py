@@ -1,19 +1,21 @@
 """Base classes of the Robot libraries of all studies: testbed, journal, record, errors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError, Unsupported
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.numa import assumptions
 from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.recording.run_journal import TestKey
@@ -57,6 +59,8 @@ class StudyLibrary(ABC, Generic[_Test]):
     ROBOT_LIBRARY_LISTENER: Any = REDACTION
     FIRST_KEYWORD = "the keyword that describes the test"
     """For errors."""
+    TABLES: ClassVar[Callable[[Any], Iterable[tuple[str, Iterable[Sequence[object]]]]]] = lambda _: ()
+    """Tables of a record, which become CSV files."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -157,6 +161,19 @@ class StudyLibrary(ABC, Generic[_Test]):
         self._test = test
         return steps
 
+    def _preview(self, name: str, lines: Sequence[str], cost: StudyCost) -> None:
+        """Log what a test measures, and begin to show its progress.
+
+        Args:
+            name: Of the study.
+            lines: What is measured, and how long that takes.
+            cost: Of all steps.
+        """
+        for line in lines:
+            logger.info(line)
+        simulated = self._testbed.opened()[0].world is World.SIM
+        self._progress.begin(name, lines, simulated=simulated, each_s=cost.step_s, left=cost.steps)
+
     def _run_steps(self, steps: Callable[[], _Result]) -> _Result:
         """Run all steps of the present test.
 
@@ -179,7 +196,9 @@ class StudyLibrary(ABC, Generic[_Test]):
         if self._test is None:
             return None
         test, self._test = self._test, None
-        record = self._keeper.end_test(test, status, message, self._tables, self._report)
+        record = self._keeper.end_test(
+            test, status, message, lambda record: csv_files(type(self).TABLES(record)), self._report
+        )
         if not self._keeper.ends_run:
             self._testbed.qualify_again()
         return record
@@ -187,10 +206,6 @@ class StudyLibrary(ABC, Generic[_Test]):
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
         """Show the result of a test on the console."""
         self._progress.end(record.passed, record.message, self._result_lines(record))
-
-    def _tables(self, record: Any) -> dict[str, str]:  # noqa: ANN401, ARG002 - a record of this study
-        """Make the CSV files of a record, by name."""
-        return {}
 
     def _result_lines(self, record: Any) -> list[str]:  # noqa: ANN401, ARG002 - a record of this study
         """Lines of the console when a test has ended."""
@@ -230,11 +245,34 @@ class SpecifiedStudyLibrary(StudyLibrary[_Specified], Generic[_Specified]):
             skipping(test.plan)
         except PlanError as error:
             raise SkipExecution(str(error)) from error
-        name, simulated = test.spec.name, topology.world is World.SIM
+        name = test.spec.name
         test.resume(self._begin(test, test.digest(), name, journal))
-        line = preview() + ("" if simulated else f", about {human_time(test.cost.seconds)}")
-        logger.info(line)
-        self._progress.begin(name, [line], simulated=simulated, each_s=test.cost.step_s, left=test.cost.steps)
+        about = "" if topology.world is World.SIM else f", about {human_time(test.cost.seconds)}"
+        self._preview(name, [preview() + about], test.cost)
+
+    def _measure_planned(self, before: Callable[[], None] = lambda: None) -> _Specified:
+        """Run the steps of the present test, and fail where less was measured than its specification asks for.
+
+        Args:
+            before: Finds what all steps need, such as the load.
+
+        Returns:
+            The test.
+
+        Raises:
+            EndOfRun: No further test can run.
+            SkipExecution: The testbed lacks something.
+        """
+        study = self._running
+        self._remark(study.remark)
+
+        def steps() -> None:
+            before()
+            study.measure()
+            study.enough()
+
+        self._run_steps(steps)
+        return study
 
 
 class DeployedStudyLibrary(StudyLibrary[_Deployed], Generic[_Deployed]):

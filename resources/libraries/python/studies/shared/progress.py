@@ -23,8 +23,8 @@ class StepEnded:
     """Such as `chain nat > gateway`."""
     found: str
     """Its result, or why there is none."""
-    left: float
-    """Work left after it, in steps or in seconds of load."""
+    left: float | None = None
+    """Work left after it, such as seconds of load; None for the steps left."""
     work: float = 1.0
     """Its own work in the same unit; 0 when it was carried over."""
     failed: bool = False
@@ -101,7 +101,7 @@ class StudyProgress:
 
     def step(self, step: StepEnded) -> None:
         """Show a step; a failed one stays on the console."""
-        self.advance(step.left, step.work)
+        self.advance(step.of - step.number if step.left is None else step.left, step.work)
         text = f"{step.name} ({step.number} of {step.of}): {step.found}"
         if step.failed:
             self.line(text + self._time_left())

@@ -37,6 +37,20 @@ class SpecifiedTest(StudyTest, Protocol):
     def cost(self) -> StudyCost:
         """Cost of the steps that fit."""
 
+    @property
+    def remark(self) -> str | None:
+        """Progress of the run before it was resumed; None for a new one."""
+
+    def measure(self) -> None:
+        """Measure all steps; what was measured is in the draft, also when it ends early."""
+
+    def enough(self) -> None:
+        """Check coverage against `least_measured`.
+
+        Raises:
+            CsitError: Too little was measured.
+        """
+
     def plan(self) -> object:
         """Derive all plans.
 

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles, sizing_table
+from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles, sizing_rows
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing
@@ -100,7 +101,7 @@ class ServiceSizing:
         finally:
             self._note(orchestrator.services)
         self.draft.sizing = sizing
-        (folder / "sizing.csv").write_text(sizing_table(sizing), encoding="utf-8")
+        (folder / "sizing.csv").write_text(csv_text(sizing_rows(sizing)), encoding="utf-8")
         self._write_heat({row.name: row.size for row in sizing.sizes}, folder)
         if sizing.stopped == "failed":
             reasons = [f"{row.name}: {row.failed}" for row in sizing.sizes if row.failed]

@@ -3,9 +3,8 @@
 from robot.api import logger
 from robot.api.deco import library
 
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.studies.shared.boundary import keyword
-from resources.libraries.python.studies.shared.choices import changed_specification, specification_file
+from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.robot_context import variable
@@ -27,6 +26,7 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
     """
 
     FIRST_KEYWORD = "Describe Stateful Density"
+    TABLES = stateful_tables
 
     @keyword
     def describe_stateful_density(self, specification: str) -> None:
@@ -38,17 +38,14 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
         | Describe Stateful Density | stateful/nat.yaml |
         """
         topology, world, environment = self._testbed.opened()
-        spec = load_stateful(specification_file(specification))
-        spec, changed = changed_specification(spec, _CHOICES, variable, specification)
+        spec, changed = changed_specification(load_stateful, specification, _CHOICES, variable)
         study = StatefulTest(topology, world, spec, environment, self._cell)
         self._begin_planned(study, changed, StatefulJournal, lambda: f"{study.cost.steps} cells of {spec.kind}")
 
     def _cell(self, ended: CellEnded) -> None:
         found = f"failed: {ended.failed}" if ended.cell is None else in_words(ended.cell)
-        work = 1.0 if ended.measured else 0.0
-        self._progress.step(
-            StepEnded(ended.number, ended.of, ended.name, found, ended.of - ended.number, work, ended.cell is None)
-        )
+        failed, work = ended.cell is None, float(ended.measured)
+        self._progress.step(StepEnded(ended.number, ended.of, ended.name, found, work=work, failed=failed))
 
     @keyword
     def measure_stateful_density(self) -> None:
@@ -61,15 +58,7 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
         | Describe Stateful Density | stateful/nat.yaml |
         | Measure Stateful Density |
         """
-        study = self._running
-        self._remark(study.remark)
-
-        def steps() -> None:
-            study.measure()
-            study.enough()
-
-        self._run_steps(steps)
-        for cell in study.result().cells:
+        for cell in self._measure_planned().result().cells:
             logger.info(f"{cell.name}: {in_words(cell)}")
 
     @keyword
@@ -79,9 +68,6 @@ class StatefulLibrary(SpecifiedStudyLibrary[StatefulTest]):
         | Test Teardown | Close Stateful Density | ${TEST STATUS} | ${TEST MESSAGE} |
         """
         self._end(status, message)
-
-    def _tables(self, record: StatefulRecord) -> dict[str, str]:
-        return csv_files(stateful_tables(record))
 
     def _result_lines(self, record: StatefulRecord) -> list[str]:
         if (found := record.stateful) is None or not record.passed:

@@ -9,7 +9,6 @@ from robot.api import SkipExecution, logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
-from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMBER, quoted
 from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
@@ -69,6 +68,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     """
 
     FIRST_KEYWORD = "Describe Sweep"
+    TABLES = tables_of
 
     def __init__(self) -> None:
         super().__init__()
@@ -240,9 +240,6 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
             if self._profiles is not None:
                 self._profiles.put(record)
             self._passed[service.digest()] = record.test_id
-
-    def _tables(self, record: SweepRecord) -> dict[str, str]:
-        return csv_files(tables_of(record))
 
     def _result_lines(self, record: SweepRecord) -> list[str]:
         if not record.passed or record.sweep is None:

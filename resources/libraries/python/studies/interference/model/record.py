@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -18,8 +19,10 @@ from resources.libraries.python.model.bounds import (
 )
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
+from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.validation import at_most, at_most_items
@@ -235,3 +238,19 @@ class InterferenceRecord(Record):
 
     study: Literal["interference"] = "interference"
     interference: Annotated[Interference | None, PACKED] = None
+
+
+class InterferenceFile(InterferenceSpec):
+    """A study as a file says it."""
+
+    frame: FrameByName
+    frames: Annotated[tuple[FrameByName, ...], Field(max_length=MOST_SWEPT)] = ()
+
+
+def load_interference(path: Path) -> InterferenceSpec:
+    """Read what a study of interference is asked.
+
+    Raises:
+        ConfigError: The file does not fit; the sentence has file, line and path inside it.
+    """
+    return InterferenceSpec.model_validate(load_yaml(path, InterferenceFile).model_dump())

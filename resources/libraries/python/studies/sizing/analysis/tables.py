@@ -44,14 +44,14 @@ SIZING_COLUMNS = (
 )
 
 
-def sizing_table(sizing: Sizing) -> str:
-    """A row for each load on each size, in the order in which they were measured, as CSV.
+def sizing_rows(sizing: Sizing) -> list[tuple[object, ...]]:
+    """The head, and a row for each load on each size, in the order in which they were measured.
 
     Columns are SIZING_COLUMNS, and what the generator script said beside the indicator as `figure_<name>`. A size of
     which no load could be measured has one row, with an empty load.
     """
     names = sizing.figure_names
-    return csv_text(((*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), *_sizing_rows(sizing, names)))
+    return [(*SIZING_COLUMNS, *(f"figure_{name}" for name in names)), *_sizing_rows(sizing, names)]
 
 
 def _sizing_rows(sizing: Sizing, figures: Sequence[str]) -> list[tuple[Cell, ...]]:
