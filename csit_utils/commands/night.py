@@ -44,6 +44,7 @@ from csit_utils.studies.density.commands.plan import (
     variables_of,
 )
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.load import load_json, load_topology
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.paths import write_whole
@@ -181,7 +182,7 @@ def _stored(paths: Sequence[Path]) -> Contents:
     except ConfigError as error:
         reason = f" ({error})"
     if not found.tests and not found.characterizations:
-        typer.echo(f"no stored results in {', '.join(map(str, paths))}{reason}: every test is unseen", err=True)
+        typer.echo(f"no stored results in {quoted(', '.join(map(str, paths)))}{reason}: every test is unseen", err=True)
     print_problems([problem.text for problem in found.problems])
     return found
 

@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Annotated, ClassVar
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter
 
 from csit_utils.analysis.night import NightLine, NightPlan
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import LONGEST_RUN_S, MOST_FILES, MOST_RUNS
 from resources.libraries.python.recording.step_journal import StepJournal
 
 PLAN_FILE = "night.plan"
@@ -15,6 +16,16 @@ PLAN_FILE = "night.plan"
 MOST_HOURS = 168.0
 NOT_BEGUN = "NOT BEGUN"
 """Status of a test that would not have fitted into the time that was left."""
+
+
+SEARCH = "SEARCH"
+"""Variable that every night has: the search profile."""
+
+
+def _with_search(variables: dict[str, str]) -> dict[str, str]:
+    if SEARCH not in variables:
+        raise ValueError(f"{SEARCH} is missing")
+    return variables
 
 
 class NightChoices(Frozen):
@@ -25,11 +36,11 @@ class NightChoices(Frozen):
     hours: Annotated[float, Field(gt=0, le=MOST_HOURS)]
     types: str
     tests: str
-    variables: dict[str, str]
+    variables: Annotated[dict[str, str], AfterValidator(_with_search)]
     """Of the suites."""
     studies: str = ""
     """Pattern of tags."""
-    data: tuple[str, ...]
+    data: Annotated[tuple[str, ...], Field(max_length=MOST_FILES)]
     """Stored results, absolute paths."""
     within: float
     unseen_days: float
@@ -49,13 +60,13 @@ class PlannedTest(Frozen):
     """Robot's full name."""
     title: str
     why: str
-    seconds: float
+    seconds: Annotated[FiniteFloat, Field(ge=0, le=LONGEST_RUN_S)]
 
 
 class PlannedRun(Frozen):
     """One Robot run, in a folder of its own."""
 
-    folder: str
+    folder: Annotated[str, Field(pattern=r"^\d{2,6}-[a-z]{1,20}$")]
     study: bool
     tests: Annotated[tuple[PlannedTest, ...], Field(min_length=1)]
     """In the order in which they are measured."""
@@ -66,7 +77,7 @@ class NightState(Frozen):
 
     choices: NightChoices
     summary: str
-    opening_s: float
+    opening_s: Annotated[FiniteFloat, Field(ge=0, le=LONGEST_RUN_S)]
     """For each run."""
     runs: tuple[PlannedRun, ...]
     left_out: tuple[tuple[str, str], ...]
@@ -105,9 +116,9 @@ class TestOfNight(Frozen):
     status: str
     """Robot's, or `NOT_BEGUN`."""
     message: str = ""
-    session: int
+    session: Annotated[int, Field(ge=0, le=MOST_RUNS)]
     """Number of the process, from 0: one more after each resumption."""
-    elapsed_s: float
+    elapsed_s: Annotated[FiniteFloat, Field(ge=0, le=LONGEST_RUN_S)]
     """Time since the begin of the session."""
 
 

@@ -31,6 +31,7 @@ from csit_utils.bisection.texts import as_object
 from csit_utils.dataset.inputs import sources
 from csit_utils.dataset.items import Problem, Recorded
 from csit_utils.dataset.load import items, read_json, read_source
+from csit_utils.night.state import NightJournal, NightState
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
 from csit_utils.studies.density.other_goals_text import other_goal_view
@@ -49,7 +50,7 @@ from resources.libraries.python.drivers.generators.otg.server.schema import pars
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.load import convert_topology, load_topology, load_yaml
+from resources.libraries.python.model.load import convert_topology, load_json, load_topology, load_yaml
 from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.energy import Powercap
@@ -455,6 +456,10 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
         *({"step": "observed", "revision": f"1.{end}", "values": [9e5 + end], "seconds": 2.5} for end in (0, 5) * 2),
         {"step": "skipped", "revision": "1.3", "reason": "make ended with 2"},
     ),
+    NightJournal: (
+        {"run": "01-unseen", "test": "a.1", "status": "PASS", "session": 0, "elapsed_s": 2.5},
+        {"run": "01-unseen", "test": "a.2", "status": "NOT BEGUN", "message": "no time", "session": 1, "elapsed_s": 0},
+    ),
     StatefulJournal: ({"line": "cell", "cell": cell(2).model_dump(mode="json")},),
     OutageJournal: (
         {"line": "rate", "rate_pps": 1e5, "ndr_pps": None},
@@ -472,6 +477,21 @@ def _yaml(*path: str) -> tuple[bytes, ...]:
     return (PROJECT.joinpath(*path).read_bytes(),)
 
 
+NIGHT = {
+    "choices": {
+        **{"topology": str(PROJECT / "topologies" / "sim.yaml"), "simulated": True, "hours": 1e-4, "types": "CSC"},
+        **{"tests": "MRR", "variables": {"SEARCH": "quick", "CELLS": "1x1"}, "data": ["/nowhere"], "within": 0.02},
+        **{"unseen_days": 7, "began": AT},
+    },
+    **{"summary": "1 measurement", "opening_s": 1.0, "left_out": [["CSC 9R9C", "needs 99 cores"]]},
+    "runs": [
+        {
+            **{"folder": "01-unseen", "study": False},
+            "tests": [{"name": "a.1", "title": "CSC 1R1C", "why": "never measured", "seconds": 60.0}],
+        }
+    ],
+}
+"""Plan of a night."""
 _BISECTION = """
 source: {versions: [1.0.0, 1.1.0, 1.2.0]}
 install: [apt-get, install, 'vpp={revision}']
@@ -525,6 +545,9 @@ TARGETS = {
         _bisected, (steps_of(BisectionJournal, *STEPS[BisectionJournal]),), (*_JSON, b"\n", b"-1", b"1e-300"), 0.01
     ),
     "bisections": Target(_file(_bisection, "bisection.yaml"), (_BISECTION.encode(), _COMMANDS.encode()), _YAML, 0.02),
+    "plans of nights": Target(
+        _file(lambda path: load_json(path, NightState), "night.plan"), _json(NIGHT), _JSON, 0.01
+    ),
     "goals": Target(
         _goal, (b"rfc2544", b"loss=1e-4,trial=10,sum=60,exceed=0.5,width=0.01"),
         (*_NOTATION, b"=", b"trial=", b"sum=", b"5e-324", b"0"), 0.05,

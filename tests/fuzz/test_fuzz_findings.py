@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from csit_utils.night.state import PLAN_FILE, NightJournal
 from resources.libraries.python.dialogue import JsonLines, error_of
 from resources.libraries.python.drivers.host.ownership.claims import read_record
 from resources.libraries.python.recording.run_journal import has_ended, past_of
@@ -29,7 +30,7 @@ from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT
 from tests.fuzz.oracle import Outcome, refused, run
-from tests.fuzz.targets import RECORDED, SPECS, TARGETS
+from tests.fuzz.targets import NIGHT, RECORDED, SPECS, TARGETS
 from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.testbed.connection.scripted_streams import TOKEN, started
@@ -269,6 +270,28 @@ def night_on_a_damaged_dataset(folder: Path) -> None:
     assert "truncated or damaged XML" in done.err, done
 
 
+def plan_of_a_night(change: Callable[[dict[str, Any]], None], *journal: str) -> Callable[[Path], None]:
+    """A night is not continued by a plan or a journal that it cannot have written."""
+
+    def call(folder: Path) -> None:
+        change(plan := json.loads(json.dumps(NIGHT)))
+        (folder / PLAN_FILE).write_text(json.dumps(plan), encoding="utf-8")
+        if journal:
+            (folder / NightJournal.FILE).write_text("\n".join(journal), encoding="utf-8")
+        done = run(_FILE, "night", "--resume", str(folder))
+        assert done.status == 2 and str(folder) in done.err and len(done.err.splitlines()) == 1, done
+
+    return call
+
+
+def stacks(stack: str) -> Callable[[Path], None]:
+    """Call stacks that no node can have sampled."""
+    node = {"node": "DUT1", "event": "cycles", "hz": 99, "cpus": [1], "sampled_s": 1, "samples": 5, "idle": 0}
+    found = {"label": "PDR", "load_pps": 1, "received": 1, "trial_s": 1}
+    nodes = [{**node, "elsewhere": 0, "stacks": {stack: 5}}]
+    return record(lambda data: data.update(stacks_sampled="PDR", stacks={**found, "nodes": nodes}))
+
+
 def numbered_ports(folder: Path) -> None:
     """A topology of CSIT whose ports are numbers: those that join no node are named."""
     (folder / "csit.yaml").write_text(TWO_NODES.replace("port5:", "4294967296:"), encoding="utf-8")
@@ -356,6 +379,15 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a step of a bisection with a rate of 0": observed("1.0", "0", "1"),
     "a step of a bisection with an infinite rate": observed("1.0", "1e999", "1"),
     "a step of a bisection with a duration that is not a number": observed("1.0", "1.0", "NaN"),
+    "a plan of a night without a search": plan_of_a_night(lambda plan: plan["choices"]["variables"].clear()),
+    "a folder of a night outside": plan_of_a_night(lambda plan: plan["runs"][0].update(folder="../../x")),
+    "a night of less than no time": plan_of_a_night(lambda plan: plan.update(opening_s=-1e300)),
+    "a journal of a night without a heading": plan_of_a_night(lambda _: None, "{}", ""),
+    "a journal of a night that is one of a sweep": plan_of_a_night(
+        lambda _: None, '{"journal": "sweep", "digest": "0"}', ""
+    ),
+    "a call stack of 12,000 functions": stacks(";" * 12_000),
+    "an end of line in a call stack": stacks("nf-1-1;a 5\nb"),
     "a journal of numbers": journal(1, 2),
     "a journal whose header is a list": journal([{"line": 1, "event": "run"}]),
     "a journal of two headers": two_headers,
@@ -444,6 +476,9 @@ TESTED_BY = {
     "secrets in Robot's files": "tests/unit/studies/shared/test_boundary.py::test_robot_writes_no_secrets",
     "secrets in journals": "tests/unit/test_redaction.py::test_journals_have_no_secrets",
     "core files in folders of others": "tests/integration/test_shared_folders.py::test_core_files_are_not_kept_there",
+    "links for core files": (
+        "tests/integration/test_shared_folders.py::test_a_link_that_another_user_has_made_is_no_core_file"
+    ),
     "runtimes in folders of others": "tests/integration/test_shared_folders.py::test_no_runtime_is_used_from_there",
     "terminal escapes": "tests/unit/csit_utils/test_cli_errors.py::test_control_characters_are_visible_on_a_terminal",
     "formulas in CSV cells": "tests/unit/test_csv_tables.py::test_every_exporter_quotes",

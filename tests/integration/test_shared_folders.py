@@ -75,6 +75,16 @@ def test_core_files_are_not_kept_there(folder: Path, tmp_path: Path) -> None:
     assert untouched(folder)
 
 
+def test_a_link_that_another_user_has_made_is_no_core_file(shared: Path, tmp_path: Path) -> None:
+    (ran := tmp_path / "nf-1-1").mkdir()
+    (tmp_path / "core_pattern").write_text(f"{shared}/core.%p\n")
+    (tmp_path / "core_uses_pid").write_text("0\n")
+    as_another(f"ln -s {tmp_path}/nothing {shared}/core.12; ln -s /etc/shadow {shared}/core.13")
+    assert [core_of(pid, 0.0, ran, tmp_path, tmp_path / "kept") for pid in (12, 13)] == ["", ""]
+    (shared / "core.14").write_bytes(b"memory")
+    assert core_of(14, 0.0, ran, tmp_path, tmp_path / "kept").startswith(f"core file {shared}/core.14")
+
+
 def program(path: Path, *words: str, stdin: bytes = b"") -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-I", "-", *words] if not stdin else [sys.executable, "-I", str(path), *words],

@@ -109,8 +109,8 @@ def test_the_page_lists_outcomes_reasons_and_what_is_open(journal_of: Callable[[
         PlannedTest(name="Night.a.2", title="<b>CSC 2R1C", why="uncertain: PDR ±4 %", seconds=60.0),
     )
     choices = NightChoices(
-        topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR", variables={}, data=(),
-        within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
+        topology="topologies/sim.yaml", simulated=True, hours=8.0, types="CSC", tests="MRR",
+        variables={"SEARCH": "quick"}, data=(), within=0.02, unseen_days=7.0, began="2026-11-26T22:00:00+00:00",
     )  # fmt: skip
     state = NightState(
         choices=choices,

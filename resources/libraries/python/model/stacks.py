@@ -2,18 +2,31 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, StringConstraints
+from pydantic import AfterValidator, Field, FiniteFloat, StringConstraints
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.bounds import LONGEST_ACCOUNT, LONGEST_STACK, MOST_NFS, MOST_STACKS
+from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_ACCOUNT, LONGEST_STACK, MOST_NFS, MOST_STACKS
 
 SOFTIRQ = "softirq"
 """First frame of work of the kernel on behalf of packets that interrupted a thread of no part of the cell."""
 OTHER = "[other stacks]"
 """Innermost frame of samples whose stack is not among the kept ones."""
 SEPARATOR = ";"
+
+
+def _bounded(stack: str) -> str:
+    most = DEEPEST_STACK + 2  # with the owner and the mark of functions left out
+    if (names := stack.count(SEPARATOR) + 1) > most:
+        raise ValueError(f"a stack of {names:,} functions, at most {most} are possible")
+    return stack
+
+
 _Count = Annotated[int, Field(ge=0, le=10**12)]
-_Stack = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_STACK)]
+_Stack = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_STACK, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    AfterValidator(_bounded),
+]
 
 
 class NodeStacks(Frozen):

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.recording.lines import Lines, read_lines
 
@@ -94,9 +95,11 @@ class StepJournal(Generic[Row]):
                 )
                 continue
             try:
-                if isinstance(data, dict) and "journal" in data:
+                if last is None or (isinstance(data, dict) and "journal" in data):
                     last = Heading.model_validate(data)
                     self.rows.clear()
+                    if last.journal != self.KIND:
+                        raise ConfigError(f"{self.path}: line {number} begins a {quoted(last.journal)}, no {self.KIND}")
                 elif last == self._heading and not _is_end(data):
                     self.rows.append(self.ROWS.validate_json(raw or b""))
             except ValidationError as error:

@@ -44,7 +44,7 @@ def core_of(pid: int, started: float, folder: Path, kernel: Path = _KERNEL, kept
     """
     pattern = _text(kernel / "core_pattern")
     if pattern.startswith("|"):
-        return f"its core file, if any, went to {pattern[1:].split()[0]} (kernel.core_pattern)"
+        return f"its core file, if any, went to {pattern[1:].strip().partition(' ')[0]} (kernel.core_pattern)"
     if not pattern:
         return ""
     found = _newest(folder, pattern, pid, started, _text(kernel / "core_uses_pid"))
@@ -63,8 +63,14 @@ def _newest(folder: Path, pattern: str, pid: int, started: float, uses_pid: str)
         pattern += ".%p"
     # What else there may be in the name (program, signal, time) is not needed: pid and time identify it.
     where = folder / re.sub(r"%[^p%]", "*", pattern).replace("%p", str(pid)).replace("%%", "%")
-    found = [path for path in where.parent.glob(where.name) if path.stat().st_mtime >= started]
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+    # Others may write to this folder: what is no file is no core, and a file may go at any moment.
+    found: list[tuple[float, Path]] = []
+    for path in where.parent.glob(where.name):
+        with suppress(OSError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_mtime >= started:
+                found.append((status.st_mtime, path))
+    return max(found, default=(0.0, None))[1]
 
 
 def _misuse(kept: Path) -> str:
