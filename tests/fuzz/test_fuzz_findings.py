@@ -29,8 +29,9 @@ from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.captures import MIX, pcap
 from tests.fuzz.conftest import PROJECT
+from tests.fuzz.nights import NIGHT
 from tests.fuzz.oracle import Outcome, refused, run
-from tests.fuzz.targets import NIGHT, RECORDED, SPECS, TARGETS
+from tests.fuzz.targets import RECORDED, SPECS, TARGETS
 from tests.unit.model.yaml_bombs import BOMB, MERGE_BOMB
 from tests.unit.planning.labs import TWO_NODES
 from tests.unit.testbed.connection.scripted_streams import TOKEN, started
