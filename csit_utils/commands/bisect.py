@@ -169,6 +169,8 @@ class _Installation:
                         start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 - one call, of the kernel
                     )  # fmt: skip
             except OSError as error:
+                for number in came:
+                    signal.raise_signal(number)
                 raise ConfigError(f"install: {argv[0]} cannot be run: {error.strerror}") from error
             try:
                 for number in came:

@@ -1,6 +1,7 @@
 """Results beyond a qualification, and a simulated generator whose own limits are known, from loop-back to verdict."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,13 @@ from resources.libraries.python.model.trial import Direction, FlowCount, FlowLat
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.generator_range import BeyondRange, GeneratorRange, in_words
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.studies.shared.library import TestbedSession
+from resources.libraries.python.testbed.deployment import loop_back
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
+from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify, qualify_again
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.builders import NOWHERE, SIM, qualification, qualified_point
 
@@ -143,6 +146,10 @@ def test_a_rate_without_loss_beyond_the_range_disproves_it() -> None:
     beyond.look(trial(2_000_000, 2_000_000, duration_s=0.1))  # shorter than those of the qualification
     assert beyond.take_disproved() == {point: 1_300_000}
     assert not beyond.take_disproved()
+    never = qualified_point(loss_free_pps=None)
+    beyond.qualification = qualification(never)
+    beyond.look(trial(10_000, 10_000))
+    assert beyond.take_disproved() == {never: 10_000}, "every trial of the loop-back lost something"
 
 
 def test_a_qualification_that_a_test_disproves_is_repeated_once(tmp_path: Path) -> None:
@@ -162,6 +169,27 @@ def test_a_qualification_that_a_test_disproves_is_repeated_once(tmp_path: Path) 
         assert (first.loss_free_pps == pytest.approx(2e6, rel=0.05)) == again
         assert others == disturbed[1:] != []
     session.close()
+
+
+def test_a_qualification_is_repeated_in_trials_as_long_and_gets_no_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology = SIM.model_copy(
+        update={"simulation": {**(SIM.simulation or {}), "model": "sharp", "generator": {"loss_free_pps": 2e6}}}
+    )
+    world = world_of(topology)
+    found = qualification(better := qualified_point(loss_free_pps=3e6), worse := qualified_point("512B"))
+    trials_s: list[float] = []
+
+    def measure(*args: Any, effort: Effort, **named: Any) -> Qualification:
+        trials_s.append(effort.trial_s)
+        return qualify(*args, effort=effort, **named)
+
+    monkeypatch.setattr(loop_back, "qualify", measure)
+    made = qualify_again(topology, world, found, [better, worse], tmp_path)
+    assert made.points[0] == better
+    assert made.points[1].loss_free_pps == pytest.approx(2e6, rel=0.05)
+    assert made.measured_at != found.measured_at and trials_s == [found.trial_s] * 2
 
 
 def test_each_trial_of_a_cell_is_looked_at() -> None:

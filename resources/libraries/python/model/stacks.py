@@ -66,7 +66,7 @@ class Stacks(Frozen):
     trial_s: Annotated[FiniteFloat, Field(gt=0)]
     nodes: Annotated[tuple[NodeStacks, ...], Field(max_length=1000)]
     accounts: Annotated[
-        dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=100)
+        dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=MOST_NFS + 1)
     ] = Field(default_factory=dict, exclude_if=lambda accounts: not accounts)
     """What programs say themselves of their work in the trial, by part of the cell: `show runtime` of VPP,
     `pmd-stats-show` and `pmd-perf-show` of Open vSwitch."""

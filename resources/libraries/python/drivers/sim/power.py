@@ -174,7 +174,7 @@ class SimulatedPower:
 
 
 class SimMeters:
-    """Fulfils `roles.metering.EnergyMeters` on a simulated testbed.
+    """Fulfils `roles.watching.EnergyMeters` on a simulated testbed.
 
     Args:
         node: Name of the DUT.

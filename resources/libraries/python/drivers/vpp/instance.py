@@ -206,6 +206,8 @@ class VppInstance:
                 raise CsitError(problem) from error
             if isinstance(error, CommandFailed):
                 raise CommandFailed((f"{self.what}:", *error.argv[1:]), error.status, error.stderr) from error
+            if isinstance(error, NotReady):
+                raise NotReady(f"{self.what}: {error.what}", error.after_s, error.last_seen) from error
             raise CsitError(f"{self.what}: {error}") from error
 
     def affinity(self) -> dict[int, frozenset[int]]:

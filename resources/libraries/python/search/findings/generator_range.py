@@ -132,7 +132,7 @@ class BeyondRange:
         if point is None:
             return
         lost = result.received < result.sent
-        limit_pps = point.highest_pps if lost else point.loss_free_pps
+        limit_pps = point.highest_pps if lost else point.loss_free_pps or 0.0
         if limit_pps is None or result.offered_pps <= TOLERANCE * limit_pps:
             return
         if lost:

@@ -23,7 +23,7 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.studies.shared.library import StudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded, human_time
-from resources.libraries.python.studies.shared.robot_context import variable
+from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
 _CHOICES = ("GENERATOR", "CHAIN_DURATION", "STACKS")
 _MOST_SUSPECTS = 5
@@ -59,7 +59,7 @@ class ChainStudyLibrary(StudyLibrary[ChainStudyTest]):
             spec,
             environment,
             self._chain,
-            stacks_s=self._chosen_stacks_s(),
+            stacks_s=skipping(self._chosen_stacks_s),
             on_sampling=self._progress.status,
         )
         chosen = {name: str(variable(name)) for name in _CHOICES if variable(name)}

@@ -209,7 +209,8 @@ class ChainStudyTest:
         for number, (chain, workload) in enumerate(wanted, 1):
             self._on_sampling(f"sampling call stacks of {chain.name} ({number} of {len(wanted)})")
             found.append(self._stacks(chain, workload))
-            study = self.draft.chain_study = study.model_copy(update={"stacks": tuple(found)})
+            notes = tuple(dict.fromkeys((*study.notes, *self._notes)))
+            study = self.draft.chain_study = study.model_copy(update={"stacks": tuple(found), "notes": notes})
         return study
 
     def _stacks(self, chain: Chain, workload: Workload) -> ChainStacks:

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.csv_tables import csv_files
-from resources.libraries.python.errors import CsitError, PlanError, Unsupported
+from resources.libraries.python.errors import CsitError, PlanError, RunStopped, Unsupported
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Environment
@@ -200,7 +201,8 @@ class StudyLibrary(ABC, Generic[_Test]):
             test, status, message, lambda record: csv_files(type(self).TABLES(record)), self._report
         )
         if not self._keeper.ends_run:
-            self._testbed.qualify_again()
+            with self._keeper.ending():
+                self._testbed.qualify_again()
         return record
 
     def _report(self, record: Any) -> None:  # noqa: ANN401 - a record of this study
@@ -417,19 +419,22 @@ class TestbedSession:
             for point, offered_pps in self.beyond.take_disproved().items()
             if (point.frame.name, point.flows) not in self._qualified_again
         }
-        if not again:
+        driver = driver_registry.generators()[self._topology.tg.generator.driver]
+        if not again or not driver.numbers_packets:  # as for the first one: others take minutes
             return
         self._qualified_again |= {(point.frame.name, point.flows) for point in again}
         for point, offered_pps in again.items():
             logger.info(
                 f"qualifying the generator again for some seconds: {offered_pps:.0f} pps lost nothing in the test, and "
-                f"it was qualified up to {point.loss_free_pps:.0f} pps without loss ({place_of(point)})",
+                f"it was qualified up to {point.loss_free_pps or 0.0:.0f} pps without loss ({place_of(point)})",
                 also_console=True,
             )
         try:
             self.beyond.qualification = qualify_again(
                 self._topology, self._world, self.beyond.qualification, again, self._qualifications
             )
+        except RunStopped:
+            raise
         except CsitError as error:
             logger.warn(f"the generator is not qualified again: {error}")
             for line in clean_up(self._world, None):

@@ -95,7 +95,7 @@ def _by_our_clock(series: MeterSeries, offset_s: float) -> MeterSeries:
 
 
 class NodeMeters:
-    """Fulfils `roles.metering.EnergyMeters` on nodes.
+    """Fulfils `roles.watching.EnergyMeters` on nodes.
 
     Args:
         readers: By node.

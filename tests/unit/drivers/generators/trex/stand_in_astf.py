@@ -98,11 +98,13 @@ class ASTFClient:
         passed_s = time.monotonic() - self._started_s
         begun = min(template["limit"], int(passed_s * template["cps"] * _SCENARIO.get("speed", 1.0)))
         lost = min(begun, _SCENARIO.get("lost", 0))
+        all_closed_s = template["limit"] / template["cps"] + _SCENARIO.get("pause_s", 0)
+        late = min(begun - lost, 10) if passed_s < all_closed_s else 0
         reset = min(begun - lost, _SCENARIO.get("reset", 0))
         client = {
             "tcps_connattempt": begun,
             "tcps_connects": begun - lost,
-            "tcps_closed": begun - lost,
+            "tcps_closed": begun - lost - late,
             "tcps_drops": reset,
             "tcps_rexmttimeo_syn": _SCENARIO.get("repeated", 0),
             "err_no_memory": _SCENARIO.get("errors", 0),

@@ -72,7 +72,9 @@ def test_servers_have_ports_and_files_of_their_own_and_make_checksums() -> None:
     assert "--astf" not in arguments(Path("/opt/trex"), Path("cfg"), mellanox=False)
 
 
-def run(folder: Path, most_s: float = 1.0, **scenario: Any) -> tuple[ConnectionReport, list[dict[str, Any]]]:
+def run(
+    folder: Path, most_s: float = 1.0, rest_s: float = 0.05, **scenario: Any
+) -> tuple[ConnectionReport, list[dict[str, Any]]]:
     """One trial in a scenario."""
     stand_in = StandIn(folder, **scenario)
     with running(folder) as client:
@@ -80,7 +82,8 @@ def run(folder: Path, most_s: float = 1.0, **scenario: Any) -> tuple[ConnectionR
         opening = OpenStateful(directory=str(folder), servers=servers, within_s=5.0)
         opened = client.ask(opening, OpenedServers, "the servers' answer", 20.0)
         assert (opened.version, opened.drivers) == ("v3.08", ("net_af_packet",))
-        order = ConnectionOrder(loads=tuple(load_of(flow, 100, 1000.0) for flow in FORWARD), most_s=most_s, rest_s=0.05)
+        loads = tuple(load_of(flow, 100, 1000.0) for flow in FORWARD)
+        order = ConnectionOrder(loads=loads, most_s=most_s, rest_s=rest_s)
         return client.ask(order, ConnectionReport, "a trial's report", 20.0), stand_in.calls()
 
 
@@ -113,6 +116,11 @@ def test_what_does_not_end_is_waited_for_only_for_a_while(tmp_path: Path) -> Non
         assert established(row) == 94
         assert row.errors == {"client: err_no_memory": 7}
     assert calls[-1]["call"] == "stop" and calls[-1]["block"], "what repeats packets has ended"
+
+
+def test_connections_that_close_after_a_pause_have_not_failed(tmp_path: Path) -> None:
+    report, _ = run(tmp_path, rest_s=2.0, pause_s=0.1)
+    assert [established(row) for row in report.counts] == [100, 100]
 
 
 def test_a_server_that_is_too_slow_is_stopped(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ POLL_S = 0.002
 BEGIN_S = 5.0
 """A server takes 0.1 s before it opens the first connection, and more on a busy machine."""
 PROFILES = 6
-QUIET_S = 0.2
+STALLED_S = 0.2
 """Connections that are open when none has closed for this time have lost a packet: it is repeated after 0.5 s."""
 QUIET_S = 0.025
 """A system that is late by more has its packets counted as lost; only trials with loss wait for this."""
@@ -363,7 +363,7 @@ class StatefulTrial:
                 begun = True
                 end = now + self._order["most_s"]
             self._all_closed = ended
-            if ended or (all_opened and now - changed > QUIET_S):
+            if ended or (all_opened and now - changed > STALLED_S):
                 return
             if all_opened and not opened:
                 opened = True

@@ -43,7 +43,7 @@ class Steps:
 
 
 class Disturbed(ABC):
-    """Fulfils `roles.disturbance.Disturbable`; a driver that inherits from it says what each event consists of."""
+    """Fulfils `roles.part.Disturbable`; a driver that inherits from it says what each event consists of."""
 
     _event: "_Timer | None" = None
 

@@ -1,4 +1,4 @@
-"""Reference of a suspect: a chain that is well, as near to the suspect as there is one.
+"""Reference of a suspect: a chain that is no suspect, as near to the suspect as there is one.
 
 In another order the same functions of the same VNFs do the same work, so that what grew is the chain's. Otherwise it is
 the longest part of the suspect, down to the VNF alone with which the analysis compares features; of parts as long, one
