@@ -114,7 +114,7 @@ def _line(cell: "CellStacks", row: "StackDifference") -> TableLine:
         row.function,
         percent(row.share_a),
         percent(row.share_b),
-        percent(row.difference, signed=True),
+        percent(row.difference, signed=True) if not cell.per_packet else f"{row.difference_ns or 0.0:+.0f} ns",
         *(DASH if each is None else f"{each:.0f}" for each in (row.ns_a, row.ns_b)),
         "yes" if row.significant else "no" if row.adjusted is not None else "too few samples",
     )

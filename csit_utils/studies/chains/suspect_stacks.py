@@ -20,9 +20,10 @@ from resources.libraries.python.studies.chains.model.spec import Chain, Mode
 def stacks_of_suspects(record: ChainsRecord) -> Iterator[CellStacks]:
     """Yield the suspects whose call stacks were sampled, the first ones first."""
     study = record.chain_study
-    for suspect in () if study is None else study.suspects:
-        found = study and stacks_of(study, suspect, simulated=record.simulated)
-        if found:
+    if study is None:
+        return
+    for suspect in study.suspects:
+        if found := stacks_of(study, suspect, simulated=record.simulated):
             yield found
 
 
@@ -63,8 +64,8 @@ def _remarks(
     if missing:
         hops = [1 + _inline(study, chain) for chain in (suspect.chain, reference.chain)]
         yield (
-            f"{', '.join(missing)} is left out; the vSwitch forwards a packet {hops[0]} times, in the reference "
-            f"{hops[1]} times"
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} left out; the vSwitch forwards a packet "
+            f"{hops[0]} times, in the reference {hops[1]} times"
         )
     arrived = [each.stacks.received / (each.stacks.load_pps * each.stacks.trial_s) for each in pair if each.stacks]
     if abs(arrived[1] - arrived[0]) > SAME_PERFORMANCE:
