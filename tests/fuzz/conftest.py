@@ -67,7 +67,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _imported() -> None:
-    """What commands import at first takes seconds, and would count for their first input."""
+    """What commands import at first takes seconds, and snappi 300 MB: both would count for their first input."""
     make_app([])
     for module in (
         "csit_utils.analysis.trends.trend",
@@ -75,6 +75,7 @@ def _imported() -> None:
         "csit_utils.dataset.store.batch",
         "csit_utils.dataset.store.stored",
         "csit_utils.report.site",
+        "snappi",
     ):
         import_module(module)
     studies()
