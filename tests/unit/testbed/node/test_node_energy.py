@@ -147,6 +147,14 @@ def test_the_bmc_is_asked_again_and_again(tmp_path: Path) -> None:
     assert missing == {"missing": f"{tmp_path}/none is not installed"}
 
 
+def test_a_program_that_prints_without_end_is_ended(tmp_path: Path) -> None:
+    program = tmp_path / "ipmitool"
+    program.write_text("#!/bin/sh\nexec yes\n", encoding="ascii")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    said = energy.answer({"duration_s": 0.0, "interval_s": 1.0, "ipmi": [str(program)]})
+    assert said["missing"].startswith("ipmitool dcmi power reading gave no power: y y y") and len(said["missing"]) < 300
+
+
 def test_a_password_is_never_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "CSIT_TEST_BMC", "hidden")
     meter = Ipmi(meter="ipmi", host="10.0.0.5", user="admin", password="env:CSIT_TEST_BMC")  # noqa: S106 - a reference

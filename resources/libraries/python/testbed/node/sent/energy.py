@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import IO
 
 LONGEST_S = 660.0
 _ZONES = "intel-rapl:*"
@@ -30,6 +33,8 @@ _MOST_SAMPLES = 1000
 _PRIORITY = 2
 """Above the data threads, as that of the feature sampler: on CPUs that they share, readings came late or not at all."""
 _IPMI_WITHIN_S = 20.0
+_MOST_PRINTED = 65_536
+"""Bytes; a reading has some hundred. A program that prints more is ended by the kernel (SIGXFSZ)."""
 _POWER = re.compile(r"Instantaneous power reading\s*:\s*(\d+)\s*Watts")
 _STATE = re.compile(r"Power reading state is\s*:\s*(\w+)")
 
@@ -139,21 +144,23 @@ def _of_bmc(command: list[str], more: dict[str, str], interval_s: float) -> dict
     """The power reading of a BMC."""
 
     def read() -> float:
-        try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, **more},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_IPMI_WITHIN_S,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise RuntimeError(f"{command[0]} is not installed") from None
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"{command[0]} did not end within {_IPMI_WITHIN_S:.0f} s") from None
-        return watts_of(done.stdout, done.stderr)
+        with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as complaint:
+            try:
+                process = subprocess.Popen(
+                    command, env={**os.environ, **more}, stdin=subprocess.DEVNULL, stdout=printed, stderr=complaint
+                )
+            except FileNotFoundError:
+                raise RuntimeError(f"{command[0]} is not installed") from None
+            with process:
+                try:
+                    with contextlib.suppress(ProcessLookupError):  # it has ended already
+                        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (_MOST_PRINTED, _MOST_PRINTED))
+                    process.wait(_IPMI_WITHIN_S)
+                except subprocess.TimeoutExpired:
+                    raise RuntimeError(f"{command[0]} did not end within {_IPMI_WITHIN_S:.0f} s") from None
+                finally:
+                    process.kill()
+            return watts_of(_text(printed), _text(complaint))
 
     return {
         "domain": "system",
@@ -164,6 +171,11 @@ def _of_bmc(command: list[str], more: dict[str, str], interval_s: float) -> dict
         "wraps_at_j": None,
         "read": read,
     }
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(_MOST_PRINTED).decode(errors="replace")
 
 
 def watts_of(printed: str, complaint: str = "") -> float:
