@@ -173,7 +173,7 @@ OFFLINE = ("plan", "size", "chains", "interference", "outage", "stateful", "repo
 @given(st.sampled_from(COMMANDS), st.data())
 def test_parsers_of_all_commands(command: str, data: st.DataObject) -> None:
     """Words, among them the options of the command: parsed, or refused. Nothing is run."""
-    parsers = typer.main.get_command(make_app([command]))
+    parsers: Any = typer.main.get_command(make_app([command]))
     parser = parsers.commands[command]
     words = data.draw(st.lists(st.one_of(WORDS, st.sampled_from(options_of(parser))), max_size=6))
     with patch.object(parser, "callback", lambda *_, **__: None), patch.object(cli, "make_app", lambda _: parsers):

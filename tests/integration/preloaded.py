@@ -58,7 +58,7 @@ class PreloadedRun(subprocess.Popen[str]):
             socket.send_fds(_process(os.getpid()), [json.dumps(order).encode()], fds)
             self.pid = int(_process(os.getpid()).recv(100))
         self._child_created = True
-        self._close_pipe_fds(*pipes)
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
 
 @cache

@@ -11,7 +11,6 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from csit_utils.report.units import DASH
 from csit_utils.studies.sweep.pages.profiles import plain
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
 from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate
@@ -22,6 +21,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
     Profile,
     ProfileMetric,
 )
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of, one_of_each
 
@@ -104,7 +104,7 @@ def test_all_pages_are_silent_and_as_wide_as_the_window(browser: Browser, site: 
 
 
 def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, tmp_path: Path) -> None:
-    def without_delay(record: Record) -> Record:
+    def without_delay(record: SweepRecord) -> SweepRecord:
         assert record.sweep is not None
         points = tuple(point.model_copy(update={"delay_s": None}) for point in record.sweep.points)
         return record.model_copy(update={"sweep": record.sweep.model_copy(update={"points": points})})

@@ -8,7 +8,7 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.record import Record
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.realtime import CPU, RATE, realtime
 
@@ -18,7 +18,7 @@ SUITES = PROJECT / "tests" / "characterization"
 LOCAL = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "--log", "NONE", "--report", "NONE")
 
 
-def records(output: Path) -> dict[str, Record]:
+def records(output: Path) -> dict[str, SweepRecord]:
     return {item.record.test_name: item.record for item in load([output / "output.xml"]).characterizations}
 
 

@@ -107,8 +107,9 @@ def test_a_killed_run_leaves_none() -> None:
 
 def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     from resources.libraries.python.drivers.functions.testpmd import driver
+    from resources.libraries.python.drivers.functions.testpmd.command import command
 
-    right = driver.command
+    right = command
     monkeypatch.setattr(driver, "command", lambda *args, **options: [*right(*args, **options), "--no-such-option"])
     with (
         pytest.raises(CsitError, match=r"testpmd of nf-1-1 ended with \d+; it said last: .*Command line is incomplete"),

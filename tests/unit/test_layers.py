@@ -209,8 +209,9 @@ def drivers_name_no_other_product(path: str, tree: ast.AST) -> Iterator[Finding]
         parts = set(inside.split("/"))
         prose = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
         for node in walk(tree):
-            said = node.value if isinstance(node, ast.Constant) and id(node) not in prose else None
-            if isinstance(said, str) and not said.startswith(f"{DRIVERS}."):
+            if not isinstance(node, ast.Constant) or id(node) in prose:
+                continue
+            if isinstance(said := node.value, str) and not said.startswith(f"{DRIVERS}."):
                 for found in PRODUCTS.finditer(said):
                     if not parts & packages_of_products()[found[0].lower()]:
                         yield node.lineno, f"says {found[0]}"

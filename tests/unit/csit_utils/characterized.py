@@ -12,6 +12,7 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.records import RECORDS
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import (
     DeploymentSpec,
     Offered,
@@ -45,7 +46,7 @@ ROUTER_FIREWALL = (NfKind("linux_router"), NfKind("linux_firewall"))
 LOADS = 12
 
 
-def record(kind: str, name: str, **parts: Any) -> Record:
+def record(kind: str, name: str, **parts: Any) -> Any:
     """A record that passed on the local testbed, unless `parts` say otherwise."""
     usual = {
         "test_id": f"Characterization.{kind.title()}.{name}",
@@ -119,12 +120,12 @@ def _fitted(text: str) -> Profile:
     return profile_of_sweep(Sweep.model_validate_json(text))
 
 
-def swept(test_name: str, sweep: Sweep, **parts: Any) -> Record:
+def swept(test_name: str, sweep: Sweep, **parts: Any) -> SweepRecord:
     """The record of a sweep, profiled."""
     return record("sweep", test_name, sweep=sweep, profile=profiled(sweep), **parts)
 
 
-def chained(path: MeasuredPath | None = None, **parts: Any) -> Record:
+def chained(path: MeasuredPath | None = None, **parts: Any) -> SweepRecord:
     """A router and a firewall, predicted from both alone, and from the path without them."""
     chain = sweep_of("router-firewall", ROUTER_FIREWALL, capacity_pps=1.9e5)
     alone = (sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5), sweep_of("firewall", FIREWALL))
@@ -134,7 +135,7 @@ def chained(path: MeasuredPath | None = None, **parts: Any) -> Record:
     )
 
 
-def burst(**parts: Any) -> Record:
+def burst(**parts: Any) -> SweepRecord:
     """Two seconds on, one off, twice; a fifth of the first second of each burst is lost."""
     base = sweep_of("firewall", FIREWALL)
     bursts = Bursts(rate_pps=2.5e5, on_s=2, off_s=1)
@@ -145,7 +146,7 @@ def burst(**parts: Any) -> Record:
     return record("bursts", "Bursts", sweep=sweep, **parts)
 
 
-def sized(**parts: Any) -> Record:
+def sized(**parts: Any) -> SizingRecord:
     """A service of two components: one size carries 300, one 500 or more, one could not be deployed."""
     deployment = DeploymentSpec.model_validate(
         {
@@ -174,7 +175,7 @@ def sized(**parts: Any) -> Record:
     return record("sizing", "Proxy", sizing=sizing, **parts)
 
 
-def traced(record: Record, loads: tuple[float, ...] = (100.0, 300.0, 500.0)) -> Record:
+def traced(record: SizingRecord, loads: tuple[float, ...] = (100.0, 300.0, 500.0)) -> SizingRecord:
     """The record of a sizing, with the seconds of some loads of its first size."""
     sizing = record.sizing
     assert sizing is not None

@@ -3,11 +3,16 @@
 from itertools import permutations
 from typing import Any
 
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
-from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy, DroppedChains, StateGraph
+from resources.libraries.python.studies.chains.model.record import (
+    ChainRun,
+    ChainsRecord,
+    ChainStudy,
+    DroppedChains,
+    StateGraph,
+)
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
-from resources.libraries.python.studies.interference.model.record import Interference
+from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 from tests.unit.csit_utils.characterized import record
 from tests.unit.studies.chains import chain_runs
 from tests.unit.studies.interference import meetings
@@ -64,7 +69,7 @@ def _traced(run: ChainRun) -> Any:
     return lambda owner: traced(owner, 0.2 if run.chain == FAULTY and owner == "nat" else 0.7)
 
 
-def chain_studied(study: ChainStudy | None = None, **parts: Any) -> Record:
+def chain_studied(study: ChainStudy | None = None, **parts: Any) -> ChainsRecord:
     """The record of a study of chains."""
     return record("chains", "Four Network Functions", chain_study=study or chain_study(), **parts)
 
@@ -87,6 +92,6 @@ def interference(**spec: Any) -> Interference:
     return advised(made, ((), ()), TARGETS)
 
 
-def interfered(found: Interference | None = None, **parts: Any) -> Record:
+def interfered(found: Interference | None = None, **parts: Any) -> InterferenceRecord:
     """The record of a study of interference."""
     return record("interference", "Network Functions Side By Side", interference=found or interference(), **parts)

@@ -136,7 +136,8 @@ def test_report_writes_the_tables_of_every_test(output: Path, tmp_path: Path) ->
 
 
 def test_rows_of_studies_are_asked_for_without_reading_records(tmp_path: Path) -> None:
-    records = [chain_studied(), interfered(), burst()]
+    chains, interference = chain_studied(), interfered()
+    records = [chains, interference, burst()]
     _import(tmp_path / "d", write_output_xml(tmp_path / "output.xml", records, []))
     files = f"read_parquet('{tmp_path / 'd'}/characterizations/*.parquet', union_by_name = true)"
 
@@ -144,7 +145,7 @@ def test_rows_of_studies_are_asked_for_without_reading_records(tmp_path: Path) -
         sql = f"with rows as (select name, unnest({table}, recursive := true) from {files}) {then}"  # noqa: S608 - all of it is the test's
         return duckdb.connect().execute(sql).fetchall()
 
-    study, found = records[0].chain_study, records[1].interference
+    study, found = chains.chain_study, interference.interference
     assert study is not None and found is not None
     assert ask("runs", "select count(*), count(failed), any_value(name) from rows") == [
         (len(study.runs), 1, "Four Network Functions")

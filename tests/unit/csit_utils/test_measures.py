@@ -28,6 +28,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.recording.writer import write_record
+from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.unit.csit_utils.builders import ENVIRONMENT
 from tests.unit.csit_utils.characterized import FIREWALL, burst, chained, sized, sweep_of, swept
 from tests.unit.csit_utils.studied import chain_studied, interfered
@@ -41,7 +42,7 @@ def rows(*records: Record, source: str = "x.xml") -> list[MeasuredRow]:
     return rows_of(Characterized(each, source, how, each.message) for each, how in zip(records, status, strict=True))
 
 
-def firewall(capacity_pps: float = 2e5, **parts: Any) -> Record:
+def firewall(capacity_pps: float = 2e5, **parts: Any) -> SweepRecord:
     return swept("Firewall", sweep_of("firewall", FIREWALL, capacity_pps=capacity_pps), **parts)
 
 

@@ -20,14 +20,15 @@ from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sweep.pages import profiles
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import NfSize
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
 from resources.libraries.python.studies.interference.model.record import NfType
 from resources.libraries.python.studies.sizing.model.options import Option
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
@@ -65,7 +66,7 @@ def page_with(page: Page, name: str, *records: Record) -> Rendered:
     return found
 
 
-def clearwater(generator: str = "scripts/reg-dereg.sh") -> Record:
+def clearwater(generator: str = "scripts/reg-dereg.sh") -> SizingRecord:
     """One size of the paper with another capacity, under calls of the paper's kind."""
     record = sized()
     assert record.sizing is not None

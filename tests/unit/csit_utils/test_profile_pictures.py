@@ -9,10 +9,9 @@ from csit_utils.studies.sweep.functions import below
 from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import Alone, delays_figure, parts_figure
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
-from resources.libraries.python.studies.sweep.model.record import Sweep
+from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import made
 
@@ -39,7 +38,7 @@ def path_of(delay_s: float) -> Sweep:
     return base.model_copy(update={"vnfs": (), "points": points})
 
 
-def chain_of(record: Record) -> Sweep:
+def chain_of(record: SweepRecord) -> Sweep:
     assert record.sweep is not None
     return record.sweep
 
@@ -56,9 +55,9 @@ def test_functions_of_all_flavors_lie_in_one_plot_with_their_saturation() -> Non
         assert value == pytest.approx(8 * expected, rel=0.02), "512 B frames have eight times the bits"
     (saturated,) = (trace["x"] for trace in found if trace["mode"] == "markers" and trace["name"] == lines[2]["name"]
                     and len(trace["x"]) == 1)  # fmt: skip
-    two = one_of_each()[2].profile
-    assert two is not None and two.break_point is not None
-    assert saturated == [pytest.approx(two.break_point.rate)]
+    two = one_of_each()[2]
+    assert isinstance(two, SweepRecord) and two.profile is not None and two.profile.break_point is not None
+    assert saturated == [pytest.approx(two.profile.break_point.rate)]
     assert {trace["meta"]["facets"]["frame"] for trace in found} == {"64B", "512B"}
 
 

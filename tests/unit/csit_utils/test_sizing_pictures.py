@@ -11,19 +11,19 @@ from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sizing.figures import traces_figure
 from csit_utils.studies.sizing.reported_values import option_figures
 from csit_utils.studies.sizing.study import sizing_comparisons
-from resources.libraries.python.model.record import Record
 from resources.libraries.python.studies.sizing.model.options import Option
+from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Offered, Servers
 from tests.unit.csit_utils.characterized import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
 
 
-def over_time(record: Record) -> Figure | None:
+def over_time(record: SizingRecord) -> Figure | None:
     assert record.sizing is not None
     return traces_figure("a", record, record.sizing)
 
 
-def changed(record: Record, name: str, **parts: Mapping[str, object]) -> Record:
+def changed(record: SizingRecord, name: str, **parts: Mapping[str, object]) -> SizingRecord:
     """The same sizing under another name, with other parts of its deployment or workload."""
     assert record.sizing is not None
     update = {part: getattr(record.sizing, part).model_copy(update=keys) for part, keys in parts.items()}
@@ -53,7 +53,7 @@ def test_indicator_and_cpus_of_three_loads_stand_one_after_the_other() -> None:
     assert layout["xaxis"]["anchor"] == "y2"
 
 
-def inspected(share: int, test_name: str, **workload: object) -> Record:
+def inspected(share: int, test_name: str, **workload: object) -> SizingRecord:
     """A sizing with a share of malicious traffic, of which 1 % is not detected for each 100 of the load."""
     options = {"malicious": Option(values=("0", "25", "50", "a"), value=str(share))}
     record = changed(sized(), test_name, workload={"options": options, **workload})
@@ -180,7 +180,7 @@ def test_traffic_of_several_kinds_is_told_by_its_script_and_other_units_stand_ap
 
 
 def test_options_of_service_and_workload_tell_sizings_apart() -> None:
-    def with_options(engine: str, share: str) -> Record:
+    def with_options(engine: str, share: str) -> SizingRecord:
         workers = Option(values=("1", "2"), value="1")
         chosen = {"engine": Option(values=("ids", "ips"), value=engine), "workers": workers}
         return changed(
@@ -198,7 +198,7 @@ def test_options_of_service_and_workload_tell_sizings_apart() -> None:
     ], "the number of workers is the same for all"
 
 
-def reporting(**values: float) -> Record:
+def reporting(**values: float) -> SizingRecord:
     """A sizing whose generator script reports values at the lowest two loads of its first size."""
     record = sized()
     assert record.sizing is not None

@@ -68,7 +68,7 @@ sys.stdin.read()
 
 def started(folder: Path) -> None:
     """Start a machine that ends with this process, and print its PID."""
-    module.arguments = lambda *_: ["sleep", "600"]  # type: ignore[assignment]
+    module.arguments = lambda *_: ["sleep", "600"]  # type: ignore[attr-defined, assignment]
     testbed = EmulatedTestbed(folder, ends_with_us=True)
     named = cast("Any", SimpleNamespace(name="TG", nics=()))
     testbed._start_machine(named, cast("Any", None), EmulatedLayout(), {})

@@ -4,9 +4,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell, NfSize, ServiceType
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import suite_id, tags

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import FRAME, LINE_PPS, Bench, capped, of_model, search, trial_result
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
@@ -11,6 +10,7 @@ from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.search.findings.stability import LEAST_NDR, find_bands, ndr_share, of_bounds
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, of_model, search, trial_result
 
 CAPACITY_PPS = 5e6
 SEARCHES = 30

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from MLRsearch.target_stat import TargetStat
-from search_fakes import FRAME, LINE_PPS, Bench, of_model, trial_result
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
@@ -22,6 +21,7 @@ from resources.libraries.python.search.bounds import (
 )
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import remaining_s, search_throughput
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, of_model, trial_result
 
 NDR = Goal(name="NDR", loss_ratio=0.0, duration_sum_s=10.0)
 STRICT = NDR.model_copy(update={"exceed_ratio": 0.0})

@@ -1,11 +1,11 @@
 """Every result names the requirements of the MLRsearch specification that it does not meet."""
 
 import pytest
-from search_fakes import Bench, capped, search
 
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.search.conformance import REQUIREMENTS
 from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544, SOAK
+from tests.unit.search.search_fakes import Bench, capped, search
 
 
 def words(profile: SearchProfile, capacity_pps: float) -> dict[str, str]:

@@ -1,7 +1,6 @@
 """The first trial names where packets end."""
 
 import pytest
-from search_fakes import FRAME
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap
@@ -14,6 +13,7 @@ from resources.libraries.python.model.trial import Direction, FlowCount, TrialRe
 from resources.libraries.python.planning.placement.cores import allocate
 from resources.libraries.python.planning.wiring import wire
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from tests.unit.search.search_fakes import FRAME
 
 MACHINE = layout((cpu, cpu, 0, 0) for cpu in range(64))
 NEIGHBOURS = 3

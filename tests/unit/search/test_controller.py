@@ -3,7 +3,6 @@
 from random import Random
 
 import pytest
-from search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 from csit_utils.bench import search as bench_search
 from resources.libraries.python.drivers.sim.models import make_model
@@ -15,6 +14,7 @@ from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.laddersearch import Controller
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 NDR, PDR = LADDER.goals
 CAPACITY = 0.4 * LINE_PPS

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import FRAME
 
 from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal, jain_index
+from tests.unit.search.search_fakes import FRAME
 
 Counts = list[list[tuple[int, int]]]
 """By trial and flow: packets sent and lost."""

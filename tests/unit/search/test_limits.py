@@ -1,7 +1,6 @@
 """What limits a rate: the place of the loss decides, the time of threads agrees or is said to contradict."""
 
 import pytest
-from test_connectivity import planned
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
@@ -12,6 +11,7 @@ from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.limits import DATA_THREADS, POLL, limits
 from tests.unit.planning.labs import lab
+from tests.unit.search.test_connectivity import planned
 
 PLAN = planned("CSC", 2, 1)
 VSWITCH, NF, TG = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND, VerdictKind.GENERATOR_BOUND

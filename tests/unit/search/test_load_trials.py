@@ -1,11 +1,11 @@
 """MRR and latency: trials at given loads."""
 
 import pytest
-from search_fakes import FRAME, LINE_PPS, Bench, capped
 
 from resources.libraries.python.search.latency import measure_latency
 from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped
 
 
 def test_mrr_is_what_comes_back_at_the_highest_load() -> None:

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import FRAME
-from test_connectivity import planned
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
@@ -19,6 +17,8 @@ from resources.libraries.python.search.findings.locate import by_owner, locate, 
 from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.profiles import QUICK
 from tests.unit.planning.labs import lab
+from tests.unit.search.search_fakes import FRAME
+from tests.unit.search.test_connectivity import planned
 
 PLANS = {name: planned(*name) for name in [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 2, 3), ("CSC", 1, 4)]}
 SENT = 100_000

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_fakes import FRAME
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -15,6 +14,7 @@ from resources.libraries.python.search.connectivity import connectivity_trial, d
 from resources.libraries.python.search.findings.limits import limits
 from resources.libraries.python.search.findings.locate import by_owner, locate
 from tests.unit.planning.labs import lab
+from tests.unit.search.search_fakes import FRAME
 
 SENT = 1000
 Losses = dict[tuple[int, Direction, int], int]

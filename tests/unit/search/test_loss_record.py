@@ -4,7 +4,6 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from test_verdict_truth import NOWHERE, TOPOLOGY
 
 from csit_utils.report.details.loss_patterns import loss_notes
 from resources.libraries.python.driver_registry import generators
@@ -12,10 +11,12 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density import run
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.unit.search.test_verdict_truth import NOWHERE, TOPOLOGY
 
 LOADS = ["NDR", "PDR", "OVERLOAD"]
 
@@ -64,7 +65,7 @@ def test_a_generator_that_numbers_no_packets_leaves_the_reason_and_the_other_res
 def test_a_load_of_too_many_packets_is_left_out_alone(searched: DensityTest) -> None:
     measure = searched._cell.measure
 
-    def refuse(trial: run.Trial, keep: object) -> run.TrialResult:
+    def refuse(trial: Trial, keep: object) -> TrialResult:
         if trial.load_pps > searched.draft.pdr.lower_pps:
             raise Unsupported("the generator cannot count losses: too many")
         return measure(trial, keep)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from search_fakes import LINE_PPS, Bench, capped, of_model, search
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
@@ -16,6 +15,7 @@ from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.plrsearch import plr
 from resources.libraries.python.search.plrsearch.inference import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, of_model, search
 
 CAPACITY_PPS = 0.4 * LINE_PPS
 _RATIO = 1e-3

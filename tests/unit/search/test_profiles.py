@@ -3,13 +3,13 @@
 from random import Random
 
 import pytest
-from search_fakes import FRAME, Bench
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.profiles import LADDER, QUICK, profile
 from resources.libraries.python.search.throughput import search_throughput
+from tests.unit.search.search_fakes import FRAME, Bench
 
 
 def test_csit_is_csit() -> None:

@@ -1,12 +1,12 @@
 """Binary search: one trial of full length decides, and what that means on systems of known truth."""
 
 import pytest
-from search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.search.profiles import RFC2544, profile
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 CAPACITY = 0.4 * LINE_PPS
 

@@ -1,11 +1,11 @@
 """What a search says when the time was too little."""
 
 import pytest
-from search_fakes import FRAME, LINE_PPS, Bench, capped, found, search
 
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544
 from resources.libraries.python.search.throughput import search_throughput
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, search
 
 
 @pytest.mark.parametrize("limit_s", [1.0, 10.0, 20.0, 30.0])

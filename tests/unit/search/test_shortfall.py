@@ -6,13 +6,13 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
 
 from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.session import charged, judged
 from resources.libraries.python.search.throughput import shortfall
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, Forward, capped, found, search, trial_result
 
 SOAK = profile("soak,loss=1e-4,sum=60,time=7200")
 ALL = pytest.mark.parametrize("chosen", [LADDER, REFERENCE, RFC2544, SOAK], ids=lambda each: each.name)

@@ -1,12 +1,12 @@
 """Soak: the loss ratio is kept over the whole series, on systems of known truth."""
 
 import pytest
-from search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.search.profiles import SOAK, profile
 from resources.libraries.python.search.soak import series_of
+from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, found, of_model, search
 
 CAPACITY = 0.4 * LINE_PPS
 (GOAL,) = SOAK.goals

@@ -1,14 +1,13 @@
 """A soak from search to record, on the simulated testbed."""
 
-from search_fakes import found
-from test_verdict_truth import NOWHERE, TOPOLOGY
-
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.unit.search.search_fakes import found
+from tests.unit.search.test_verdict_truth import NOWHERE, TOPOLOGY
 
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:

@@ -8,7 +8,6 @@ from statistics import fmean, stdev
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
@@ -16,6 +15,7 @@ from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
 
 
 @pytest.mark.parametrize("profile", [LADDER, REFERENCE], ids=lambda profile: profile.name)

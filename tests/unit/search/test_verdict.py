@@ -1,8 +1,6 @@
 """A verdict names what limits the number, and never comes without evidence."""
 
 import pytest
-from search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
-from test_connectivity import planned
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.findings.evidence import HopLoss, Located
@@ -14,6 +12,8 @@ from resources.libraries.python.search.findings.verdict import judge, verdict_te
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.planning.labs import lab
+from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
+from tests.unit.search.test_connectivity import planned
 
 PLAN = planned("CSC", 1, 1)
 CROWDED = PLAN.model_copy(

@@ -1,10 +1,10 @@
 """Numbers of emulated virtual machines say that they are."""
 
 import pytest
-from test_connectivity import planned
 
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.search.findings.verdict import judge
+from tests.unit.search.test_connectivity import planned
 
 WHY = "no guest boots with KVM here: it hangs for 20 s"
 

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
-from resources.libraries.python.drivers.functions.monitor.driver import patterns, programs
+from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
+from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.nginx.program import configuration
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames

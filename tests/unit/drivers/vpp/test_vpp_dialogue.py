@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from vpp_stand_in import OPTIONS, TERMINAL, stand_in
 
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from tests.unit.drivers.vpp.vpp_stand_in import OPTIONS, TERMINAL, stand_in
 
 
 def ask(path: Path, command: str) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from vpp_stand_in import stand_in
 
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import interfaces_inside, placement
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
@@ -17,6 +16,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
+from tests.unit.drivers.vpp.vpp_stand_in import stand_in
 
 _READ = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")
 _NODES = {**_READ.nodes, "DUT1": _READ.dut.model_copy(update={"vms": NfKind("qemu_vpp")})}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.bounds import MOST_BRACKETS
 from resources.libraries.python.studies.chains.planning.chain_policies import (
-    MOST_BRACKETS,
     Name,
     OperandGroup,
     Operator,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import parse_record
-from resources.libraries.python.studies.chains.model.record import ChainStudy
+from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.studied import chain_studied
 from tests.unit.recording.characterizations import earlier
@@ -64,7 +64,9 @@ def test_a_record_of_version_1_is_read_as_before() -> None:
     assert study is not None
     older = earlier(RECORD, "1.0")
     older["chain_study"]["statistics"] = [each.model_dump(mode="json") for each in study.statistics]
-    assert parse_record(json.dumps(older), "x")[0].chain_study == study
+    record = parse_record(json.dumps(older), "x")[0]
+    assert isinstance(record, ChainsRecord)
+    assert record.chain_study == study
 
 
 @pytest.mark.parametrize(

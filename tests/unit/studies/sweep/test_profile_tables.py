@@ -137,7 +137,7 @@ def test_a_record_has_the_tables_that_it_has_something_for() -> None:
     names = [name for name, _ in tables_of(SweepRecord.model_construct(**something))]
     assert names == ["coefficients", "predictions"]
     points = printed_sweep(ADVA, 0.002, 0)
-    swept = {**nothing, "sweep": Sweep.model_construct(samples=(), points=points)}
+    swept = {**nothing, "sweep": Sweep.model_construct(samples=(), points=points)}  # type: ignore[call-arg]
     ((name, rows),) = tables_of(SweepRecord.model_construct(**swept))
     assert (name, rows) == ("S_statistics", statistics(points))
 

@@ -11,7 +11,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.sweep.CharacterizationLibrary import SweepRow, asked_sweep, earlier_profiles
-from resources.libraries.python.studies.sweep.run import AskedSweep
+from resources.libraries.python.studies.sweep.request import AskedSweep
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 LOCAL = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml")}
