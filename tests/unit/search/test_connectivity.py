@@ -2,41 +2,15 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
-from resources.libraries.python.planning.placement.cores import allocate
-from resources.libraries.python.planning.wiring import wire
 from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from tests.unit.search.search_fakes import FRAME
+from tests.unit.search.wired_plans import planned
 
-MACHINE = layout((cpu, cpu, 0, 0) for cpu in range(64))
 NEIGHBOURS = 3
 """Packets of the machine's own on each interface."""
-
-
-def planned(service_type: str, rows: int, columns: int) -> Plan:
-    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
-    cores: CoreMap = allocate(cell, MACHINE, 0, Sizes())
-    wiring = wire(cell, cores, [NfKind("linux_router")] * cell.nf_nodes, "linux_bridge")
-    return Plan(
-        testbed="t",
-        cell=cell,
-        suite_id="s",
-        tags=(),
-        discriminator="link",
-        cores=cores,
-        links=wiring.links,
-        segments=wiring.segments,
-        functions=wiring.functions,
-        flows=wiring.flows,
-        paths=wiring.paths,
-    )
 
 
 def walk(plan: Plan, ends: dict[tuple[int, Direction], tuple[int, int]]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.limits import DATA_THREADS, POLL, limits
 from tests.unit.planning.labs import lab
-from tests.unit.search.test_connectivity import planned
+from tests.unit.search.wired_plans import planned
 
 PLAN = planned("CSC", 2, 1)
 VSWITCH, NF, TG = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND, VerdictKind.GENERATOR_BOUND

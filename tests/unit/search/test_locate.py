@@ -18,7 +18,7 @@ from resources.libraries.python.search.findings.usage import usage
 from resources.libraries.python.search.profiles import QUICK
 from tests.unit.planning.labs import lab
 from tests.unit.search.search_fakes import FRAME
-from tests.unit.search.test_connectivity import planned
+from tests.unit.search.wired_plans import planned
 
 PLANS = {name: planned(*name) for name in [("CSC", 1, 1), ("CSC", 2, 2), ("CSP", 2, 3), ("CSC", 1, 4)]}
 SENT = 100_000

@@ -16,7 +16,7 @@ from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density import run
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
-from tests.unit.search.test_verdict_truth import NOWHERE, TOPOLOGY
+from tests.builders import NOWHERE, SIM
 
 LOADS = ["NDR", "PDR", "OVERLOAD"]
 
@@ -24,9 +24,9 @@ LOADS = ["NDR", "PDR", "OVERLOAD"]
 @pytest.fixture
 def searched() -> DensityTest:
     """A cell with its throughput, packets of which are dropped at random while losses are counted."""
-    said = TOPOLOGY.model_dump(mode="json")
+    said = SIM.model_dump(mode="json")
     said["simulation"]["packet_losses"] = {"random_ratio": 0.01}
-    topology = type(TOPOLOGY).model_validate(said)
+    topology = type(SIM).model_validate(said)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     test = DensityTest(topology, world_of(topology), asked, NOWHERE)

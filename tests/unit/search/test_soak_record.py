@@ -6,14 +6,14 @@ from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.builders import NOWHERE, SIM
 from tests.unit.search.search_fakes import found
-from tests.unit.search.test_verdict_truth import NOWHERE, TOPOLOGY
 
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak"))
-    experiment = DensityTest(TOPOLOGY, world_of(TOPOLOGY), asked, NOWHERE)
+    experiment = DensityTest(SIM, world_of(SIM), asked, NOWHERE)
     experiment.deploy()
     experiment.search(("NDR", "PDR"))
     said = experiment.latency()

@@ -13,7 +13,7 @@ from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.planning.labs import lab
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, trial_result
-from tests.unit.search.test_connectivity import planned
+from tests.unit.search.wired_plans import planned
 
 PLAN = planned("CSC", 1, 1)
 CROWDED = PLAN.model_copy(

@@ -4,7 +4,7 @@ import pytest
 
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.search.findings.verdict import judge
-from tests.unit.search.test_connectivity import planned
+from tests.unit.search.wired_plans import planned
 
 WHY = "no guest boots with KVM here: it hangs for 20 s"
 

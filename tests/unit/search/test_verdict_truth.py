@@ -1,24 +1,17 @@
 """Verdicts of simulated cells against the truth that the simulation knows."""
 
-from pathlib import Path
-
 import pytest
 
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Asked, Environment, Verdict, VerdictKind
+from resources.libraries.python.model.result import Asked, Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.builders import NOWHERE, SIM
 
-TOPOLOGY = load_topology(Path(__file__).parents[3] / "topologies" / "sim.yaml")
-NOWHERE = Environment(
-    hostname="", cpu_model="", microcode=None, cpus_online=1, memory_bytes=None, kernel="", command_line=None,
-    distribution=None, virtualization=None, python="", versions={}, git_revision=None, git_dirty=None,
-)  # fmt: skip
 VSWITCH, NF = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
 HALF = (NfSize.HALF,)
 CELLS = {
@@ -32,7 +25,7 @@ CELLS = {
 
 
 def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
-    topology = TOPOLOGY.model_copy(update={"simulation": {**(TOPOLOGY.simulation or {}), **simulation}})
+    topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), **simulation}})
     asked = Asked(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
     experiment = DensityTest(topology, world_of(topology), asked, NOWHERE)
     experiment.deploy()
