@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from resources.libraries.python.drivers.functions.linux_router.driver import LinuxRouters
-from resources.libraries.python.drivers.host.cpu import data_threads, rx_threads
+from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -111,7 +111,7 @@ class Peer:
         netlink = Netlink()
         try:
             for port in self._plan.ports(owner):
-                rx_threads.receive_by_napi(netlink, port.interface)
+                data_threads.receive_by_napi(netlink, port.interface)
         finally:
             netlink.close()
 

@@ -53,7 +53,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import convert_topology, load_json, load_topology, load_yaml
 from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.testbed.energy import Powercap
+from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
@@ -69,7 +69,7 @@ from resources.libraries.python.recording.qualifications import file_of, stored
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal
 from resources.libraries.python.search.energy import node_powers
-from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.planning.chain_policies import policy
 from resources.libraries.python.studies.chains.run import ChainJournal
@@ -85,9 +85,8 @@ from resources.libraries.python.studies.stateful.run import StatefulJournal
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
-from resources.libraries.python.testbed.node.energy import read_meter
+from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
-from resources.libraries.python.testbed.node.redfish import power_of
 from resources.libraries.python.testbed.node.sent import energy, leases
 from resources.libraries.python.testbed.node.sent.energy import watts_of
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection

@@ -9,7 +9,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
+from resources.libraries.python.drivers.host.cpu.cpu import kept_awake
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError

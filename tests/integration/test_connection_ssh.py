@@ -17,7 +17,7 @@ import pytest
 from resources.libraries.python.errors import CommandFailed, ConfigError, ConnectionFailed, CsitError, NotReady
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.testbed.connection import command as words
-from resources.libraries.python.testbed.connection import ssh, transport
+from resources.libraries.python.testbed.connection import ssh
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES
 from resources.libraries.python.testbed.connection.ssh import SshConnection
 from resources.libraries.python.testbed.maintenance.machines import Connections
@@ -258,7 +258,7 @@ def test_nobody_there(lab: Lab) -> None:
 
 
 def test_somebody_else_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "CONNECT_S", 0.5)
+    monkeypatch.setattr(ssh, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         access = Access(**lab.access(DUT, host="127.0.0.1", port=silent.getsockname()[1]))
         assert "does not answer as an SSH server" in refusal(access)
@@ -328,7 +328,7 @@ def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
 
 
 def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (ssh, transport):
+    for module in (ssh, ssh):
         monkeypatch.setattr(module, "CONNECT_S", 1.0)
     monkeypatch.setattr(words, "_AFTERWARDS_S", 0.2)
     connection = SshConnection(DUT, Access(**lab.access(DUT)).model_copy(update={"silence_s": 1.0}))

@@ -14,7 +14,7 @@ from resources.libraries.python.model.energy import IDLE
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.model.testbed.energy import Powercap
+from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord

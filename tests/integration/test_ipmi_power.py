@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.testbed.energy import Ipmi
+from resources.libraries.python.model.testbed.access import Ipmi
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.energy import read_meter
 

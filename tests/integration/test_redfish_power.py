@@ -16,10 +16,10 @@ import bcrypt
 import pytest
 
 from resources.libraries.python.errors import LONGEST_MESSAGE, CsitError, Unsupported
-from resources.libraries.python.model.testbed.energy import Redfish
+from resources.libraries.python.model.testbed.access import Redfish
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node import redfish
+from resources.libraries.python.testbed.node import energy
 from resources.libraries.python.testbed.node.energy import read_meter
 from resources.libraries.python.testbed.roles.watching import Readings
 
@@ -147,7 +147,7 @@ def test_a_chassis_that_is_not_there_is_named(bmc: tuple[str, Bmc]) -> None:
 
 def test_a_chassis_without_power_says_so(bmc: tuple[str, Bmc], monkeypatch: pytest.MonkeyPatch) -> None:
     _, server = bmc
-    monkeypatch.setattr("resources.libraries.python.testbed.node.redfish.power_of", lambda *_: None)
+    monkeypatch.setattr("resources.libraries.python.testbed.node.energy.power_of", lambda *_: None)
     with pytest.raises(Unsupported, match="has no power in EnvironmentMetrics or Power"):
         server.read(server.meter())
 
@@ -199,7 +199,7 @@ def answering(answers: Mapping[str, object], every_s: float = 0.0) -> Iterator[R
 
 def test_a_bmc_answers_over_http_in_tests_too() -> None:
     with answering(ANSWERS) as meter:
-        assert [value for _, value in redfish.read_redfish("DUT1", meter, 0.0)[0].samples] == [100.0]
+        assert [value for _, value in energy.read_redfish("DUT1", meter, 0.0)[0].samples] == [100.0]
 
 
 @pytest.mark.parametrize(
@@ -219,18 +219,18 @@ def test_a_bmc_answers_over_http_in_tests_too() -> None:
 )
 def test_answers_of_another_form_are_one_sentence(changed: dict[str, object]) -> None:
     with answering({**ANSWERS, **changed}) as meter, pytest.raises(CsitError, match=r"^nodes\.DUT1\.energy: ") as said:
-        redfish.read_redfish("DUT1", meter, 0.0)
+        energy.read_redfish("DUT1", meter, 0.0)
     assert len(str(said.value)) <= LONGEST_MESSAGE and str(said.value).isprintable()
 
 
 def test_a_bmc_of_many_chassis_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redfish, "_MORE_S", 0.5)
+    monkeypatch.setattr(energy, "_MORE_S", 0.5)
     many = {CHASSIS: {"Name": "c", "Members": [{"@odata.id": f"{CHASSIS}/1"}] * 15_000}}
     with answering({**ANSWERS, **many}) as meter, pytest.raises(CsitError, match=r"did not end within 0\.5 s$"):
-        redfish.read_redfish("DUT1", meter, 0.0)
+        energy.read_redfish("DUT1", meter, 0.0)
 
 
 def test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redfish, "_MORE_S", 0.5)
+    monkeypatch.setattr(energy, "_MORE_S", 0.5)
     with answering(ANSWERS, every_s=0.1) as meter, pytest.raises(CsitError, match="Connection broken: IncompleteRead"):
-        redfish.read_redfish("DUT1", meter, 0.0)
+        energy.read_redfish("DUT1", meter, 0.0)

@@ -19,7 +19,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.studies.chains.model.load import ChainFile
+from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile

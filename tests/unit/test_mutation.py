@@ -22,7 +22,7 @@ from tests.mutation import (
 
 TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 ROOMS = read_settings(TEXT).tests
-KNEE = "resources/libraries/python/studies/sweep/analysis/break_point.py"
+KNEE = "resources/libraries/python/studies/sweep/analysis/saturation.py"
 
 
 def test_all_folders_of_modules_and_tests_are_there() -> None:
@@ -36,9 +36,9 @@ def test_paths_are_sorted_into_their_folders_and_taken_once() -> None:
         "resources/libraries/python/studies/sweep/analysis",
         "resources/libraries/python/studies/chains/analysis",
     )
-    found = chosen([KNEE, f"{behaviour}/cook.py", profiling], ROOMS)
+    found = chosen([KNEE, f"{behaviour}/points.py", profiling], ROOMS)
     assert set(found) == {profiling, behaviour}
-    assert found[behaviour] == [f"{behaviour}/cook.py"]
+    assert found[behaviour] == [f"{behaviour}/points.py"]
     assert found[profiling].count(KNEE) == 1
     assert len(found[profiling]) == len(list((ROOT / profiling).glob("*.py")))
     assert chosen([str(ROOT / KNEE)], ROOMS) == {profiling: [KNEE]}
@@ -65,7 +65,7 @@ def test_modules_that_touch_a_machine_are_refused(path: str) -> None:
 
 def test_a_module_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match=r"knees\.py: no such Python module"):
-        chosen([KNEE.replace("break_point", "knees")], ROOMS)
+        chosen([KNEE.replace("saturation", "knees")], ROOMS)
 
 
 def test_the_choice_is_added_to_the_settings() -> None:

@@ -31,7 +31,6 @@ from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.model.load import load_chains
 from resources.libraries.python.studies.chains.model.record import (
     ChainRun,
     ChainsRecord,
@@ -39,7 +38,7 @@ from resources.libraries.python.studies.chains.model.record import (
     FeatureDeviation,
     Suspect,
 )
-from resources.libraries.python.studies.chains.model.spec import Chain
+from resources.libraries.python.studies.chains.model.spec import Chain, load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.planning.cost import cost
 

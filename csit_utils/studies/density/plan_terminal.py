@@ -14,9 +14,9 @@ from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.physical_ports import how
 from resources.libraries.python.planning.placement.rss_spread import spread_warnings
 from resources.libraries.python.planning.placement.sender_threads import too_few_senders
-from resources.libraries.python.planning.port_attachment import how
 from resources.libraries.python.planning.reasons import Limit
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 

@@ -21,7 +21,7 @@ from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
-from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest, pairs
+from resources.libraries.python.studies.interference.analysis.matrix import degradation, lowest, pairs
 from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
     cell_in_words,
@@ -34,7 +34,7 @@ from resources.libraries.python.studies.interference.model.record import (
     Normalized,
     load_interference,
 )
-from resources.libraries.python.studies.interference.planning.cost import cost
+from resources.libraries.python.studies.interference.planning import cost
 
 EXPLANATIONS = (
     Explanation(

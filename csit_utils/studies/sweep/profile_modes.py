@@ -11,6 +11,7 @@ from csit_utils.report.units import DASH, digits3, percent
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import text_of
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
+    MeasuredPath,
     MeasuredVnf,
     Model,
     predict,
@@ -24,7 +25,6 @@ from resources.libraries.python.studies.sweep.analysis.flavors import (
     best_flavor,
     steps,
 )
-from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
 from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds
 from resources.libraries.python.studies.sweep.analysis.sentences import (

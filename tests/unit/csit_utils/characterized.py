@@ -24,8 +24,7 @@ from resources.libraries.python.studies.sizing.model.spec import (
     Use,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
-from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict
-from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, MeasuredVnf, predict
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.model.profile import Profile
 from resources.libraries.python.studies.sweep.model.record import (

@@ -17,7 +17,7 @@ from csit_utils.studies.sweep.prediction_figures import share_of
 from csit_utils.studies.sweep.words import chain_words
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
 from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterized import burst, chained, dataset_of, one_of_each, record, sized

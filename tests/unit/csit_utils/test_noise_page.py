@@ -7,7 +7,7 @@ from csit_utils.report.site import render
 from csit_utils.studies.registry import studies
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.testbed.node.checks import noise as noise_check
+from resources.libraries.python.testbed.node.checks import processors as noise_check
 from tests.builders import SIM, cpu_noise, plan_of
 from tests.unit.csit_utils.characterized import one_of_each, record
 from tests.unit.csit_utils.characterized_pages import shown, words
@@ -62,10 +62,10 @@ def test_the_figure_counts_interruptions_as_long_or_longer() -> None:
 
 
 def test_the_doctor_warns_of_long_and_of_frequent_interruptions() -> None:
-    assert not list(noise_check.check("nodes.DUT1", []))
-    (fine,) = noise_check.check("nodes.DUT1", [cpu_noise(1, 9_000), cpu_noise(2)])
+    assert not list(noise_check.check_cpu_noise("nodes.DUT1", []))
+    (fine,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, 9_000), cpu_noise(2)])
     assert str(fine).startswith("nodes.DUT1: noise: noise floor of 2 data CPUs: longest interruption 9.0 us on CPU 1")
-    (long,) = noise_check.check("nodes.DUT1", [cpu_noise(1, 2_000_000)])
+    (long,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, 2_000_000)])
     assert long.level == "warning" and "at more than 128000 pps a receive queue of 256 frames overflows" in long.what
-    (often,) = noise_check.check("nodes.DUT1", [cpu_noise(1, *[60_000] * 100)])
+    (often,) = noise_check.check_cpu_noise("nodes.DUT1", [cpu_noise(1, *[60_000] * 100)])
     assert often.level == "warning" and "(more than 0.5 %)" in often.what

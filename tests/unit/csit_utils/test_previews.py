@@ -13,7 +13,7 @@ from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model import bounds
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.studies.chains.model.load import load_chains
+from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.density.suite_rows import rows_for
 from resources.libraries.python.studies.interference.model.record import load_interference

@@ -13,7 +13,7 @@ LIBRARIES = PROJECT / "resources" / "libraries" / "python"
 BOUND = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST|HIGHEST|LATEST)_\w+")
 NOT_OF_INPUT = {
     "coverage.py": "sentences of a verdict",
-    "nics.py": "what hardware has",
+    "attachment.py": "what hardware has",
     "run_journal.py": "attempts of a test",
     "parts.py": "units of other tools",
     "frames.py": "the name of a file in results",

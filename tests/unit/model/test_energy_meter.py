@@ -7,8 +7,8 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.testbed.energy import EnergyMeter, Ipmi, Powercap, Redfish
-from resources.libraries.python.testbed.node.redfish import power_of
+from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
+from resources.libraries.python.testbed.node.energy import power_of
 
 METER: TypeAdapter[EnergyMeter] = TypeAdapter(EnergyMeter)
 LOCAL = Path(__file__).parents[3] / "topologies" / "local.yaml"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.studies.interference.planning.solo_plan import first_instances
+from resources.libraries.python.studies.interference.planning import first_instances
 from tests.unit.planning.polled_ports import together
 
 KINDS = st.lists(st.sampled_from([*map(NfKind, ("linux_router", "ngrep", "nginx_proxy"))]), min_size=1, max_size=5)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.planning.port_attachment import attached, how
+from resources.libraries.python.planning.physical_ports import attached, how
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 from tests.unit.planning.labs import lab
 from tests.unit.planning.polled_ports import planned, polled

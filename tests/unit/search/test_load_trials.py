@@ -2,8 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.mrr import measure_receive_rate
+from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped
 

@@ -10,9 +10,9 @@ from resources.libraries.python.model.findings.evidence import HopLoss, Located
 from resources.libraries.python.model.plan import Hop, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
 from resources.libraries.python.search.findings.limits import limits
 from resources.libraries.python.search.findings.locate import by_owner, locate
+from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from tests.unit.planning.labs import lab
 from tests.unit.search.search_fakes import FRAME
 

@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import LoadEstimate
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.plrsearch import plr
-from resources.libraries.python.search.plrsearch.inference import FUNCTIONS, Observation, bell, stretch
+from resources.libraries.python.search import plrsearch
+from resources.libraries.python.search.plrsearch import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, of_model, search
 
@@ -117,7 +117,7 @@ def test_loads_are_chosen_as_the_draft_has_it(monkeypatch: pytest.MonkeyPatch) -
 
     A load that lost counts four times for each trial without loss before it and once more; each of these uses up three.
     """
-    monkeypatch.setattr(plr, "Inference", Told)
+    monkeypatch.setattr(plrsearch, "Inference", Told)
     bench = Bench(above)
     search(bench, 10_000.0, profile=profile(f"plr,loss={_RATIO},time=100"))
     after_loss = 1000.0

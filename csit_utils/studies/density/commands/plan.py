@@ -22,12 +22,11 @@ from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, write_whole
 from resources.libraries.python.planning.memory import in_pages, need, node_of
-from resources.libraries.python.planning.numa import assumptions
+from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.planning.placement.queue_balance import Spread
 from resources.libraries.python.planning.placement.rss_spread import spread_warnings
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.planning.port_attachment import attached
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.selection import (
     DRAFT_GRID,

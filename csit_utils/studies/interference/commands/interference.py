@@ -9,8 +9,7 @@ import typer
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
-from resources.libraries.python.studies.interference.planning.cost import AROUND_S, cost
-from resources.libraries.python.studies.interference.planning.schedule import gatherings
+from resources.libraries.python.studies.interference.planning import AROUND_S, cost, gatherings
 
 _NFS = ("name", "type", "kind", "stand-in")
 _LISTED = ("target", "beside")

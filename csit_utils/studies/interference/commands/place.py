@@ -11,7 +11,7 @@ from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, 
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.sensitivity import lowest
+from resources.libraries.python.studies.interference.analysis.matrix import lowest
 from resources.libraries.python.studies.interference.analysis.sentences import (
     advice_in_words,
     cell_in_words,

@@ -14,8 +14,7 @@ from csit_utils.studies.sweep.pages.profiles import profile_anchor
 from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, PlotPosition, axes, place, shown
 from csit_utils.studies.sweep.prediction_figures import chain_figures, cpu_figure, share_of
 from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind_words, vnf_words
-from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
-from resources.libraries.python.studies.sweep.analysis.prediction_range import trust
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, trust
 from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord

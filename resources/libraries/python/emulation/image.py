@@ -20,10 +20,10 @@ from resources.libraries.python.drivers.host.programs.image_cache import SHARED,
 from resources.libraries.python.emulation.machine import CONTROL_MAC, Boot
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.rendering import render
+from resources.libraries.python.testbed.connection.command import Streams
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.connection.packing import closure
 from resources.libraries.python.testbed.connection.runtime import Runtimes
-from resources.libraries.python.testbed.connection.streams import Streams
 
 RELEASE = "bookworm"
 MIRROR = "http://deb.debian.org/debian"

@@ -11,9 +11,8 @@ from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.testbed.access import Access
+from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.model.testbed.energy import EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.testbed.settings import Container, Generator, Sizes
 

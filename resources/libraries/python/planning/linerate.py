@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
-from resources.libraries.python.model.testbed.nics import NICS
+from resources.libraries.python.model.testbed.attachment import NICS
 from resources.libraries.python.model.trial import Direction
 
 L1_OVERHEAD_BYTES = 20

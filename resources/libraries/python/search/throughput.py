@@ -39,7 +39,7 @@ from resources.libraries.python.search.bounds import (
 )
 from resources.libraries.python.search.conformance import deviations
 from resources.libraries.python.search.laddersearch import FromOverload, LadderSearch, overload_rates_pps
-from resources.libraries.python.search.rfc2544 import binary_search
+from resources.libraries.python.search.reference_searches import binary_search
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 from resources.libraries.python.search.soak import PURPOSE, Soak, series_of
 
@@ -270,7 +270,7 @@ def _runner(
     match profile.algorithm:
         case Algorithm.MLRSEARCH:
             # Asked for rarely, and its library takes long to import.
-            from resources.libraries.python.search.reference import search_by_library  # noqa: PLC0415
+            from resources.libraries.python.search.reference_searches import search_by_library  # noqa: PLC0415
 
             return _Plain(session, profile, partial(search_by_library, session, profile, frame))
         case Algorithm.LADDER:
@@ -281,7 +281,7 @@ def _runner(
             return Soak(session, profile, frame)
         case Algorithm.PLR:
             # SciPy takes long to import too.
-            from resources.libraries.python.search.plrsearch.plr import Plr  # noqa: PLC0415
+            from resources.libraries.python.search.plrsearch import Plr  # noqa: PLC0415
 
             return Plr(session, profile, frame)
 

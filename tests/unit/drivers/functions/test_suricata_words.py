@@ -13,8 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.functions.monitor.control import taken
-from resources.libraries.python.drivers.functions.monitor.suricata import argv, files
+from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, taken
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
+from resources.libraries.python.drivers.generators.builtin.sender import LossWatch
 
 
 class Flows:

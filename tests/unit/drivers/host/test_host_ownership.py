@@ -13,7 +13,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers import container_cleanup
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
 from resources.libraries.python.drivers.containers.engine import Engine
-from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.cpu import memory
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import process
@@ -253,7 +253,7 @@ def test_the_record_of_an_earlier_version_is_read_and_its_leftovers_are_removed(
     files.mkdir()
     (files / "csit-trexmap_0").touch()
     (tmp_path / "mounts").write_text(f"none {files} hugetlbfs rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(huge_pages.remove_files, "__defaults__", (tmp_path / "mounts",))
+    monkeypatch.setattr(memory.remove_files, "__defaults__", (tmp_path / "mounts",))
     monkeypatch.setattr(tracefs, "remove", lambda name: name == "csit-1")
     with MachineLock(tmp_path) as machine:
         assert [each.partition(" of pid")[0] for each in machine.remove_leftovers()] == [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.host.cpu.huge_pages import free_pages, remove_files, require
+from resources.libraries.python.drivers.host.cpu.memory import free_pages, remove_files, require_huge_pages
 from resources.libraries.python.errors import Unsupported
 
 
@@ -21,13 +21,13 @@ def test_both_sizes_of_one_node_are_counted(tmp_path: Path) -> None:
     sysfs(tmp_path, 0, of_2048=(9, 9))
     sysfs(tmp_path, 1, of_2048=(300, 256), of_1048576=(2, 1))
     assert free_pages(1, tmp_path) == {2048: 256, 1048576: 1}
-    require("VPP", 512 + 1024, 1, tmp_path)
+    require_huge_pages("VPP", 512 + 1024, 1, tmp_path)
 
 
 def test_too_few_are_refused_with_the_command(tmp_path: Path) -> None:
     sysfs(tmp_path, 1, of_2048=(300, 256))
     with pytest.raises(Unsupported) as caught:
-        require("Open vSwitch on DPDK", 1024, 1, tmp_path)
+        require_huge_pages("Open vSwitch on DPDK", 1024, 1, tmp_path)
     # 44 are taken; 512 more are needed than nobody has.
     file = tmp_path / "node1/hugepages/hugepages-2048kB/nr_hugepages"
     assert str(caught.value) == (

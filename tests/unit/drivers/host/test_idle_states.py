@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
+from resources.libraries.python.drivers.host.cpu.cpu import kept_awake
 
 
 def test_zero_microseconds_are_asked_for(tmp_path: Path) -> None:

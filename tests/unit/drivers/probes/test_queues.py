@@ -4,7 +4,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, Seen
 from resources.libraries.python.drivers.probes.sampler.accounts import LEVELS, Amounts, PortAccount
-from resources.libraries.python.drivers.probes.sampler.queues import QueueAccount, SocketAccount, forwarding
+from resources.libraries.python.drivers.probes.sampler.features import QueueAccount, SocketAccount, forwarding
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.kinds import NfKind

@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from resources.libraries.python.drivers.probes.tracer.events import KVM_PAIR, SCHEDULING, WANTED, Followed, choose
-from resources.libraries.python.drivers.probes.tracer.formats import parse
-from resources.libraries.python.drivers.probes.tracer.stream import EventStream
+from resources.libraries.python.drivers.probes.tracer.reader import EventStream
+from resources.libraries.python.drivers.probes.tracer.tracefs import parse
 from resources.libraries.python.errors import CsitError
 from tests.unit.drivers.probes.page_maker import Page, format_of, pages, record
 

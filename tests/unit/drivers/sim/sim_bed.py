@@ -12,7 +12,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.neighbours import CONTENTION, is_guaranteed, left_by
 from resources.libraries.python.drivers.sim.simulation import Simulation, parse_simulation
+from resources.libraries.python.drivers.sim.truth import CONTENTION, is_guaranteed, left_by
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind

@@ -13,8 +13,7 @@ from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.latency import measure_latency
-from resources.libraries.python.search.mrr import measure_receive_rate
+from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed

@@ -10,7 +10,7 @@ from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from tests.unit.drivers.sim.sim_bed import SMALL, TOPOLOGY, Bed
 

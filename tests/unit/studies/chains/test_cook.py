@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from statsmodels.regression.linear_model import OLS  # type: ignore[import-untyped]
 from statsmodels.tools.tools import add_constant  # type: ignore[import-untyped]
 
-from resources.libraries.python.studies.chains.analysis.cook import Regression, regression
+from resources.libraries.python.studies.chains.analysis.points import Regression, regression
 
 Floats = NDArray[np.float64]
 VOLUMES = (200e6, 400e6, 600e6, 800e6, 1000e6)

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.chains.planning.chain_generation import 
 from resources.libraries.python.studies.chains.planning.cost import cost as chain_cost
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
-from resources.libraries.python.studies.interference.planning.cost import cost as interference_cost
+from resources.libraries.python.studies.interference.planning import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed

@@ -10,7 +10,7 @@ from robot import running
 from robot.api.parsing import get_model
 from robot.model import TagPatterns
 
-from resources.libraries.python.model.testbed.nics import NICS
+from resources.libraries.python.model.testbed.attachment import NICS
 from resources.libraries.python.recording.marker import NOTHING_SELECTED
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.rows import PlannedRows

@@ -12,7 +12,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
 from resources.libraries.python.studies.interference.colocation_trial import met, missing
 from resources.libraries.python.studies.interference.model.record import Meeting
-from resources.libraries.python.studies.interference.planning.schedule import Turn
+from resources.libraries.python.studies.interference.planning import Turn
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from tests.unit.planning.polled_ports import together

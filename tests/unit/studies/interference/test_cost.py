@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.planning.cost import cost
-from resources.libraries.python.studies.interference.planning.schedule import gatherings, schedule
+from resources.libraries.python.studies.interference.planning import cost, gatherings, schedule
 from tests.unit.studies.interference.meetings import FRAME, spec_of
 
 

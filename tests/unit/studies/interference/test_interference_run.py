@@ -15,8 +15,8 @@ from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
-from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.sensitivity import lowest
+from resources.libraries.python.studies.interference.analysis.matrix import lowest
+from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
 from resources.libraries.python.studies.interference.model.record import (
@@ -25,7 +25,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     NfType,
 )
-from resources.libraries.python.studies.interference.planning.schedule import schedule
+from resources.libraries.python.studies.interference.planning import schedule
 from resources.libraries.python.studies.interference.run import TurnEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts

@@ -15,7 +15,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     load_interference,
 )
-from resources.libraries.python.studies.interference.planning.schedule import schedule
+from resources.libraries.python.studies.interference.planning import schedule
 from tests.unit.studies.interference.meetings import tables
 from tests.unit.studies.interference.simulated_studies import measured
 

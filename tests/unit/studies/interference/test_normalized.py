@@ -7,12 +7,13 @@ import pytest
 from scipy.stats import t as student
 from scipy.stats import ttest_ind
 
-from resources.libraries.python.studies.interference.analysis.matrix import normalized, ratio_interval
-from resources.libraries.python.studies.interference.analysis.sensitivity import (
+from resources.libraries.python.studies.interference.analysis.matrix import (
     aggressiveness,
     degradation,
     lowest,
     network_share,
+    normalized,
+    ratio_interval,
     sensitivity,
 )
 from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load

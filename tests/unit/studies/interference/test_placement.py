@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis import placement
-from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.placement import advise, capacity
+from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise, capacity
 from resources.libraries.python.studies.interference.model.record import Normalized
 from tests.unit.studies.interference.meetings import every_pair, matrix_of
 

@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.interference.planning.schedule import schedule
+from resources.libraries.python.studies.interference.planning import schedule
 from tests.unit.studies.interference.meetings import spec_of
 
 

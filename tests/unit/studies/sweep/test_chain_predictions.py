@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
+    WITHOUT_PATH,
+    MeasuredPath,
     MeasuredVnf,
     Model,
     errors,
@@ -16,7 +18,6 @@ from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
     predict_rates,
     sharing,
 )
-from resources.libraries.python.studies.sweep.analysis.path_baseline import WITHOUT_PATH, MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.points import observe
 from resources.libraries.python.studies.sweep.analysis.sentences import errors_in_words
 from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, ProfileMetric

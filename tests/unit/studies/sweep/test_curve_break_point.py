@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from resources.libraries.python.studies.sweep.analysis.break_point import curve_break_point, reaches
 from resources.libraries.python.studies.sweep.analysis.points import Array
+from resources.libraries.python.studies.sweep.analysis.saturation import curve_break_point, reaches
 
 LAST = 3.5
 SMOOTH: dict[str, Callable[[Array], Array]] = {

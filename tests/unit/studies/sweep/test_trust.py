@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resources.libraries.python.studies.sweep.analysis.prediction_range import trust
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import trust
 from resources.libraries.python.studies.sweep.analysis.sentences import trust_in_words
 from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, ProfileMetric
 

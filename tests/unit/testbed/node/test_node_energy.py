@@ -14,11 +14,11 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.findings.check_finding import Severity
-from resources.libraries.python.model.testbed.energy import Ipmi, Powercap
+from resources.libraries.python.model.testbed.access import Ipmi, Powercap
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node import redfish
-from resources.libraries.python.testbed.node.checks.energy import check
+from resources.libraries.python.testbed.node import energy as redfish
+from resources.libraries.python.testbed.node.checks.system import check_energy_meter
 from resources.libraries.python.testbed.node.energy import NodeMeters, question, read_meter
 from resources.libraries.python.testbed.node.sent import energy
 from resources.libraries.python.testbed.roles.watching import Readings
@@ -181,12 +181,12 @@ def test_a_node_that_cannot_be_asked_has_its_reason_and_the_others_are_read() ->
 def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) -> None:
     with closing(LocalConnection()) as here:
         found = read_meter("DUT1", Powercap(), 0.3, here, python=sys.executable, more={"powercap": str(tree)})
-        (finding,) = check("nodes.DUT1", Powercap(), found)
+        (finding,) = check_energy_meter("nodes.DUT1", Powercap(), found)
         assert " W by powercap: package-1 0.0 W, package-1/dram 0.0 W, package-0 0.0 W" in finding.what
         none = read_meter("DUT1", Powercap(), 0.1, here, python=sys.executable, more={"powercap": str(tree / "none")})
-    (finding,) = check("nodes.DUT1", Powercap(), none)
+    (finding,) = check_energy_meter("nodes.DUT1", Powercap(), none)
     assert finding.what.startswith(f"no energy meter: no {tree}/none/intel-rapl:*: the kernel shows no energy")
-    (finding,) = check("nodes.DUT1", Ipmi(meter="ipmi"), none)
+    (finding,) = check_energy_meter("nodes.DUT1", Ipmi(meter="ipmi"), none)
     assert finding.level is Severity.WARNING and finding.what.startswith("no power by ipmi: ")
 
 

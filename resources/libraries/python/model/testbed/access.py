@@ -1,11 +1,11 @@
-"""Access to the nodes of a lab. No secret is ever in a topology: only where it is kept."""
+"""Access to the nodes of a lab and to their energy meters. No secret is in a topology: only where it is kept."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, Misfit
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -52,3 +52,51 @@ class Access(Frozen):
     """Python 3.11 or newer on the node."""
     silence_s: Annotated[float, Field(ge=5, le=300)] = 20.0
     """Time without a heartbeat after which the other side counts as lost: a cable that is cut ends no connection."""
+
+
+_Interval = Annotated[float, Field(ge=0.1, le=60)]
+
+
+class Powercap(Frozen):
+    """Energy counters of the processors (RAPL), which the kernel shows under `/sys/class/powercap`."""
+
+    meter: Literal["powercap"] = "powercap"
+
+
+class Ipmi(Frozen):
+    """Power reading of DCMI: of the node's own BMC through the kernel's driver, or of a BMC over the network."""
+
+    meter: Literal["ipmi"]
+    host: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]+$")] | None = None
+    """Address of the BMC, which the controller asks; None for that of the node itself, which is asked there."""
+    port: Port = 623
+    user: str | None = None
+    password: SecretReference | None = None
+    cipher_suite: Annotated[int, Field(ge=0, le=17)] | None = None
+    """Cipher suite of the session; None for the best that the BMC names."""
+    interval_s: _Interval = 1.0
+    """Time over which the BMC takes the mean, and after which it has another reading."""
+
+    @model_validator(mode="after")
+    def _login_needs_host(self) -> Self:
+        if self.host is None and (self.user is not None or self.password is not None):
+            raise Misfit(("host",), "required with user and password: the node's own BMC needs no login")
+        return self
+
+
+class Redfish(Frozen):
+    """Power of a chassis, which its BMC serves over HTTPS. The certificate is always checked."""
+
+    meter: Literal["redfish"]
+    url: Annotated[str, Field(pattern=r"^https://[A-Za-z0-9_.:\[\]-]+/?$")]
+    chassis: Annotated[str, Field(min_length=1)] | None = None
+    """Id of the chassis; None for the only one."""
+    user: str | None = None
+    password: SecretReference | None = None
+    interval_s: _Interval = 1.0
+    """As that of `Ipmi`."""
+    ca_file: str | None = None
+    """Certificates that are trusted, as PEM; None for those of the system."""
+
+
+EnergyMeter = Annotated[Powercap | Ipmi | Redfish, Field(discriminator="meter")]

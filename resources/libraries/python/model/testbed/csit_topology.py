@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from resources.libraries.python.model.base import Location, Misfit
-from resources.libraries.python.model.testbed.nics import NICS
+from resources.libraries.python.model.testbed.attachment import NICS
 from resources.libraries.python.redaction import command_text
 
 GENERATOR_CORES = 8

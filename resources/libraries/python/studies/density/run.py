@@ -32,9 +32,8 @@ from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import busy_cpus, usage
 from resources.libraries.python.search.findings.verdict import MRR, ORR, judge
-from resources.libraries.python.search.latency import measure_latency
+from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
 from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
-from resources.libraries.python.search.mrr import measure_receive_rate
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.studies.density.measured_cells import MatrixPrediction, MeasuredCells

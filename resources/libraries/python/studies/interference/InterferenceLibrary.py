@@ -19,7 +19,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     load_interference,
 )
-from resources.libraries.python.studies.interference.planning.cost import InterferenceCost, each_s
+from resources.libraries.python.studies.interference.planning import InterferenceCost, each_s
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import Lookup, rerun_of, specification_file

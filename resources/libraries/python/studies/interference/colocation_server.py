@@ -15,7 +15,7 @@ from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.interference.colocation_trial import calibration
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec
-from resources.libraries.python.studies.interference.planning.solo_plan import first_instances
+from resources.libraries.python.studies.interference.planning import first_instances
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed

@@ -10,7 +10,7 @@ from resources.libraries.python.model.counters import Cost, Processed
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, Meeting
-from resources.libraries.python.studies.interference.planning.schedule import Turn
+from resources.libraries.python.studies.interference.planning import Turn
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts

@@ -30,8 +30,7 @@ from resources.libraries.python.studies.interference.model.record import (
     InterferenceSpec,
     Meeting,
 )
-from resources.libraries.python.studies.interference.planning.cost import cost
-from resources.libraries.python.studies.interference.planning.schedule import Turn, schedule
+from resources.libraries.python.studies.interference.planning import Turn, cost, schedule
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of

@@ -26,11 +26,11 @@ from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.records import NotARecord, read_record, record_of
 from resources.libraries.python.recording.run_journal import Ended, RunJournal, TestKey, past_of
-from resources.libraries.python.recording.space import Reserve
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
     RESULTS_FOLDER,
     FileNames,
+    Reserve,
     check_folder,
     write_record,
     write_tables,

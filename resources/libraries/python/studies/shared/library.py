@@ -17,8 +17,7 @@ from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
-from resources.libraries.python.planning.numa import assumptions
-from resources.libraries.python.planning.port_attachment import attached
+from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of

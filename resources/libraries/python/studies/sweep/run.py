@@ -10,8 +10,12 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict, sharing
-from resources.libraries.python.studies.sweep.analysis.path_baseline import MeasuredPath
+from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
+    MeasuredPath,
+    MeasuredVnf,
+    predict,
+    sharing,
+)
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of_sweep
 from resources.libraries.python.studies.sweep.analysis.seconds import vnfs
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory

@@ -1,4 +1,4 @@
-"""A command as words: its user, its environment, and a line that separates its start from output of the shell.
+"""A command as words: its user, its environment, a line that separates its start from output, and its streams.
 
 The only place of the project that quotes words for a shell. A program is started by a small script of POSIX shell, the
 same on every machine, that says on standard error, in a line of its own, which process group the program is in, or
@@ -9,6 +9,7 @@ a missing program is distinguished from one that exits with 127.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 _MISSING = "missing"
 _SCRIPT = (
@@ -71,3 +72,40 @@ def started(line: str, token: str) -> int | None:
     """Return the process group from a line with the token; None where there is no such program."""
     told = line.removeprefix(token).strip()
     return None if told == _MISSING else int(told)
+
+
+class Streams(Protocol):
+    """Standard input, output and error of a program, and its end."""
+
+    def write(self, data: bytes, within_s: float) -> int:
+        """Write a part of it; return how many bytes were accepted.
+
+        Raises:
+            TimeoutError: None could be in time.
+            OSError: The other end is closed.
+        """
+
+    def end_input(self) -> None:
+        """Close standard input."""
+
+    def read(self, within_s: float) -> bytes:
+        """Some bytes of the output; empty at its end.
+
+        Raises:
+            TimeoutError: Nothing came in time.
+        """
+
+    def read_errors(self) -> bytes:
+        """Some bytes of the error output, however long that takes; empty at its end."""
+
+    def status(self, within_s: float) -> int | None:
+        """The exit status as a shell has it (128 + the signal's number where it was killed by one).
+
+        None when it did not end in time, or when it is unknown.
+        """
+
+    def broken(self) -> str:
+        """Return why the connection to the program is gone; empty while it is not."""
+
+    def release(self) -> None:
+        """Release it, whether it has ended or not. Safe to call more than once."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from resources.libraries.python.errors import ConnectionFailed
+from resources.libraries.python.testbed.connection.command import Streams
 from resources.libraries.python.testbed.connection.machine import Become, StreamConnection
-from resources.libraries.python.testbed.connection.streams import Streams
 
 _BLOCK_BYTES = 262144
 _LOOK_S = 0.2

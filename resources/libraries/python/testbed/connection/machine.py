@@ -16,9 +16,8 @@ from typing import Literal
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.redaction import command_text
-from resources.libraries.python.testbed.connection.command import killing, words
+from resources.libraries.python.testbed.connection.command import Streams, killing, words
 from resources.libraries.python.testbed.connection.program import TAIL_BYTES, RemoteProgram
-from resources.libraries.python.testbed.connection.streams import Streams
 from resources.libraries.python.testbed.roles.connection import Channel, CompletedProgram
 
 Become = Literal["auto", "sudo", "no"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.testbed.connection import command
-from resources.libraries.python.testbed.connection.streams import Streams
+from resources.libraries.python.testbed.connection.command import Streams
 
 TAIL_BYTES = 65536
 _BLOCK_BYTES = 262144

@@ -1,24 +1,182 @@
-"""The connection to a node over SSH: one for all calls, reopened once when it turns out to be dead."""
+"""The connection to a node over SSH: one for all calls, reopened once when it turns out to be dead.
 
+An SSH connection to a node, through jump hosts, with every host key checked.
+
+Paramiko answers the end of a session in a thread of its own. What another thread is about to send on that channel may
+then follow the answer, and OpenSSH closes the whole connection when it receives data on a channel that it has closed.
+So a thread that sends on a channel holds its `order`, and the answer waits for that.
+"""
+
+import logging
+import socket
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import paramiko
+from paramiko.common import MSG_CHANNEL_CLOSE
 
 from resources.libraries.python.errors import ConnectionFailed
 from resources.libraries.python.model.testbed.access import Access
-from resources.libraries.python.testbed.connection.command import command_line
+from resources.libraries.python.redaction import command_text
+from resources.libraries.python.testbed.connection import known_hosts
+from resources.libraries.python.testbed.connection.authentication import Transport, authenticate
+from resources.libraries.python.testbed.connection.command import Streams, command_line
+from resources.libraries.python.testbed.connection.known_hosts import PresentedKey, entries_of
 from resources.libraries.python.testbed.connection.machine import StreamConnection
-from resources.libraries.python.testbed.connection.route import route, user_configuration
-from resources.libraries.python.testbed.connection.streams import Streams
-from resources.libraries.python.testbed.connection.transport import CONNECT_S, OpenTransport, connect
+from resources.libraries.python.testbed.connection.route import SshHop, route, user_configuration
 
 _BLOCK_BYTES = 262144
 _REFUSED_S = 2.0
 _LOOK_S = 0.05
+
+
+CONNECT_S = 10.0
+_LOGIN_S = 20.0
+_WINDOW_BYTES = 4 * 1024 * 1024
+_RSA = {"rsa-sha2-256": "ssh-rsa", "rsa-sha2-512": "ssh-rsa"}
+_LOG = f"{__name__}.paramiko"
+# What paramiko writes of failures comes with the stack of its thread, and each is an exception of ours as well.
+logging.getLogger(_LOG).setLevel(logging.CRITICAL)
+
+
+_PATIENCE_S = 1.0
+"""`order` is held briefly, except while new session keys are negotiated, for which this thread is needed."""
+
+
+def _close_in_order(channel: Any, message: Any) -> None:  # noqa: ANN401 (paramiko has no types)
+    order: threading.Lock | None = getattr(channel, "order", None)
+    held = order is not None and order.acquire(timeout=_PATIENCE_S)
+    try:
+        paramiko.Channel._handle_close(channel, message)
+    finally:
+        if order is not None and held:
+            order.release()
+
+
+class OrderedTransport(paramiko.Transport):  # type: ignore[misc]
+    """A transport for channels that several threads use."""
+
+    _channel_handler_table = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_CLOSE: _close_in_order}  # noqa: RUF012 (as there)
+
+    def open_ordered_session(self, timeout: float) -> Any:  # noqa: ANN401 (paramiko has no types)
+        """A session channel with an `order`, to be held while something is sent on it.
+
+        Args:
+            timeout: Seconds.
+        """
+        channel = self.open_session(timeout=timeout)
+        channel.order = threading.Lock()
+        return channel
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransport:
+    """An established transport, with those of its jump hosts."""
+
+    transport: Transport
+    _through: ExitStack
+
+    @property
+    def alive(self) -> bool:
+        """Whether it stands, as far as this end knows."""
+        return bool(self.transport.is_active())
+
+    def close(self) -> None:
+        """Close it, then those it goes through."""
+        self._through.close()
+
+
+def connect(hops: Sequence[SshHop], name: str, silence_s: float) -> OpenTransport:
+    """Connect through all hops and log in everywhere.
+
+    Args:
+        hops: The way; the node last.
+        name: The node, for messages.
+        silence_s: How long a host may leave what was sent unacknowledged before the connection counts as cut.
+
+    Raises:
+        ConnectionFailed: A host cannot be reached, is not who it says, or does not let us in.
+        ConfigError: A key or a password is not there.
+    """
+    with ExitStack() as stack:
+        transport: Transport = None
+        for position, hop in enumerate(hops):
+            who = f"{name} ({hop})" if hop is hops[-1] else f"the jump host {hop} towards {name}"
+            pipe = _pipe(hop, who, silence_s) if transport is None else _tunnel(transport, hop, who)
+            stack.callback(pipe.close)
+            transport = OrderedTransport(pipe, default_window_size=_WINDOW_BYTES)
+            stack.callback(transport.close)
+            _shake_hands(transport, hop, who, hops[:position])
+            authenticate(transport, hop, who)
+            transport.set_keepalive(silence_s / 4)
+        return OpenTransport(transport, stack.pop_all())
+
+
+def _pipe(hop: SshHop, who: str, silence_s: float) -> socket.socket:
+    try:
+        pipe = socket.create_connection((hop.host, hop.port), timeout=CONNECT_S)
+    except TimeoutError as error:
+        raise ConnectionFailed(f"{who} cannot be reached: no answer within {CONNECT_S:.0f} s") from error
+    except socket.gaierror as error:
+        raise ConnectionFailed(f"{who} cannot be reached: there is no host of that name ({error.strerror})") from error
+    except ConnectionRefusedError as error:
+        raise ConnectionFailed(f"{who} cannot be reached: nothing listens on port {hop.port}") from error
+    except OSError as error:
+        raise ConnectionFailed(f"{who} cannot be reached: {error.strerror or error}") from error
+    pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # With the keepalives in it, so that a cut cable is noticed long before the kernel would give up by itself.
+    pipe.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+    return pipe
+
+
+def _tunnel(transport: Transport, hop: SshHop, who: str) -> Any:  # noqa: ANN401 (paramiko has no types)
+    try:
+        return transport.open_channel("direct-tcpip", (hop.host, hop.port), ("127.0.0.1", 0), timeout=CONNECT_S)
+    except paramiko.ChannelException as error:
+        raise ConnectionFailed(f"{who} cannot be reached from the host before it: {error.args[-1]}") from error
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        raise ConnectionFailed(f"{who} cannot be reached through the host before it: {error}") from error
+
+
+def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[SshHop]) -> None:
+    transport.set_log_channel(_LOG)
+    transport.banner_timeout = transport.handshake_timeout = transport.channel_timeout = CONNECT_S
+    transport.auth_timeout = _LOGIN_S
+    entries = entries_of(hop.known_hosts, hop.known_as)
+    _prefer(transport, {entry.kind for entry in entries if not entry.revoked})
+    try:
+        transport.start_client(timeout=CONNECT_S)
+        key = transport.get_remote_server_key()  # there is none where the time has passed
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        said = str(error) or "it closed the connection"
+        if said.startswith("Error reading SSH protocol banner"):
+            said = (
+                "it sent no SSH version; OpenSSH refuses clients for a while after failed logins (PerSourcePenalties)"
+            )
+        raise ConnectionFailed(f"{who} does not answer as an SSH server: {said}") from error
+    shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
+    known_hosts.check(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
+
+
+def _prefer(transport: Transport, kinds: set[str]) -> None:
+    """Ask for a key of a kind that is known, where the host has several."""
+    options = transport.get_security_options()
+    # RSA keys are one kind in the files, and several kinds of signatures.
+    options.key_types = sorted(options.key_types, key=lambda kind: _RSA.get(kind, kind) not in kinds)
+
+
+def _scan(hop: SshHop, kind: str, before: Sequence[SshHop]) -> str:
+    """The command that prints a host's key, run where the host can be reached from."""
+    words = ["ssh-keyscan", "-t", kind.removeprefix("ssh-").split("-")[0]]
+    if hop.port != 22:
+        words += ["-p", str(hop.port)]
+    if before:
+        words = ["ssh", "-p", str(before[-1].port), f"{before[-1].user}@{before[-1].host}", *words]
+    return command_text(*words, hop.host)
 
 
 class SshConnection(StreamConnection):

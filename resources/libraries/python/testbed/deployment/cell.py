@@ -14,7 +14,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.address_bounds import MOST_SOURCES
 from resources.libraries.python.planning.plan import make_plan, no_capture
-from resources.libraries.python.search.connectivity import connectivity_trial, diagnose
+from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.testbed.deployment import health
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log

@@ -11,11 +11,11 @@ from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.planning.numa import located
+from resources.libraries.python.planning.physical_ports import located
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
-from resources.libraries.python.testbed.node.checks import drivers, energy, memory, noise, ports, processors, system
+from resources.libraries.python.testbed.node.checks import drivers, memory, ports, processors, system
 from resources.libraries.python.testbed.node.energy import is_remote, read_meter
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.facts import Facts
@@ -133,7 +133,7 @@ def _noise(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> 
         observed = observe(place.connection, cpus, _NOISE_S, python=place.python, root=root)
     except CsitError as error:
         return [warning(where, "noise", _sentence(error), "look at it from its console: dmesg | tail")]
-    return noise.check(where, observed)
+    return processors.check_cpu_noise(where, observed)
 
 
 def _energy(topology: model.Topology, place: MaintainedMachine, facts: Facts) -> Iterable[CheckFinding]:
@@ -148,7 +148,7 @@ def _energy(topology: model.Topology, place: MaintainedMachine, facts: Facts) ->
             found = read_meter(place.name, node.energy, _ENERGY_S, place.connection, python=place.python, root=root)
     except CsitError as error:
         return [warning(f"{where}.energy", "energy", _sentence(error), "docs/how-to/measure-energy.md")]
-    return energy.check(where, node.energy, found)
+    return system.check_energy_meter(where, node.energy, found)
 
 
 def _refused(place: MaintainedMachine) -> str:

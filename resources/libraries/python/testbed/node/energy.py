@@ -1,19 +1,23 @@
-"""Energy meters of nodes: which one a node has, and the readings of all of them at the same time."""
+"""Energy meters of nodes: which one a node has, and its readings; over Redfish (DSP0268) by sushy."""
 
+import importlib
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from resources.libraries.python.errors import CsitError
+from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANSWER_BYTES, MOST_NAMES
 from resources.libraries.python.model.energy import MeterSeries
-from resources.libraries.python.model.testbed.energy import EnergyMeter, Ipmi, Powercap, Redfish
+from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.testbed.connection.authentication import resolve
 from resources.libraries.python.testbed.node.node_query import ask_all
-from resources.libraries.python.testbed.node.redfish import read_redfish
 from resources.libraries.python.testbed.node.sent import energy as sent
 from resources.libraries.python.testbed.roles.connection import Connection
 from resources.libraries.python.testbed.roles.watching import Readings
@@ -48,6 +52,155 @@ def question(name: str, meter: Powercap | Ipmi) -> dict[str, Any]:
 def is_remote(meter: EnergyMeter) -> bool:
     """Whether the controller asks a BMC over the network, and not the node itself."""
     return isinstance(meter, Redfish) or (isinstance(meter, Ipmi) and meter.host is not None)
+
+
+_WITHIN_S = 10.0
+"""Of one request."""
+_REQUESTS_S = 60.0
+"""Maximum duration of all requests together, beyond that of the readings."""
+_EVERY_S = 0.5
+_MOST_SAMPLES = 1000
+_RESOLUTION_W = 1.0
+
+
+def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSeries, ...]:
+    """Read the power of a node's chassis for some time.
+
+    Args:
+        name: The node's.
+        meter: Address, login and trusted certificates of its BMC.
+        duration_s: How long.
+
+    Raises:
+        ConfigError: The password that is referred to is not there.
+        Unsupported: sushy is not installed, or the BMC measures no power.
+        CsitError: The BMC cannot be asked; the certificate is not trusted, for example.
+    """
+    where = f"nodes.{name}.energy"
+    password = resolve(meter.password, where).get_secret_value() if meter.password else None
+    if meter.ca_file is not None and not Path(meter.ca_file).expanduser().is_file():
+        raise CsitError(f"{where}.ca_file: no such file: {meter.ca_file}")
+    try:
+        sushy = importlib.import_module("sushy")
+    except ImportError as error:
+        raise Unsupported(f"{where}: sushy is not installed: ./csit setup requirements-redfish") from error
+    verify: bool | str = True if meter.ca_file is None else str(Path(meter.ca_file).expanduser())
+    limits = ExitStack()
+    try:
+        url = meter.url.rstrip("/")
+        connector = sushy.connector.Connector(
+            url,
+            verify=verify,
+            default_request_timeout=_WITHIN_S,
+            connect_timeout=_WITHIN_S,
+            server_side_retries=1,
+            server_side_retries_delay=1,
+        )
+        connector._session.hooks["response"].append(_Bounded(duration_s + _REQUESTS_S))
+        for scheme in ("https://", "http://"):
+            connector._session.mount(scheme, limited_adapter(limits, duration_s + _REQUESTS_S)())
+        root = sushy.Sushy(url, username=meter.user, password=password, connector=connector)
+        read = _reader(root.get_chassis(meter.chassis and f"/redfish/v1/Chassis/{meter.chassis}"), where)
+        samples = _sampled(read, duration_s)
+    except CsitError:
+        raise
+    except Exception as error:  # boundary: sushy raises whatever answers of another form lead to in its code
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CsitError(f"{where}: {meter.url}: {reason}") from error
+    finally:
+        limits.close()
+    return (
+        MeterSeries(
+            node=name,
+            meter=meter.meter,
+            domain="system",
+            counts=True,
+            quantity="power",
+            samples=samples,
+            resolution=_RESOLUTION_W,
+            interval_s=meter.interval_s,
+        ),
+    )
+
+
+class _Bounded:
+    """Reads the bodies of answers, which requests would do without bounds.
+
+    Args:
+        most_s: Of all requests from now on.
+    """
+
+    def __init__(self, most_s: float) -> None:
+        self._most_s = most_s
+        self._end_s = time.monotonic() + most_s
+
+    def __call__(self, response: Any, *_: object, **__: object) -> None:  # noqa: ANN401 - requests has no types here
+        """Read one body.
+
+        Raises:
+            OSError: It is too large, or takes too long; or all requests together do.
+        """
+        end_s, body = time.monotonic() + _WITHIN_S, bytearray()
+        for piece in response.iter_content(1 << 14):
+            body += piece
+            if len(body) > LARGEST_ANSWER_BYTES or time.monotonic() > end_s:
+                response.close()
+                raise OSError(f"an answer of more than {LARGEST_ANSWER_BYTES:,} bytes, or {_WITHIN_S:.0f} s long")
+        if time.monotonic() > self._end_s:
+            raise OSError(f"the BMC did not end within {self._most_s:g} s")
+        response._content = bytes(body)
+
+
+def _sampled(read: Callable[[], float], duration_s: float) -> tuple[tuple[float, float], ...]:
+    samples = []
+    every_s = max(_EVERY_S, duration_s / _MOST_SAMPLES)
+    end_s = time.monotonic() + duration_s
+    while True:
+        begin_s = time.monotonic()
+        samples.append((time.time(), read()))
+        if begin_s >= end_s:
+            return tuple(samples)
+        time.sleep(max(0.0, min(begin_s + every_s, end_s) - time.monotonic()))
+
+
+def _reader(chassis: Any, where: str) -> Callable[[], float]:  # noqa: ANN401 - sushy has no types
+    """Return what reads the power: from the resource EnvironmentMetrics, or from Power, which came before it.
+
+    Raises:
+        Unsupported: The chassis has neither.
+    """
+    connector = chassis._conn
+    found = [(link, chassis.json.get(link)) for link in ("EnvironmentMetrics", "Power")]
+    links = [(link, each.get("@odata.id")) for link, each in found if isinstance(each, dict)]
+    for link, path in links:
+        if path and power_of(link, connector.get(path).json()) is not None:
+
+            def read(link: str = link, path: str = path) -> float:
+                watts = power_of(link, connector.get(path).json())
+                if watts is None:
+                    raise Unsupported(f"{where}: {path} has no power any more")
+                return watts
+
+            return read
+    raise Unsupported(f"{where}: chassis {chassis.identity} has no power in EnvironmentMetrics or Power")
+
+
+def power_of(link: str, document: dict[str, Any]) -> float | None:
+    """Return the watts in a resource; None where it has none.
+
+    Args:
+        link: `EnvironmentMetrics` (PowerWatts) or `Power` (PowerControl, whose members add up).
+        document: Its JSON.
+    """
+    try:
+        if link == "EnvironmentMetrics":
+            watts = float(document["PowerWatts"]["Reading"])
+        else:
+            watts = float(sum(row["PowerConsumedWatts"] for row in document["PowerControl"][:MOST_NAMES]))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    # NaN is in no range.
+    return watts if 0 <= watts <= HIGHEST_READING and (watts or link == "EnvironmentMetrics") else None
 
 
 def read_meter(

@@ -7,8 +7,8 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.planning.numa import located as complete
-from resources.libraries.python.planning.numa import silent
+from resources.libraries.python.planning.physical_ports import located as complete
+from resources.libraries.python.planning.physical_ports import silent
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.testbed.agent.calls import NodeInspection
 from resources.libraries.python.testbed.deployment.parts import Testbed

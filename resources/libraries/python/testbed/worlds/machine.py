@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.context import NO_CONTAINERS, DriverContext
 from resources.libraries.python.drivers.host.cpu import data_threads
-from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.drivers.host.cpu.idle_states import kept_awake
+from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.drivers.host.links import vlans
 from resources.libraries.python.drivers.host.links.fabric import Fabric

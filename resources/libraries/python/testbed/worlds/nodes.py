@@ -19,7 +19,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.planning.numa import conflicts
+from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries

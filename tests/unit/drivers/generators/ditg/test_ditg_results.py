@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.generators.ditg import programs
-from resources.libraries.python.drivers.generators.ditg.logs import (
+from resources.libraries.python.drivers.generators.ditg.driver import trial_result
+from resources.libraries.python.drivers.generators.ditg.programs import (
     Packets,
+    SenderRun,
     mean_one_way_ns,
     nothing,
     of_flows,
     one_way_ns,
     packets,
 )
-from resources.libraries.python.drivers.generators.ditg.programs import SenderRun
-from resources.libraries.python.drivers.generators.ditg.results import trial_result
 from resources.libraries.python.drivers.generators.ditg.watch import PortReading
 from resources.libraries.python.model.cell import Frame, FramePart
 from resources.libraries.python.model.counters import InterfaceCounters

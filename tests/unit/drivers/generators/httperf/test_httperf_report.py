@@ -3,13 +3,14 @@
 import pytest
 
 from resources.libraries.python.drivers.generators.httperf import driver
-from resources.libraries.python.drivers.generators.httperf.command import (
+from resources.libraries.python.drivers.generators.httperf.driver import (
     ClientReport,
-    client,
+    client_command,
+    missing,
     read_report,
     server_configuration,
+    trial_result,
 )
-from resources.libraries.python.drivers.generators.httperf.driver import missing, trial_result
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
 from tests.builders import plan_of
@@ -76,7 +77,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
 
 
 def test_a_client_has_the_rate_and_the_server_every_address() -> None:
-    argv = client(FORWARD[1], 300, 1000.0)
+    argv = client_command(FORWARD[1], 300, 1000.0)
     assert argv[argv.index("--server") + 1] == FORWARD[1].destination_ip
     assert (argv[argv.index("--num-conns") + 1], argv[argv.index("--rate") + 1]) == ("300", "1000")
     configuration = server_configuration(FORWARD)

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.router_events import router_steps
-from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.monitor import control, suricata
+from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.monitor.registration import SURICATA, Ngrep, Suricata
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
 from resources.libraries.python.drivers.functions.vm.guest_software import cards
-from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application
-from resources.libraries.python.drivers.functions.vm_application.counters import PacketSockets
+from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
@@ -213,7 +212,7 @@ class Monitors(Disturbed):
         if self._program.control is None:
             return ours
         place = self._companions.folder / name / self._program.control
-        theirs = control.taken(place, own.interface)
+        theirs = suricata.taken(place, own.interface)
         return Processed(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
 
     def facts(self) -> Mapping[str, str]:

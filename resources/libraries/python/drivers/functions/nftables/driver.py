@@ -10,8 +10,7 @@ from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
 from resources.libraries.python.drivers.functions.vm_application.applications import Application
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.links.router_events import router_steps
-from resources.libraries.python.drivers.host.links.routing import configure_routers
+from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.connections import ConnectionTable, Deletion

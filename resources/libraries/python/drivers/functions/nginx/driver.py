@@ -9,8 +9,7 @@ from resources.libraries.python.drivers.functions.nginx import program
 from resources.libraries.python.drivers.functions.nginx import program as nginx
 from resources.libraries.python.drivers.functions.nginx.program import configuration, ports
 from resources.libraries.python.drivers.functions.nginx.registration import ROUTES
-from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application
-from resources.libraries.python.drivers.functions.vm_application.counters import Datagrams
+from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps

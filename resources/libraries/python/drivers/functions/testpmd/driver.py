@@ -10,7 +10,8 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.testpmd.command import PROGRAM, command, memory_mb
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
-from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour, threads_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Request
@@ -120,7 +121,7 @@ class Testpmds(Disturbed):
         """
         if self._vhost:
             each_mb = memory_mb(self._largest_frame_bytes)
-            huge_pages.require("testpmd over vhost-user", each_mb * len(self._functions), self._plan.cores.numa_node)
+            require_huge_pages("testpmd over vhost-user", each_mb * len(self._functions), self._plan.cores.numa_node)
         self._folder = self._machine.folder(_FOLDER)
         for socket in self._sockets().values():
             socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

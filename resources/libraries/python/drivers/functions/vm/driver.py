@@ -18,7 +18,8 @@ from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, Vm
 from resources.libraries.python.drivers.functions.vm.requirements import missing
 from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
-from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps, refused
@@ -136,7 +137,7 @@ class VirtualMachines(Disturbed):
         if page_mb := HUGE_PAGES_MB[self._settings.huge_pages]:
             sizes = map(self._memory_mb, self._functions)
             needs_mb = sum(-(-size // page_mb) * page_mb for size in sizes)
-            huge_pages.require("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
+            require_huge_pages("memory of virtual machines", needs_mb, self._plan.cores.numa_node)
         cache = cache_folder()
         boot = self._image_in(cache)
         shutil.rmtree(FOLDER, ignore_errors=True)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from resources.libraries.python.drivers.functions.vm import packages
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.init import render_init
+from resources.libraries.python.drivers.functions.vm.packages import fetch, unpack
 from resources.libraries.python.drivers.host.programs.image_cache import alone, file_digest, make, newest
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.base import Frozen
@@ -169,7 +169,7 @@ def image(cache: Path) -> Image:
 
 def _build(work: Path, made: Path) -> str:
     (work / "packages").mkdir()
-    versions = packages.unpack(packages.fetch(work / "packages"), work / "root")
+    versions = unpack(fetch(work / "packages"), work / "root")
     return f"guest-{_write(work / 'root', versions, made).kernel_version}-{recipe()}"
 
 

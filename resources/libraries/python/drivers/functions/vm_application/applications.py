@@ -1,19 +1,89 @@
-"""Applications of Linux guests: what a guest runs besides routing, as its kind does it in a network namespace."""
+"""Applications of Linux guests: what runs besides routing, as in a network namespace, and how it is counted."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.drivers.functions.vm_application.counters import Counts, PacketSockets
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.dialogue import record_of
+from resources.libraries.python.drivers.functions.monitor import suricata
+from resources.libraries.python.drivers.functions.nginx import program as nginx
+from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
 
 PLACE = Path("/tmp")  # noqa: S108 - in the guest
 """The folder of the program and its files in the guest."""
+
+
+PACKETS, CONTROL, DATAGRAMS = "packets", "control", "datagrams"
+"""Questions that the guest's init answers. The lines to a control socket follow `CONTROL` and are separated by tabs."""
+
+Ask = Callable[[str], str]
+"""Sends a question to one guest and returns its answer."""
+
+
+class Counts(Protocol):
+    """The counters of the program in one guest."""
+
+    merged: int
+    """Packets that the program may have seen as one."""
+
+    def read(self, ask: Ask) -> tuple[Processed, int]:
+        """What the program has done since it was started, and the packets that came for it.
+
+        Raises:
+            CsitError: The program has ended, or the guest does not answer.
+            ValueError: The answer has no counters.
+        """
+
+
+class PacketSockets:
+    """Fulfils `Counts` by the packet sockets of a program. Reading sets their counters to zero, so they are added up.
+
+    Suricata reads them too, each second: what it has taken is asked by its control socket.
+    """
+
+    merged = 64
+    """Segments of a TCP connection that a kernel merges as they come in, up to 64 KiB."""
+
+    def __init__(self, interface: str | None = None) -> None:
+        """Prepare.
+
+        Args:
+            interface: At which Suricata counts by itself; None for other programs.
+        """
+        self._interface = interface
+        self._read = Processed(0, 0)
+
+    def read(self, ask: Ask) -> tuple[Processed, int]:
+        packets, dropped = map(int, ask(PACKETS).split())
+        self._read = Processed(self._read.packets + packets - dropped, (self._read.dropped or 0) + dropped)
+        taken = self._taken(ask, self._interface) if self._interface is not None else Processed(0, 0)
+        done = Processed(self._read.packets + taken.packets, (self._read.dropped or 0) + (taken.dropped or 0))
+        return done, done.packets + (done.dropped or 0)
+
+    @staticmethod
+    def _taken(ask: Ask, interface: str) -> Processed:
+        lines = (suricata.GREETING, suricata.counters_of(interface))
+        answers = ask(f"{CONTROL} " + "\t".join(lines)).splitlines()
+        messages = [suricata.accepted(line, record_of(answer)) for line, answer in zip(lines, answers, strict=True)]
+        return suricata.counted(messages[-1], interface)
+
+
+class Datagrams:
+    """Fulfils `Counts` for nginx, by the guest's counters of UDP."""
+
+    merged = 1
+
+    def read(self, ask: Ask) -> tuple[Processed, int]:
+        try:
+            return nginx.counted(ask(DATAGRAMS))
+        except KeyError as error:
+            raise CsitError(f"the guest's kernel has no counter {error} of UDP") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,16 +26,14 @@ from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
 from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_application.applications import (
-    PLACE,
-    Application,
-    application,
-    needed,
-)
-from resources.libraries.python.drivers.functions.vm_application.counters import (
     CONTROL,
     DATAGRAMS,
     PACKETS,
+    PLACE,
+    Application,
     PacketSockets,
+    application,
+    needed,
 )
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.installed import path_of

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel, latency
-from resources.libraries.python.drivers.generators.builtin.abort import LossWatch
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
-from resources.libraries.python.drivers.generators.builtin.sender import Sender, SentTraffic
+from resources.libraries.python.drivers.generators.builtin.sender import LossWatch, Sender, SentTraffic
 from resources.libraries.python.drivers.generators.builtin.timeline import timeline
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,

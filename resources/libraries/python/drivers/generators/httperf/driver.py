@@ -5,14 +5,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.connection_rates import connections_of, connections_result, highest
-from resources.libraries.python.drivers.generators.httperf import command
-from resources.libraries.python.drivers.generators.httperf.command import ClientReport
 from resources.libraries.python.drivers.generators.httperf.registration import MOST_CONNECTIONS, PORTS
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -35,6 +34,84 @@ _POLL_S = 0.005
 _LATE_S = 0.5
 """Later than that a client that waited for no answer was too slow for its schedule."""
 _SYSCTLS = {"ipv4/ip_local_port_range": "{} {}".format(*PORTS)}
+
+
+PROGRAM = "httperf"
+SERVER = "nginx"
+PORT = 80
+TELL_VERSION = ("--version", "--server", "127.0.0.1", "--port", "1")
+"""It connects as well, here to a port without a listener."""
+TIMEOUT_S = 1.0
+"""The first repetition of a lost SYN comes no earlier: a connection that lost one fails."""
+_BACKLOG = 4096
+_CLIENT_ERRORS = ("fd-unavail", "addrunavail", "ftab-full")
+_PATHS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+_TOTAL = re.compile(r"^Total: connections (\d+) requests \d+ replies (\d+) test-duration ([\d.]+) s$", re.MULTILINE)
+_ERROR = re.compile(r"(?<![a-z-])([a-z-]+) (\d+)")
+"""Looks behind, so that a long word is not read once from each of its letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientReport:
+    """What a client says of a trial."""
+
+    established: int
+    """Connections with an answer."""
+    refused: int
+    """Connections that the client could not open for want of descriptors or ports of its own."""
+    failed: int
+    """Connections that were opened, or tried, and had no answer."""
+    duration_s: float
+    """From the first connection to the end of the last one."""
+
+
+def client_command(flow: Flow, connections: int, rate_cps: float) -> list[str]:
+    """The argument vector of a client.
+
+    Args:
+        flow: The forward flow of an instance.
+        connections: How many.
+        rate_cps: Connections per second.
+    """
+    return [
+        PROGRAM, "--server", flow.destination_ip, "--port", str(PORT), "--uri", "/", "--timeout", f"{TIMEOUT_S:g}",
+        "--num-conns", str(connections), "--num-calls", "1", "--rate", f"{rate_cps:.6g}",
+    ]  # fmt: skip
+
+
+def read_report(text: str) -> ClientReport:
+    """A report.
+
+    Raises:
+        ValueError: It is none.
+    """
+    total = _TOTAL.search(text)
+    errors = {
+        name: int(count)
+        for line in text.splitlines()
+        if line.startswith("Errors:")
+        for name, count in _ERROR.findall(line.removeprefix("Errors:"))
+    }
+    if total is None or not {"total", *_CLIENT_ERRORS} <= errors.keys():
+        raise ValueError(f"no report: {' '.join(text.split())[-200:] or 'nothing was written'}")
+    refused = sum(errors[name] for name in _CLIENT_ERRORS)
+    return ClientReport(int(total[2]), refused, errors["total"] - refused, float(total[3]))
+
+
+def server_configuration(flows: Sequence[Flow]) -> str:
+    """Configuration of the one server of all instances: an empty answer, then it closes the connection.
+
+    Args:
+        flows: The forward ones.
+    """
+    paths = "".join(f"{name}_temp_path tmp-{name}; " for name in _PATHS)
+    listens = "".join(f"listen {flow.destination_ip}:{PORT} backlog={_BACKLOG}; " for flow in flows)
+    return (
+        "daemon off; master_process off; pid nginx.pid; worker_rlimit_nofile 65536;\n"
+        "events { worker_connections 32768; multi_accept on; }\n"
+        f"http {{ access_log off; keepalive_timeout 0; {paths}\n"
+        f"server {{ {listens}return 204; }} }}\n"
+    )
 
 
 def trial_result(
@@ -109,16 +186,16 @@ class HttperfClients:
         self._fabric.wait_for_cables(GENERATOR)
         routing.route_between_ports(self._plan, self._fabric)
         self._fabric.run_inside(GENERATOR, _set_sysctls)
-        self._folder = folder = self._machine.folder(command.PROGRAM)
+        self._folder = folder = self._machine.folder(PROGRAM)
         self._version = _version()
         file = folder / "nginx.conf"
-        file.write_text(command.server_configuration(self._flows), encoding="ascii")
-        argv = [str(path_of(command.SERVER)), "-p", str(folder), "-c", str(file), "-e", "stderr"]
+        file.write_text(server_configuration(self._flows), encoding="ascii")
+        argv = [str(path_of(SERVER)), "-p", str(folder), "-c", str(file), "-e", "stderr"]
         self._server = server = Daemon("nginx of the generator", argv, folder / "nginx.log", folder=folder)
         self._fabric.run_inside(GENERATOR, partial(server.start, self._server_cpu, self._machine))
         server.wait_for(
-            f"listening on port {command.PORT}",
-            lambda: "" if command.PORT in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener",
+            f"listening on port {PORT}",
+            lambda: "" if PORT in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener",
             _READY_S,
         )
 
@@ -141,8 +218,8 @@ class HttperfClients:
         assert self._folder is not None  # noqa: S101 - started
         try:
             for flow in self._flows:
-                name, log = f"{command.PROGRAM} of instance {flow.instance}", f"client-{flow.instance}.log"
-                daemon = Daemon(name, command.client(flow, connections, each_cps), self._folder / log)
+                name, log = f"{PROGRAM} of instance {flow.instance}", f"client-{flow.instance}.log"
+                daemon = Daemon(name, client_command(flow, connections, each_cps), self._folder / log)
                 self._clients.append(daemon)
                 self._fabric.run_inside(GENERATOR, partial(daemon.start, self._client_cpu, self._machine))
             wait_until("the end of httperf", self._still_running, duration_s + _LONGER_S, pause_s=_POLL_S)
@@ -196,7 +273,7 @@ class HttperfClients:
 
 def _report(daemon: Daemon) -> ClientReport:
     try:
-        return command.read_report(daemon.said())
+        return read_report(daemon.said())
     except ValueError as error:
         raise CommandFailed((daemon.what,), None, str(error)) from error
 
@@ -208,15 +285,15 @@ def _set_sysctls() -> None:
 
 def missing() -> Iterator[PreflightProblem]:
     """What this machine lacks."""
-    for name in (command.PROGRAM, command.SERVER):
+    for name in (PROGRAM, SERVER):
         if path_of(name) is None:
             yield PreflightProblem(f"{name} missing for TCP connections", f"install it: apt-get install {name}")
 
 
 def _version() -> str:
     """`httperf 0.9.0 against nginx 1.22.1`."""
-    client = _said(command.PROGRAM, *command.TELL_VERSION, pattern=r"httperf-(\S+) compiled")
-    server = _said(command.SERVER, "-v", pattern=r"nginx/(\S+)")
+    client = _said(PROGRAM, *TELL_VERSION, pattern=r"httperf-(\S+) compiled")
+    server = _said(SERVER, "-v", pattern=r"nginx/(\S+)")
     return f"httperf {client} against nginx {server}"
 
 

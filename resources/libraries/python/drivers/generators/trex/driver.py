@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.generators.trex.requirements import inte
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.server import Server
 from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
-from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -98,7 +98,7 @@ class TrexGenerator:
         self._fabric.change(GENERATOR, [rtnetlink_messages.set_up("lo", LOOPBACK)])
         inside = partial(self._fabric.run_inside, GENERATOR)
         if self._table.dpdk:
-            huge_pages.require("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
+            require_huge_pages("TRex on DPDK", self._settings.memory_mb or DPDK_MB, self._numa_node())
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         self._server.start(
             inside,

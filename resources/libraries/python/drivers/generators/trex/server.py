@@ -8,7 +8,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.generators.trex.config import arguments, prefix_of
 from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
-from resources.libraries.python.drivers.host.cpu.huge_pages import remove_files
+from resources.libraries.python.drivers.host.cpu.memory import remove_files
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.errors import CsitError

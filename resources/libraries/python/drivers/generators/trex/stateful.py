@@ -23,7 +23,7 @@ from resources.libraries.python.drivers.generators.trex.wire import (
     OpenedServers,
     OpenStateful,
 )
-from resources.libraries.python.drivers.host.cpu import huge_pages
+from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -94,7 +94,7 @@ class TrexConnections:
         inside = partial(self._fabric.run_inside, GENERATOR)
         memory_mb = self._settings.memory_mb
         if self._dpdk:
-            huge_pages.require("TRex on DPDK", (memory_mb or DPDK_MB) * len(self._servers), self._numa_node())
+            require_huge_pages("TRex on DPDK", (memory_mb or DPDK_MB) * len(self._servers), self._numa_node())
         nics = [port.nic for port in self._plan.ports(GENERATOR) if port.nic is not None]
         for number, (server, table) in enumerate(zip(self._servers, self._tables, strict=True)):
             placement = replace(self._placement, sending=(self._placement.sending[number],))

@@ -7,7 +7,7 @@ from resources.libraries.python.drivers.generators.builtin.counters import Count
 from resources.libraries.python.drivers.generators.builtin.kernel import link_is_up
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
-from resources.libraries.python.drivers.host.cpu import rx_threads
+from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
@@ -35,7 +35,7 @@ def _try() -> str | None:
     with closing(Namespace("the trial namespace", descriptor, Netlink())) as here:
         here.netlink.do([rtnetlink_messages.veth_pair((*_NEAR, _MACS[0]), (*_FAR, _MACS[1]), descriptor, 1500)])
         for name, _ in (_NEAR, _FAR):
-            rx_threads.receive_by_napi(here.netlink, name)
+            data_threads.receive_by_napi(here.netlink, name)
         here.netlink.do([rtnetlink_messages.set_up(*_NEAR), rtnetlink_messages.set_up(*_FAR)])
         names = (_NEAR[0], _FAR[0])
         wait_until("carrier of a veth pair", lambda: ", ".join(n for n in names if not link_is_up(n)), _CARRIER_S)

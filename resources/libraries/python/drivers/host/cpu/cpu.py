@@ -1,8 +1,10 @@
-"""The machine's logical CPUs, as the kernel describes them."""
+"""The machine's logical CPUs as the kernel describes them, and their idle states."""
 
 import os
 import re
+import struct
 from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from resources.libraries.python.errors import Unsupported
@@ -61,3 +63,23 @@ def _node(directory: Path) -> int:
         if match := re.fullmatch(r"node(\d+)", entry.name):
             return int(match[1])
     return 0
+
+
+REQUESTS = Path("/dev/cpu_dma_latency")
+
+
+@contextmanager
+def kept_awake(requests: Path = REQUESTS) -> Iterator[None]:
+    """Have the idle CPUs of this machine poll for work, by the kernel's PM QoS: nothing else wakes up in time.
+
+    The kernel ends the request with the process that made it, also where that is killed. Where it takes none, CPUs
+    sleep as they do otherwise; the environment of each result has it.
+
+    Args:
+        requests: The device; another file in tests.
+    """
+    with ExitStack() as held:
+        with suppress(OSError):
+            asked = held.enter_context(requests.open("r+b", buffering=0))
+            asked.write(struct.pack("i", 0))  # microseconds to wake up in
+        yield

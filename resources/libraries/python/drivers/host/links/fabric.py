@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pyroute2.netlink.rtnl import RTM_GETLINK, RTM_GETSTATS
 
-from resources.libraries.python.drivers.host.cpu import rx_threads
+from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
 from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages, veth
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
@@ -222,7 +222,7 @@ class Fabric:
     def _bring_up(self) -> None:
         for owner, receivers in self._receivers.items():
             for interface in receivers:
-                rx_threads.receive_by_napi(self._namespaces[owner].netlink, interface)
+                data_threads.receive_by_napi(self._namespaces[owner].netlink, interface)
         for owner, ruleset in network_limits(self._links, (*self._plan.functions, *self._plan.taps)).items():
             self.run_inside(owner, partial(limit, ruleset))
         # Only then: when a port comes up, the kernel looks once whether its peer will take XDP frames, by NAPI.
@@ -230,7 +230,9 @@ class Fabric:
         up = rtnetlink_messages.set_ports_up()
         for owner in self._ports:
             self.change(owner, [up])
-        rx_threads.enable_threads((self._namespaces[owner], receivers) for owner, receivers in self._receivers.items())
+        data_threads.enable_threads(
+            (self._namespaces[owner], receivers) for owner, receivers in self._receivers.items()
+        )
 
     def wait_for_cables(self, owner: str) -> None:
         """Wait until this owner's cables pass packets. To be called when the other machines have started theirs.

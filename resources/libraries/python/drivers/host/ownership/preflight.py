@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.cpu import data_threads, rx_threads
+from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
@@ -119,9 +119,9 @@ def _try_ring() -> None:
 
 def _try_threads(here: Namespace) -> None:
     for name, index in (_NEAR, _FAR):
-        rx_threads.receive_by_napi(here.netlink, name)
+        data_threads.receive_by_napi(here.netlink, name)
         here.netlink.do([rtnetlink_messages.set_up(name, index)])
-    rx_threads.enable_threads([(here, [_NEAR[0]])])
+    data_threads.enable_threads([(here, [_NEAR[0]])])
     found = data_threads.find([_NEAR[0]])
     thread = found[_NEAR[0]]
     cpu = min(os.sched_getaffinity(0))

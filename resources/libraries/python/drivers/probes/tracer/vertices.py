@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from resources.libraries.python.drivers.probes.tracer.formats import EventFormat, Field
 from resources.libraries.python.drivers.probes.tracer.graph import NONE, Rows, together
 from resources.libraries.python.drivers.probes.tracer.pages import Events, Words
+from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat, Field
 
 _MOST_SMALL = 4096
 """Codes below are looked up in a table; that is nearly all."""

@@ -12,7 +12,7 @@ from pyroute2.netlink.rtnl.tcmsg import cls_u32, tcmsg
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Request
-from resources.libraries.python.drivers.host.links.router_events import move_steps
+from resources.libraries.python.drivers.host.links.routing import move_steps
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
     add_station,
     bridge,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from resources.libraries.python.dialogue import record_of, shown
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.host.cpu import data_threads, huge_pages
-from resources.libraries.python.drivers.host.cpu.memory import discover_memory
+from resources.libraries.python.drivers.host.cpu import data_threads
+from resources.libraries.python.drivers.host.cpu.memory import discover_memory, require_huge_pages
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import threads_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -37,7 +37,7 @@ from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.planning.names import VSWITCH
-from resources.libraries.python.planning.port_attachment import how
+from resources.libraries.python.planning.physical_ports import how
 
 _FOLDER = "ovs"
 _PMD = re.compile(r"^pmd-c(\d+)/")
@@ -176,7 +176,7 @@ class OpenVSwitch(Disturbed):
         plan, owner = self._plan, self._owner
         memory_mb = self._settings.socket_memory_mb
         for node in {nic.numa_node or 0 for nic in self._nics}:
-            huge_pages.require("Open vSwitch on DPDK", memory_mb, node)
+            require_huge_pages("Open vSwitch on DPDK", memory_mb, node)
         self._folder = self._machine.folder(_FOLDER)
         self._daemons = Daemons(self._folder, DPDK.name if self._nics else self._asked)
         main = plan.cores.cpus(owner, ThreadRole.MAIN)[0]

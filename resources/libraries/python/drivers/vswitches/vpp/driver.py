@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.host.cpu.huge_pages import too_few
+from resources.libraries.python.drivers.host.cpu.memory import too_few
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.nic_facts import pci_ids
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock

@@ -12,10 +12,16 @@ the one that is judged. A deviation over the scale is compared with Student's
 t at `ALPHA` over the number of comparisons in the study (Bonferroni): where noise is Gaussian, `ALPHA` is the share of
 fault-free studies in which any chain is called an outlier. The MAD has 37 % of the efficiency of a standard deviation
 (Rousseeuw and Croux, JASA 88, 1993), so t has 37 % of the degrees of freedom.
+
+Reference of a suspect: a chain that is no suspect, as near to the suspect as there is one.
+
+In another order the same functions of the same VNFs do the same work, so that what grew is the chain's. Otherwise it is
+the longest part of the suspect, down to the VNF alone with which the analysis compares features; of parts as long, one
+with the VNF that stands out.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import exp, log
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -32,7 +38,8 @@ from resources.libraries.python.studies.chains.analysis.statistics import (
     THROUGHPUT,
 )
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE, Truth
-from resources.libraries.python.studies.chains.model.record import CHAIN, Outlier
+from resources.libraries.python.studies.chains.model.record import CHAIN, ChainRun, Outlier, Reference
+from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 
 ALPHA = 0.01
@@ -172,3 +179,45 @@ def _value(point: _Point, deviation: float) -> float:
             return point.expected * exp(deviation)
         case _:
             return point.expected + deviation
+
+
+ANOTHER_ORDER = "the same VNFs in another order"
+
+
+def reference(
+    suspect: Chain, at: Workload, owner: str | None, runs: Sequence[ChainRun], suspects: Collection[Chain]
+) -> Reference | None:
+    """Return the chain to compare a suspect with; None where none was measured that is no suspect.
+
+    Args:
+        suspect: The chain.
+        at: Workload under which it stands out most.
+        owner: Its VNF that stands out; None where that is the chain from end to end.
+        runs: All that were measured.
+        suspects: All suspects.
+    """
+    well = [
+        run.chain
+        for run in sorted(runs, key=lambda run: -(run.throughput_bps or 0.0))
+        if run.workload == at and run.failed is None and run.planted is None and run.chain not in suspects
+    ]
+    here = sorted(suspect.members, key=_by_name)
+    for chain in well:
+        if sorted(chain.members, key=_by_name) == here:
+            return Reference(chain=chain, workload=at, relation=ANOTHER_ORDER)
+    parts = [chain for chain in well if _is_part(chain.members, suspect.members)]
+    parts.sort(key=lambda chain: (-len(chain.members), owner not in chain.order))
+    if not parts:
+        return None
+    missing = [member.name for member in suspect.members if member not in parts[0].members]
+    return Reference(chain=parts[0], workload=at, relation=f"without {', '.join(missing)}")
+
+
+def _by_name(member: Member) -> str:
+    return member.name
+
+
+def _is_part(part: Sequence[Member], whole: Sequence[Member]) -> bool:
+    """Whether all of its VNFs are in the whole, in that order."""
+    left = iter(whole)
+    return len(part) < len(whole) and all(member in left for member in part)

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.features import feature
-from resources.libraries.python.studies.chains.analysis.outliers import outliers
+from resources.libraries.python.studies.chains.analysis.outliers import outliers, reference
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
-from resources.libraries.python.studies.chains.analysis.references import reference
 from resources.libraries.python.studies.chains.analysis.statistics import IDLE_LATENCY, LOSS, THROUGHPUT, statistics
 from resources.libraries.python.studies.chains.analysis.truth import (
     SAME_PERFORMANCE,

@@ -1,16 +1,33 @@
-"""Specification of a chain study: network functions, policies, workloads (Probius, Nam et al.)."""
+"""Specification of a chain study: network functions, policies, workloads (Probius, Nam et al.).
+
+Loader of a chain study's specification, a YAML file.
+
+It is shorter than the type that it becomes: workloads are protocols times volumes times sessions times frames, a
+range of resources holds for all VNFs that have none of their own, frames are named as in tests (`64B`, `IMIX`).
+"""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.bounds import (
+    HIGHEST_BPS,
+    LONGEST_LOAD_S,
+    MOST_MEMORY_MIB,
+    MOST_NAMES,
+    MOST_WORKLOADS,
+)
 from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.findings.coverage import LeastMeasured
+from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.stacks import SOFTIRQ
 from resources.libraries.python.model.trial import Protocol
@@ -143,3 +160,119 @@ class Chain(Frozen):
     def name(self) -> str:
         """Name in messages: `firewall > nat`. Chains that differ in resources only have the same name."""
         return " > ".join(self.order)
+
+
+Sizes = Annotated[tuple[NfSize, ...], Field(min_length=1)]
+Memory = tuple[Annotated[int, Field(ge=16, le=MOST_MEMORY_MIB)], ...]
+
+
+class _ResourcesEntry(Frozen):
+    """The range for VNFs that have none of their own."""
+
+    sizes: Sizes = (NfSize.ONE,)
+    memory_mib: Memory = ()
+
+
+class _VnfEntry(Frozen):
+    name: VnfName
+    kind: NfKind
+    mode: Mode = Mode.INLINE
+    sizes: Sizes | None = None
+    memory_mib: Memory | None = None
+    program: UserProgram | None = None
+
+
+class _Workloads(Frozen):
+    """All combinations are sent."""
+
+    generator: WorkloadGenerator = ANY_GENERATOR
+    protocols: Annotated[tuple[Protocol, ...], Field(min_length=1)] = (Protocol.UDP,)
+    volumes_mbps: Annotated[tuple[Annotated[float, Field(gt=0, le=HIGHEST_BPS / 1e6)], ...], Field(min_length=1)]
+    """L2 megabits per second, one way, all sessions together."""
+    sessions: Annotated[tuple[Annotated[int, Field(ge=1, le=1000)], ...], Field(min_length=1)] = (1,)
+    frames: Annotated[tuple[FrameByName, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        count = len(self.protocols) * len(self.volumes_mbps) * len(self.sessions) * len(self.frames)
+        if count > MOST_WORKLOADS:  # before they are made
+            raise ValueError(f"{count:,} workloads; at most {MOST_WORKLOADS:,} are possible")
+        return self
+
+    def each(self) -> tuple[Workload, ...]:
+        """Workloads, the volume changing fastest."""
+        return tuple(
+            Workload(
+                generator=self.generator, protocol=protocol, volume_bps=volume * 1e6, sessions=sessions, frame=size
+            )
+            for protocol, sessions, size, volume in product(
+                self.protocols, self.sessions, self.frames, self.volumes_mbps
+            )
+        )
+
+
+class ChainFile(Frozen):
+    """A study as a file says it."""
+
+    name: Annotated[str, Field(min_length=1)]
+    vnfs: Annotated[tuple[_VnfEntry, ...], Field(min_length=1, max_length=MOST_NAMES)]
+    resources: _ResourcesEntry = _ResourcesEntry()
+    policies: Annotated[tuple[str, ...], Field(max_length=MOST_NAMES)] = ()
+    lengths: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MOST_NAMES)] = ()
+    workloads: _Workloads
+    duration_s: Annotated[int, Field(ge=1, le=LONGEST_LOAD_S)] = 5
+    faults: tuple[Fault, ...] = ()
+    least_measured: LeastMeasured = 1.0
+
+    @model_validator(mode="after")
+    def _each_part_fits(self) -> Self:
+        seen: set[str] = set()
+        for index, vnf in enumerate(self.vnfs):
+            if vnf.name in seen:
+                raise Misfit(("vnfs", index, "name"), f"{vnf.name} is defined twice")
+            seen.add(vnf.name)
+            _built(("vnfs", index), lambda vnf=vnf: self._vnf(vnf))
+        for index, fault in enumerate(self.faults):
+            if unknown := {*fault.chain, fault.vnf} - seen:
+                raise Misfit(("faults", index), f"no VNF {', '.join(sorted(unknown))}")
+            if fault.vnf not in fault.chain:
+                raise Misfit(("faults", index, "vnf"), f"{fault.vnf} is not in the chain of the fault")
+        _built((), self.spec)
+        return self
+
+    def spec(self) -> ChainStudySpec:
+        """As the study is asked."""
+        return ChainStudySpec(
+            name=self.name,
+            vnfs=tuple(map(self._vnf, self.vnfs)),
+            policies=self.policies,
+            lengths=self.lengths,
+            workloads=self.workloads.each(),
+            duration_s=self.duration_s,
+            faults=self.faults,
+            least_measured=self.least_measured,
+        )
+
+    def _vnf(self, vnf: _VnfEntry) -> VnfSpec:
+        own = vnf.model_dump(exclude_none=True)
+        return VnfSpec.model_validate({**self.resources.model_dump(), **own})
+
+
+def _built(where: tuple[str | int, ...], build: Any) -> None:  # noqa: ANN401 - whatever it builds is not kept
+    """Add the place in the file to a validation error."""
+    try:
+        build()
+    except Misfit:
+        raise
+    except ValueError as error:
+        first = error.errors(include_url=False)[0]["msg"] if hasattr(error, "errors") else str(error)
+        raise Misfit(where, first.removeprefix("Value error, ")) from error
+
+
+def load_chains(path: Path) -> ChainStudySpec:
+    """Read what a study of chains is asked. Its policies are read by `planning.chains`.
+
+    Raises:
+        ConfigError: The file does not fit; the sentence has file, line and path inside it.
+    """
+    return load_yaml(path, ChainFile).spec()

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.colocation import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.matrix import in_order, normalized
-from resources.libraries.python.studies.interference.analysis.placement import advise
-from resources.libraries.python.studies.interference.analysis.sensitivity import (
+from resources.libraries.python.studies.interference.analysis.matrix import (
     aggressiveness,
+    in_order,
     network_share,
+    normalized,
     sensitivity,
 )
+from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec, Meeting
 
 SERVERS = 2

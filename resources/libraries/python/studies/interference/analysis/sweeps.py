@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.studies.interference.analysis.matrix import in_order, normalized
-from resources.libraries.python.studies.interference.analysis.sensitivity import degradation, lowest, pairs, sensitivity
+from resources.libraries.python.studies.interference.analysis.matrix import (
+    degradation,
+    in_order,
+    lowest,
+    normalized,
+    pairs,
+    sensitivity,
+)
 from resources.libraries.python.studies.interference.model.record import Interference, Meeting, Normalized
 
 

@@ -15,15 +15,18 @@ runs on them (a vSwitch), and goes there once however many VNFs there are. So to
 
 which is 1/C = 1/C_1 + 1/C_2 + ... for VNFs that use all of their CPUs alone. A VNF of them behaves at the rate r as
 alone at the rate r*C_i/C, where it uses the same share of the CPUs.
+
+Up to which load a prediction may be trusted: judged by the chain that was measured, not by the means of all loads.
+
+A mean over all loads hides that a prediction is good below saturation and poor above it, or the other way round.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
-from resources.libraries.python.studies.sweep.analysis.path_baseline import WITHOUT_PATH, MeasuredPath
 from resources.libraries.python.studies.sweep.analysis.points import Observed, observe
 from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
 from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, Profile, ProfileMetric
@@ -65,6 +68,44 @@ def sharing(vnfs: Sequence[Vnf]) -> Mapping[str, str | None]:
                 word = {name: new if each == old else each for name, each in word.items()}
     counts = list(word.values())
     return {name: each if counts.count(each) > 1 else None for name, each in word.items()}
+
+
+WITHOUT_PATH = (
+    "the path without VNFs was not measured: the delay is the sum of the delays of the parts, each of which "
+    "contains the whole path from the generator and back"
+)
+
+
+@dataclass(frozen=True)
+class MeasuredPath:
+    """Its delay between points, on straight lines: no function is looked for, since it is only taken off again.
+
+    Below the lowest and above the highest of its loads it is as there.
+    """
+
+    name: str
+    rates: tuple[float, ...]
+    """Gbit/s, rising; at least one."""
+    delays: tuple[float, ...]
+    """Milliseconds, one way."""
+
+    @classmethod
+    def of(cls, name: str, points: Sequence[SweepPoint]) -> Self | None:
+        """The path from the points of its sweep; None where none of them has a delay."""
+        observed, _ = observe(points)
+        known = [(each.rate, delay) for each in observed if (delay := each.values[ProfileMetric.DELAY]) is not None]
+        return cls(name, *map(tuple, zip(*known, strict=True))) if known else None
+
+    def delay_ms(self, rate: float) -> float:
+        """Its delay at a rate in Gbit/s."""
+        return float(np.interp(rate, self.rates, self.delays))
+
+    def remarks(self, rates: Sequence[float]) -> list[str]:
+        """Remarks on its use at some rates."""
+        beyond = sum(rate > self.rates[-1] * (1 + 1e-9) for rate in rates)
+        if not beyond:
+            return []
+        return [f"at {beyond} of {len(rates)} rates the path {self.name} was not measured: its delay is as at its last"]
 
 
 def predict(
@@ -242,3 +283,42 @@ def _beyond(member: _PredictedMember, rate: float) -> bool:
     """Whether a member was not measured at what this rate of the chain means for it."""
     rates = measured_rates(member.part.profile)
     return rates is None or member.stretch * rate > rates[1] * (1 + 1e-9)
+
+
+WITHIN: Mapping[ProfileMetric, float] = {
+    ProfileMetric.THROUGHPUT: 0.1,
+    ProfileMetric.DELAY: 0.25,
+    ProfileMetric.LOSS: 5.0,
+}
+"""Accepted errors: shares of the measured value, for loss percentage points."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Of one metric."""
+
+    metric: ProfileMetric
+    rate: float | None
+    """Gbit/s: the highest measured rate up to which all predictions are right; None where the first is wrong."""
+    everywhere: bool
+    """No prediction is wrong."""
+
+
+def trust(prediction: Prediction) -> tuple[Trust, ...]:
+    """Up to where each metric that was predicted and measured is right."""
+    found = []
+    for metric in ProfileMetric:
+        known = sorted(
+            (point for point in prediction.points if metric in point.predicted and metric in point.measured),
+            key=lambda point: point.rate,
+        )
+        right = next((place for place, point in enumerate(known) if not _is_right(point, metric)), len(known))
+        if known:
+            rate = known[right - 1].rate if right else None
+            found.append(Trust(metric, rate, everywhere=right == len(known)))
+    return tuple(found)
+
+
+def _is_right(point: PredictedPoint, metric: ProfileMetric) -> bool:
+    off, measured = abs(point.predicted[metric] - point.measured[metric]), point.measured[metric]
+    return off <= WITHIN[metric] * (1.0 if metric is ProfileMetric.LOSS else measured)

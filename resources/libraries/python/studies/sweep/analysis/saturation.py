@@ -1,11 +1,17 @@
-"""The break-point: the load that saturates the CPUs of a service (Troia et al., Algorithm 2, line 3)."""
+"""The break-point: the load that saturates the CPUs of a service (Troia et al., Algorithm 2, line 3).
 
-from collections.abc import Mapping, Sequence
+Break-point of a curve: segmented regression of noisy points that stop growing.
+
+A straight or bent line on the left, a flat, straight or bent one on the right, joined at the break-point (Hudson, J.
+Amer. Stat. Assoc. 61 (1966) 1097). Being joined, the lines locate the break-point more precisely than a threshold: at
+80 points, to a fraction of the distance between two of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from resources.libraries.python.studies.sweep.analysis.break_point import FEWEST, curve_break_point, reaches
 from resources.libraries.python.studies.sweep.analysis.points import Array, Observed
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint
 
@@ -27,6 +33,136 @@ class _FoundSaturation:
 
     at: float
     point: BreakPoint
+
+
+FEWEST = 5
+"""Fewest points for a break-point."""
+BETTER = 10.0
+"""Of Akaike's criterion: a break-point has to be that much better than a line without one."""
+GROWS = 0.05
+"""Share of the level at the break-point: what grows by more behind it, grows still."""
+SLOWER = 0.5
+"""Of the mean growth before the break-point: the growth behind it has to be less than that beyond doubt."""
+_FINER = 16
+_BENDS = ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2))
+"""Degrees of the lines left and right of a break-point, simplest first."""
+
+
+@dataclass(frozen=True)
+class CurveBreakPoint:
+    """End of the growth of a curve."""
+
+    at: float
+    level: float
+    """There."""
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """A fitted segmented line."""
+
+    criterion: float
+    at: float
+    coefficients: Array
+    bends: tuple[int, int]
+    """See _BENDS."""
+
+    def value(self, x: Array) -> Array:
+        return np.asarray(_columns(x, self.at, self.bends) @ self.coefficients)
+
+
+def curve_break_point(x: Array, y: Array) -> CurveBreakPoint | None:
+    """Find the break-point of points with rising x.
+
+    A line that grows in two steps, fast and then slowly, has its break-point at the end of the second; a line that
+    still grows at its end has none, however bent it is.
+    """
+    while len(np.unique(x)) >= FEWEST and np.ptp(y) > 0:
+        broken = _best_broken(x, y)
+        if broken is None or broken.criterion > _smooth_criterion(x, y) - BETTER:
+            return None
+        if not _grows_behind(broken, x, y):
+            return CurveBreakPoint(broken.at, float(broken.value(np.array([broken.at]))[0]))
+        behind = x >= broken.at
+        x, y = x[behind], y[behind]
+    return None
+
+
+def reaches(x: Array, y: Array, level: float) -> float | None:
+    """The least x from which on points are at a level or above, at two x at least.
+
+    Of the closest row that never falls (isotonic regression), so that one noisy point does not count.
+    """
+    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - imports take longer than an analysis
+
+    there = np.flatnonzero(isotonic_regression(y).x >= level)
+    return float(x[there[0]]) if len(np.unique(x[there])) > 1 else None
+
+
+def _columns(x: Array, at: float, bends: tuple[int, int]) -> Array:
+    before, behind = np.minimum(x, at), np.maximum(x - at, 0.0)
+    return np.column_stack(
+        [np.ones_like(x), *(before**power for power in range(1, bends[0] + 1))]
+        + [behind**power for power in range(1, bends[1] + 1)]
+    )
+
+
+def _lay(x: Array, y: Array, columns: Array, extra: int = 0) -> tuple[float, Array]:
+    """Akaike's criterion corrected for few points, and the multipliers of the columns."""
+    parameters, count = columns.shape[1] + extra, len(x)
+    if count < parameters + 2:
+        return np.inf, np.zeros(columns.shape[1])
+    coefficients, *_ = np.linalg.lstsq(columns, y, rcond=None)
+    squares = max(float(np.mean((columns @ coefficients - y) ** 2)), (1e-6 * float(np.abs(y).max())) ** 2)
+    charge = 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
+    return float(count * np.log(squares) + charge), np.asarray(coefficients, dtype=float)
+
+
+def _smooth_criterion(x: Array, y: Array) -> float:
+    """Return the criterion of the best line without a break-point, straight or bent."""
+    return min(_lay(x, y, np.vander(x, degree + 1))[0] for degree in (1, 2))
+
+
+def _best_broken(x: Array, y: Array) -> _Broken | None:
+    """The simplest broken line that is not beaten by much."""
+    found = [broken for bends in _BENDS if (broken := _laid(x, y, bends)) is not None]
+    limit = min((each.criterion for each in found), default=0.0) + BETTER
+    return next((each for each in found if each.criterion <= limit), None)
+
+
+def _laid(x: Array, y: Array, bends: tuple[int, int]) -> _Broken | None:
+    """The best place of the break-point for these bends, first among the points, then around the best of them."""
+    distinct = np.unique(x)
+    coarse = min(_broken(x, y, distinct[1:-1], bends), key=lambda each: each.criterion)
+    if not np.isfinite(coarse.criterion):
+        return None
+    middle = int(np.searchsorted(distinct, coarse.at))
+    # Two points at least on either side: with one, the line through it is anything.
+    lowest, highest = distinct[max(1, middle - 1)], distinct[min(len(distinct) - 2, middle + 1)]
+    places = np.linspace(lowest, highest, 2 * _FINER + 1)
+    return min(_broken(x, y, places, bends), key=lambda each: each.criterion)
+
+
+def _broken(x: Array, y: Array, places: Array, bends: tuple[int, int]) -> Iterator[_Broken]:
+    for at in places:
+        criterion, coefficients = _lay(x, y, _columns(x, at, bends), extra=1)
+        yield _Broken(criterion, float(at), coefficients, bends)
+
+
+def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
+    """Whether points behind the break-point may still grow: by much, or not significantly slower than before."""
+    first, level = map(float, broken.value(np.array([x[0], broken.at])))
+    growth = (level - first) / float(broken.at - x[0])
+    if growth <= 0:
+        return True
+    columns = _columns(x, broken.at, (broken.bends[0], 1))
+    _, coefficients = _lay(x, y, columns)
+    freedom = max(1, len(x) - columns.shape[1])
+    noise = np.sum((columns @ coefficients - y) ** 2) / freedom
+    doubt = float(np.sqrt(noise * np.linalg.pinv(columns.T @ columns)[-1, -1]))
+    slope = float(coefficients[-1])
+    highest = float(np.max(broken.value(np.linspace(broken.at, x[-1], 50))))
+    return slope + 3 * doubt > SLOWER * growth or highest > (1 + GROWS) * level
 
 
 def find_break_point(

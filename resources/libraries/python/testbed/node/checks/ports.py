@@ -10,7 +10,7 @@ from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.testbed.attachment import UIO_DRIVERS, attachment_of
 from resources.libraries.python.model.testbed.cabling import Cable, Socket
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.planning.port_attachment import how_driven
+from resources.libraries.python.planning.physical_ports import how_driven
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts, PortInventory
 

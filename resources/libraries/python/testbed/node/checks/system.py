@@ -1,10 +1,14 @@
-"""Python, rights, disks, load, clocks, and what earlier runs have left."""
+"""Python, rights, disks, load, clocks, the energy meter, and what earlier runs have left."""
 
 from collections.abc import Iterator, Mapping
 
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.testbed.access import EnergyMeter, Powercap
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.node.facts import Facts
+from resources.libraries.python.testbed.roles.watching import Readings
 
 OLDEST_PYTHON = (3, 11)
 RUNTIMES = "/var/tmp"  # noqa: S108 - only its free space is looked at
@@ -134,3 +138,30 @@ def check_clocks(facts: Mapping[str, Facts]) -> Iterator[CheckFinding]:
             yield warning(f"nodes.{name}", "clock", text, "start an NTP client: systemctl enable --now chrony")
         else:
             yield ok(f"nodes.{name}", "clock", text)
+
+
+_METER_FIX = "see docs/how-to/measure-energy.md"
+
+
+def check_energy_meter(place: str, meter: EnergyMeter, found: Readings) -> Iterator[CheckFinding]:
+    """Findings about what a meter has read.
+
+    Args:
+        place: In the topology.
+        meter: The one of the topology.
+        found: Readings of a short time.
+    """
+    for why in found.unmetered.values():
+        if meter == Powercap():  # the default, which virtual machines do not have
+            yield ok(place, "energy", f"no energy meter: {why}")
+        else:
+            yield warning(place, "energy", f"no power by {meter.meter}: {why}", _METER_FIX)
+    try:
+        powers = node_powers(found.series)
+    except Unsupported:  # a BMC whose interval is longer than the check
+        last = sum(series.samples[-1][1] for series in found.series if series.counts)
+        yield ok(place, "energy", f"{last:.0f} W by {meter.meter}")
+        return
+    for power in powers:
+        domains = ", ".join(f"{domain} {watts:.1f} W" for domain, watts in power.domains.items())
+        yield ok(place, "energy", f"{power.watts:.1f} ± {power.error_w:.2g} W by {power.meter}: {domains}")

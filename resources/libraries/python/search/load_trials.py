@@ -1,0 +1,155 @@
+"""Trials at given loads: the first trial of a test, latency under load, and receive rates in overload.
+
+Receive rates in overload: what comes back at one load, whatever is lost.
+
+- MRR, maximum receive rate, as in FD.io CSIT: at line rate, or at the most that the generator can send. RFC 2285
+  (3.6.2) calls it forwarding rate at maximum offered load.
+- ORR, overload receive rate: at the load where a search begins, which is lowered where so much more would only show how
+  an overloaded system collapses.
+
+The first trial of every test: do packets of each service instance arrive in each direction?
+
+And if not, how far do they get? A search on a broken path would only report zero.
+"""
+
+from collections.abc import Callable
+from statistics import fmean, stdev
+from typing import Literal
+
+from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.plan import Hop, Path, Plan
+from resources.libraries.python.model.result import LatencyAtLoad, ReceiveRate
+from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
+from resources.libraries.python.search.findings.locate import Counters, count_at
+from resources.libraries.python.search.profiles import PDR
+
+LOADS_PERCENT = (90, 50, 10, 0)
+"""CSIT's order: the heaviest load first, right after the search."""
+
+
+def measure_latency(
+    measure: Callable[[Trial], TrialResult],
+    profile: SearchProfile,
+    frame: Frame,
+    full_pps: float | None,
+    number: str = PDR,
+) -> tuple[tuple[LatencyAtLoad, ...], tuple[TrialResult, ...]]:
+    """Run the latency trials.
+
+    Args:
+        measure: Runs one trial.
+        profile: Duration of a trial and rate of probe frames.
+        frame: Of all trials.
+        full_pps: The rate that loads are shares of, aggregate; None where it was not reached, which leaves the trial
+            without load.
+        number: Name of that rate, for labels: `PDR` or `SOAK`.
+
+    Returns:
+        Latency by load, light loads first, and the trials in the order in which they ran.
+    """
+    percents = LOADS_PERCENT if full_pps else (0,)
+    results = tuple(
+        measure(
+            Trial(
+                load_pps=(full_pps or 0.0) * percent / 100,
+                duration_s=profile.latency_duration_s,
+                frame=frame,
+                probe_pps=profile.latency_probe_pps,
+                purpose="latency",
+            )
+        )
+        for percent in percents
+    )
+    rows = (
+        LatencyAtLoad(label=f"{number}{percent}", load_pps=result.trial.load_pps, flows=result.latency)
+        for percent, result in zip(percents, results, strict=True)
+    )
+    return tuple(sorted(rows, key=lambda row: row.load_pps)), results
+
+
+def measure_receive_rate(
+    measure: Callable[[Trial], TrialResult],
+    profile: SearchProfile,
+    frame: Frame,
+    load_pps: float,
+    purpose: Literal["mrr", "orr"] = "mrr",
+) -> tuple[ReceiveRate, tuple[TrialResult, ...]]:
+    """Run the profile's MRR trials at a load.
+
+    A trial that the generator limited counts: the rate was received all the same, and `offered_pps` says at what load.
+
+    Args:
+        measure: Runs one trial.
+        profile: Number and duration of trials.
+        frame: Of all trials.
+        load_pps: Aggregate.
+        purpose: Which of the rates it is.
+    """
+    trial = Trial(load_pps=load_pps, duration_s=profile.mrr_duration_s, frame=frame, purpose=purpose)
+    results = []
+    for _ in range(profile.mrr_trials):
+        results.append(measure(trial))
+    rates = tuple(result.forwarded_pps for result in results)
+    found = ReceiveRate(
+        offered_pps=fmean(result.offered_pps for result in results),
+        receive_rates_pps=rates,
+        mean_pps=fmean(rates),
+        stdev_pps=stdev(rates) if len(rates) > 1 else None,
+    )
+    return found, tuple(results)
+
+
+PACKETS_PER_FLOW = 200
+DURATION_S = 0.2
+LEAST_ARRIVAL = 0.9
+"""Share of its packets that a flow has to deliver. A path that works loses nothing at this rate; a receiver that is
+still waking up may lose the first few."""
+
+
+def connectivity_trial(plan: Plan, frame: Frame) -> Trial:
+    """A trial of 200 packets for each flow of a plan, at 1000 packets per second and flow."""
+    return Trial(
+        load_pps=len(plan.flows) * PACKETS_PER_FLOW / DURATION_S,
+        duration_s=DURATION_S,
+        frame=frame,
+        purpose="connectivity",
+    )
+
+
+def diagnose(plan: Plan, result: TrialResult, before: Counters, after: Counters) -> tuple[str, ...]:
+    """Name, for each flow that does not arrive, the last hop that saw its packets.
+
+    Args:
+        plan: What is deployed.
+        result: Of the connectivity trial.
+        before: Counters by interface name before the trial; the generator's own may be missing.
+        after: The same after it.
+
+    Returns:
+        A sentence for each flow that does not arrive; empty when all do.
+    """
+    seen = {name: after[name] - before[name] for name in after if name in before}
+    paths = {(path.instance, path.direction): path for path in plan.paths}
+    return tuple(
+        _sentence(plan, flow, paths[flow.instance, flow.direction], seen)
+        for flow in result.flows
+        if flow.sent == 0 or flow.received < flow.sent * LEAST_ARRIVAL
+    )
+
+
+def _sentence(plan: Plan, flow: FlowCount, path: Path, seen: Counters) -> str:
+    head = f"{plan.cell.service_type} instance {flow.instance} {flow.direction}: {flow.sent} sent"
+    if flow.sent == 0:
+        return f"{head}, the generator sent nothing"
+    counts = [(hop, count) for hop in path.hops if (count := count_at(hop, flow, path, seen)) is not None]
+    # Interfaces count other packets too (neighbour discovery), so a few do not mean that the flow was seen.
+    enough = (flow.sent + flow.received) / 2
+    last = max(index for index, (_, count) in enumerate(counts) if count >= enough)
+    received = f", {flow.received} received" if flow.received else ""
+    (hop, count), (next_hop, next_count) = counts[last], counts[last + 1]
+    return f"{head}{received}, last seen at {_place(hop)} ({count}), not at {_place(next_hop)} ({next_count})"
+
+
+def _place(hop: Hop) -> str:
+    return f"{hop.owner} {hop.interface} {hop.counter}"

@@ -1,1 +1,0 @@
-"""PLRsearch (draft-vpolak-bmwg-plrsearch-03)."""

@@ -1,0 +1,168 @@
+"""Planning of a study of interference: order of the measurements, plans for fewer instances, and the study's cost."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb
+from random import Random
+
+from resources.libraries.python.model.plan import Plan, Segment
+from resources.libraries.python.planning.cost import StudyCost
+from resources.libraries.python.planning.names import GENERATOR, is_vswitch
+from resources.libraries.python.studies.interference.model.record import InterferenceSpec
+
+AROUND_S = 1.6
+"""Assumed around the traffic of a measurement: deploying, a look at the processes, removing. Measured on local.yaml."""
+ALONE_S = 3.0
+"""Assumed for finding what a network function carries alone, deploying it and removing it included."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterferenceCost(StudyCost):
+    """Cost of a study of interference; its steps are measurements, with and without a guarantee in all repetitions."""
+
+    sets: int
+    """Targets with each set of co-located network functions, alone included."""
+    deployments: int
+    """One for each measurement, and one for each network function and frame size to find the load; more where one has a
+    stand-in, or where the capacity of the network has to be found."""
+
+    def counts(self) -> dict[str, float]:
+        """See StudyCost."""
+        return {
+            "combinations": self.sets,
+            "measurements": self.runs,
+            "deployments": self.deployments,
+            "seconds": self.seconds,
+        }
+
+
+def cost(spec: InterferenceSpec, around_s: float = AROUND_S) -> InterferenceCost:
+    """Count without making any; `schedule` has them one by one.
+
+    Args:
+        spec: What is asked.
+        around_s: Seconds around the traffic of a measurement.
+
+    Raises:
+        ConfigError: More measurements, or more time, than `model.bounds` allows.
+    """
+    names = len(spec.contenders)
+    # Multisets of up to together - 1 of n: neighbours have no order, and two may be of a kind.
+    sets = names * comb(names + spec.together - 1, names)
+    # A network function alone shares nothing: it is measured without a guarantee only.
+    rounds = sets + (sets - names if spec.guarantee else 0)
+    measurements = rounds * spec.repetitions * len(spec.points())
+    searches = names * len(spec.frames or (spec.frame,))
+    seconds = searches * ALONE_S + measurements * each_s(spec, around_s)
+    return InterferenceCost(
+        name=spec.name,
+        steps=measurements,
+        runs=measurements,
+        unit="measurements",
+        seconds=seconds,
+        sets=sets,
+        deployments=searches + measurements,
+    )
+
+
+def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:
+    """Seconds of one measurement."""
+    return spec.duration_s + around_s
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One measurement to be made: a target, and what runs beside it."""
+
+    number: int
+    """Its place in the order, from 0."""
+    target: str
+    against: tuple[str, ...]
+    """Empty where the target is alone."""
+    repetition: int
+    point: int
+    """Index of frame size and load in `InterferenceSpec.points`."""
+    guaranteed: bool
+    """With an equal share of the network I/O guaranteed to each; never of a target alone, the baseline of both."""
+
+
+def schedule(spec: InterferenceSpec) -> tuple[Turn, ...]:
+    """All measurements of a study.
+
+    A repetition has each of them once, in an order of its own: what drifts in the course of hours, such as the
+    temperature of a machine, then falls on all alike, and none is always measured behind the same other one.
+    The order depends on the seed of the study and on nothing else.
+    """
+    return tuple(_turns(spec))
+
+
+def gatherings(spec: InterferenceSpec) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Each target with each group: alone, beside every other and its like, and up to `together` at once."""
+    names = [contender.name for contender in spec.contenders]
+    groups = [group for size in range(spec.together) for group in combinations_with_replacement(names, size)]
+    return tuple((target, group) for target in names for group in groups)
+
+
+def _turns(spec: InterferenceSpec) -> Iterator[Turn]:
+    number = 0
+    for repetition in range(spec.repetitions):
+        row = [
+            (one, point, guaranteed)
+            for point in range(len(spec.points()))
+            for guaranteed in _rounds(spec)
+            for one in gatherings(spec)
+            if one[1] or not guaranteed
+        ]
+        Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
+        for (target, against), point, guaranteed in row:
+            yield Turn(number, target, against, repetition, point, guaranteed)
+            number += 1
+
+
+def _rounds(spec: InterferenceSpec) -> tuple[bool, ...]:
+    return (False, True) if spec.guarantee else (False,)
+
+
+def first_instances(plan: Plan, count: int) -> Plan:
+    """The same plan with its first service instances only.
+
+    So one instance is measured alone where it is when it has neighbours, on the same CPUs.
+
+    Args:
+        plan: Its instances share nothing but cables and the vSwitch.
+        count: Instances that stay, 1 at least.
+
+    Raises:
+        ValueError: There are fewer, or instances share NFs.
+    """
+    if count not in plan.cell.instances:
+        raise ValueError(f"{count} of {len(plan.cell.instances)} service instances")
+    if shared := [function.name for function in plan.functions if not function.instance]:
+        raise ValueError(f"service instances share {', '.join(shared)}")
+    stay = range(count + 1)
+    """0 is what all share: cables, and segments of these."""
+    functions = tuple(function for function in plan.functions if function.instance in stay)
+    links = tuple(link for link in plan.links if link.instance in stay)
+    ports = {port.interface for link in links for port in (link.a, link.b)}
+    owners = {port.owner for link in links for port in (link.a, link.b)}
+    there = {function.name for function in functions} | owners | {GENERATOR, "system"}
+    threads = tuple(each for each in plan.cores.threads if each.owner in there or is_vswitch(each.owner))
+    return plan.model_copy(
+        update={
+            "cell": plan.cell.first_instances(count),
+            "cores": plan.cores.model_copy(update={"threads": threads}),
+            "links": links,
+            "segments": tuple(_with(ports, segment) for segment in plan.segments if segment.instance in stay),
+            "functions": functions,
+            "taps": tuple(tap for tap in plan.taps if tap.instance in stay),
+            "flows": tuple(flow for flow in plan.flows if flow.instance in stay),
+            "paths": tuple(path for path in plan.paths if path.instance in stay),
+        }
+    )
+
+
+def _with(ports: Collection[str], segment: Segment) -> Segment:
+    """A segment without the ports of those that have gone."""
+    members, copies = (tuple(name for name in row if name in ports) for row in (segment.members, segment.copies))
+    return segment.model_copy(update={"members": members, "copies": copies})
