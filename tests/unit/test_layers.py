@@ -2,8 +2,9 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
@@ -410,6 +411,64 @@ def test_each_rule_leaves_others_alone(rule: Rule, path: str, code: str) -> None
 def test_a_broad_except_has_to_say_so(handler: str, offends: bool) -> None:
     text = f"try: f()\n{handler}\n"
     assert bool(list(broad_excepts_are_boundaries("x.py", ast.parse(text), text))) is offends
+
+
+def imported_when_loaded(tree: ast.AST, modules: Collection[str]) -> set[str]:
+    """Modules of the project that a module imports while it is loaded itself: not in functions, not for types only."""
+    found: set[str] = set()
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names & set(modules) or {node.module}
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            left += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            left += ast.iter_child_nodes(node)
+    return found & set(modules)
+
+
+def import_cycle(trees: Mapping[str, ast.AST]) -> list[str]:
+    """Modules that import each other in a circle while they are loaded; nothing where there are none.
+
+    Args:
+        trees: By dotted name of the module.
+    """
+    sorter = TopologicalSorter({name: imported_when_loaded(tree, trees) - {name} for name, tree in trees.items()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other() -> None:
+    paths = [file.relative_to(ROOT) for file in sources(".py") if file.relative_to(ROOT).parts[0] != "tests"]
+    names = {str(path): str(path.with_suffix("")).replace("/", ".").removesuffix(".__init__") for path in paths}
+    assert not import_cycle({name: tree_of(path) for path, name in names.items()})
+
+
+@pytest.mark.parametrize(
+    ("second", "circle"),
+    [
+        ("from p.a import f", True),
+        ("from p import a", True),
+        ("import p.a", True),
+        ("try:\n    from p.a import f\nexcept ImportError: pass", True),
+        ("class Lazy:\n    from p.a import f", True),
+        ("def f():\n    from p.a import f", False),
+        ("if TYPE_CHECKING:\n    from p.a import f", False),
+        ("from p import c", False),
+    ],
+)
+def test_circles_of_imports_are_found(second: str, circle: bool) -> None:
+    modules = {"p": "", "p.a": "from p import b", "p.b": second, "p.c": ""}
+    found = import_cycle({name: ast.parse(text) for name, text in modules.items()})
+    assert bool(found) is circle
+    assert set(found) == ({"p.a", "p.b"} if circle else set())
 
 
 def test_helpers_are_not_imported_from_tests() -> None:
