@@ -32,8 +32,7 @@ from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_M
 from resources.libraries.python.recording.packed import pack
 from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
 from resources.libraries.python.studies.density.planning.rows import Row, make_rows
 from resources.libraries.python.studies.density.run import DensityTest

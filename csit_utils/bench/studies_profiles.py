@@ -14,8 +14,7 @@ from csit_utils.bench.studies import BoundedQuantity
 from csit_utils.dataset.papers import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array
-from resources.libraries.python.studies.sweep.analysis.profile import profile_of
-from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
+from resources.libraries.python.studies.sweep.analysis.profile import profile_of, value_at
 from resources.libraries.python.studies.sweep.model.profile import Fit, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 

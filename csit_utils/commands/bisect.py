@@ -24,13 +24,13 @@ from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
 from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
+from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology, load_yaml, text_of
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import Trial
-from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.run_journal import digest_of

@@ -19,7 +19,7 @@ from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_tabl
 from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.items import Dataset
 from csit_utils.night.candidates import OPENING_S, matrix_tests, stored_rows, study_tests, tried_tonight, with_durations
-from csit_utils.night.page import render_night
+from csit_utils.night.page import reason_of, render_night, summary, why_left_out
 from csit_utils.night.runs import run_night
 from csit_utils.night.state import (
     MOST_HOURS,
@@ -31,7 +31,6 @@ from csit_utils.night.state import (
     NightState,
     runs_of,
 )
-from csit_utils.night.texts import reason_of, summary, why_left_out
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.commands.plan import (
     CELLS,

@@ -25,8 +25,8 @@ from csit_utils.dataset.items import (
 )
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.scan import ScannedTest, scan
+from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import LARGEST_RESULT_BYTES, MOST_VALUES_OF_A_RESULT
-from resources.libraries.python.model.validation import error_text
 
 _CSIT_TEST = {"version", "test_id", "result"}
 _CSIT_SUITE = {"version", "suite_id", "start_time"}

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.dialogue import LONGEST_ERROR, JsonLines, error_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Call
-from resources.libraries.python.testbed.agent.role_calls import BY_NAME
+from resources.libraries.python.testbed.agent.calls import BY_NAME, Call
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.fuzz.damage import damaged

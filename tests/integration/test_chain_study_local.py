@@ -13,7 +13,7 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
-from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import hold_back, is_held_back
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.planning.cost import LEAD_S

@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.energy import IDLE

@@ -16,7 +16,7 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
-from resources.libraries.python.drivers.functions.vm.requirements import missing as missing_qemu
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as missing_qemu
 from resources.libraries.python.drivers.generators.builtin.frames import NUMBER_OFFSET
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.installed import path_of

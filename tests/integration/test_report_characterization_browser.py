@@ -13,7 +13,7 @@ from csit_utils.report.units import DASH
 from csit_utils.studies.sweep.pages.profiles import plain
 from resources.libraries.python.studies.sweep.analysis.curves import CURVES
 from resources.libraries.python.studies.sweep.analysis.flavors import ProfiledFlavor, answers
-from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
     Fit,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
-from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.model.record import SweepRecord

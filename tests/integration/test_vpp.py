@@ -13,7 +13,7 @@ import pytest
 
 from resources.libraries.python.drivers.containers.engine_choice import missing as missing_engine
 from resources.libraries.python.drivers.functions.mixed_kinds import Several
-from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until

@@ -30,12 +30,12 @@ from csit_utils.dataset.refused import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterized, columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
+from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
 from resources.libraries.python.model.trial import TrialResult
-from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.recording.earlier_versions import with_renamed_rates
 from resources.libraries.python.recording.packed import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -1,14 +1,14 @@
-"""Bars of a study of chains: exit reasons of VMs or events of the kernel, and CPU time of the kernel for VNFs."""
+"""Figures of events: bars of exit reasons, kernel events and their CPU time, and graphs of state transitions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from math import cos, pi, sin, sqrt
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import digits3
 from csit_utils.studies.chains.behaviour_figures import MOST_SHOWN, choice_of, workload_words
-from csit_utils.studies.chains.transition_figures import graphs_of
-from resources.libraries.python.studies.chains.model.record import ChainStudy, StateGraph
+from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, StateGraph, Suspect
 from resources.libraries.python.studies.chains.model.spec import Member
 
 _MOST_EVENTS = 14
@@ -17,6 +17,164 @@ _EXIT = "kvm_exit:"
 _ALONE = "VNFs alone"
 _PX_PER_EVENT = 24
 _PX_PER_BAR = 11
+
+
+_MOST_EDGES = 24
+"""Maximum number of edges of a picture, those with the most time; more are unreadable."""
+_MOST_PX = 9.0
+_LEAST_PX = 1.2
+_BEND = 0.18
+"""Curvature relative to the distance of two events, so that both directions are distinguishable."""
+_STEPS = 4
+
+
+def graphs_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:
+    """State transitions of each VNF of the first suspects, at the largest volume that was traced."""
+    variants: Json = {}
+    for rank, suspect in enumerate(study.suspects[:MOST_SHOWN], 1):
+        for graph in graphs_of(study, suspect):
+            if graph.edges:
+                variants[f"{choice_of(rank, suspect)}: {graph.owner}"] = _picture(graph)
+    if not variants:
+        return None
+    return Figure(f"{anchor}-graphs", "State transitions", simulated, (tuple(variants),), variants)
+
+
+def graphs_of(study: ChainStudy, suspect: Suspect) -> Sequence[StateGraph]:
+    """State transitions of the VNFs of a suspect at the largest volume that was traced."""
+    runs = [run for run in study.runs if run.chain == suspect.chain and run.graphs]
+    return max(runs, key=lambda run: run.workload.volume_bps).graphs if runs else ()
+
+
+def _picture(graph: StateGraph) -> Json:
+    edges = sorted(graph.edges, key=lambda edge: (-edge.seconds, -edge.count))[:_MOST_EDGES]
+    names = _walk(edges)
+    places = {name: _on_circle(number, len(names)) for number, name in enumerate(names)}
+    most = max(edge.seconds for edge in edges) or 1.0
+    lines = [_arrow(edge, places, edge.seconds / most, graph) for edge in reversed(edges)]
+    vertices: Json = {
+        "type": "scatter",
+        "mode": "markers+text",
+        "showlegend": False,
+        "name": "events",
+        "x": [places[name][0] for name in names],
+        "y": [places[name][1] for name in names],
+        "text": [_label(name) for name in names],
+        "textposition": [_side(places[name]) for name in names],
+        "hovertext": [_vertex_words(name, graph) for name in names],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "cliponaxis": False,
+        "marker": {"size": 12},
+        "meta": {"colour": 0},
+    }
+    hidden = {"visible": False, "fixedrange": True}
+    # Room for labels: beside the circle they are as wide as a third of the picture.
+    layout: Json = {
+        "xaxis": {**hidden, "range": [-1.8, 1.8]},
+        "yaxis": {**hidden, "range": [-1.35, 1.35], "scaleanchor": "x"},
+        "height": 470,
+        "meta": {"width": 430},
+        "annotations": [
+            {
+                "text": escape(_note(graph, len(edges))),
+                "showarrow": False,
+                "font": {"color": "dim", "size": 11},
+                "xanchor": "left",
+                "yanchor": "top",
+            }
+            | {"x": 0, "y": 0, "xref": "paper", "yref": "paper", "align": "left"}
+        ],
+    }
+    return {"data": [*lines, vertices], "layout": layout}
+
+
+def _note(graph: StateGraph, shown: int) -> str:
+    left = len(graph.edges) - shown
+    some = f"the {shown} transitions with the most time, {left} more are in transitions.csv; " if left else ""
+    lost = f", {graph.lost} lost" if graph.lost else ""
+    return f"{some}{graph.events} events in {digits3(1e3 * graph.traced_s)} ms{lost}"
+
+
+def _walk(edges: Sequence[Edge]) -> list[str]:
+    """Events in the order in which they follow each other most often: the usual way is along the circle."""
+    often = sorted(edges, key=lambda edge: -edge.count)
+    left = list(dict.fromkeys(name for edge in edges for name in (edge.before, edge.after)))
+    walk: list[str] = []
+    while left:
+        walk.append(left.pop(0))
+        while found := next((edge.after for edge in often if edge.before == walk[-1] and edge.after in left), None):
+            left.remove(found)
+            walk.append(found)
+    return walk
+
+
+def _on_circle(number: int, of: int) -> tuple[float, float]:
+    angle = pi / 2 - 2 * pi * number / of
+    return round(cos(angle), 3), round(sin(angle), 3)
+
+
+def _label(name: str) -> str:
+    """In two lines: the event, and its data."""
+    return "<br>".join(map(escape, name.removeprefix("sched_").split(":", 1)))
+
+
+def _side(place: tuple[float, float]) -> str:
+    """Away from the circle."""
+    if abs(place[0]) < 0.2:
+        return "top center" if place[1] > 0 else "bottom center"
+    return f"middle {'right' if place[0] > 0 else 'left'}"
+
+
+def _arrow(edge: Edge, places: dict[str, tuple[float, float]], share: float, graph: StateGraph) -> Json:
+    """A curve from event to event; a loop inside the circle where both are one."""
+    points = _way(places[edge.before], places[edge.after])
+    rate = edge.count / graph.traced_s if graph.traced_s else 0.0
+    width = round(_LEAST_PX + (_MOST_PX - _LEAST_PX) * sqrt(share), 1)
+    words = f"{escape(edge.before)} → {escape(edge.after)}<br>{digits3(rate)} times a second"
+    ends = [0] * (_STEPS // 2)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "showlegend": False,
+        "name": "transition",
+        "x": [x for x, _ in points],
+        "y": [y for _, y in points],
+        "hovertemplate": f"{words}, {digits3(1e3 * edge.seconds)} ms in all<extra></extra>",
+        "line": {"width": width, "shape": "spline"},
+        "marker": {"size": [*ends, round(8 + 1.7 * width), *ends], "symbol": "arrow", "angleref": "previous"}
+        | {"opacity": 1, "line": {"width": 0}},
+        "opacity": 0.75,
+        "meta": {"colour": 2},
+    }
+
+
+def _way(start: tuple[float, float], end: tuple[float, float]) -> list[tuple[float, float]]:
+    """Points of a quadratic Bézier curve (of a circle where both ends are one)."""
+    (x0, y0), (x1, y1) = start, end
+    if start == end:
+        turns = [2 * pi * step / _STEPS for step in range(_STEPS + 1)]
+        return [
+            (
+                round(x0 - 0.13 * (x0 * (1 - cos(t)) + y0 * sin(t)), 3),
+                round(y0 - 0.13 * (y0 * (1 - cos(t)) - x0 * sin(t)), 3),
+            )
+            for t in turns
+        ]
+    x, y = (x0 + x1) / 2 + _BEND * (y1 - y0), (y0 + y1) / 2 - _BEND * (x1 - x0)
+    steps = [step / _STEPS for step in range(_STEPS + 1)]
+    return [
+        (
+            round((1 - t) ** 2 * x0 + 2 * t * (1 - t) * x + t * t * x1, 3),
+            round((1 - t) ** 2 * y0 + 2 * t * (1 - t) * y + t * t * y1, 3),
+        )
+        for t in steps
+    ]
+
+
+def _vertex_words(name: str, graph: StateGraph) -> str:
+    count = sum(edge.count for edge in graph.edges if edge.before == name)
+    rate = count / graph.traced_s if graph.traced_s else 0.0
+    return f"{escape(name)}<br>{digits3(rate)} times a second"
 
 
 def events_figure(anchor: str, study: ChainStudy, *, simulated: bool) -> Figure | None:

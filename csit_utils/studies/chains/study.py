@@ -25,9 +25,8 @@ from csit_utils.studies.chains.behaviour_figures import (
     sizes_words,
     workload_words,
 )
-from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, steps_figure
+from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, graphs_figure, steps_figure
 from csit_utils.studies.chains.suspect_stacks import stacks_of, stacks_of_suspects
-from csit_utils.studies.chains.transition_figures import graphs_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
 from resources.libraries.python.studies.chains.analysis import tables
 from resources.libraries.python.studies.chains.analysis.features import feature

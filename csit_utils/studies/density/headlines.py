@@ -8,7 +8,7 @@ from csit_utils.analysis.grouping import Metric
 from csit_utils.report.links import cell_href
 from csit_utils.report.units import DASH, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, MatrixCell
-from csit_utils.studies.density.analysis.headline import Headline, headlines
+from csit_utils.studies.density.analysis.summary import Headline, headlines
 from csit_utils.studies.density.blocks import Block, SystemView
 
 _METRICS = (Metric.NDR, Metric.PDR, Metric.SOAK, Metric.MRR, Metric.ORR)

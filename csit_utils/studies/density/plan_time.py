@@ -7,8 +7,7 @@ from resources.libraries.python.model.bounds import refuse_endless
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.studies.density.planning.estimate import LEAST, MOST, estimate_s
-from resources.libraries.python.studies.density.planning.extras import Extras
+from resources.libraries.python.studies.density.planning.extras import LEAST, MOST, Extras, estimate_s
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 
 _OVERHEAD_S = {World.LOCAL: 0.05, World.SIM: 0.5, World.LAB: 0.15}

@@ -9,7 +9,7 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import common_unit, rate
 from csit_utils.studies.density.analysis.density import Matrix
-from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, Speedup, speedups
+from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, Speedup, speedups
 
 _RATE, _FACTOR = "throughput", "relative to the fewest cores"
 _TYPES = ("VSC", "CSC", "CSP")

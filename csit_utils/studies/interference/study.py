@@ -27,7 +27,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     cell_in_words,
     matrix_in_words,
 )
-from resources.libraries.python.studies.interference.analysis.sweeps import Spot, spots
+from resources.libraries.python.studies.interference.analysis.tables import Spot, spots
 from resources.libraries.python.studies.interference.model.record import (
     Interference,
     InterferenceRecord,

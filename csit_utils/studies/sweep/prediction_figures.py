@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from csit_utils.report.figures import Figure, Json
-from csit_utils.studies.sweep.figures import saturation
-from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, SCALES, axes, place, shown
+from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, SCALES, axes, place, saturation, shown
 from csit_utils.studies.sweep.words import MODELS, kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.sentences import UNITS
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric

@@ -25,8 +25,7 @@ from resources.libraries.python.studies.sweep.analysis.flavors import (
     best_flavor,
     steps,
 )
-from resources.libraries.python.studies.sweep.analysis.profile import profile_of
-from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds
+from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, profile_of
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     UNITS,
     break_point_in_words,

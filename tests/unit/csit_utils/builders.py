@@ -27,8 +27,7 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.model.refused import RefusedCell
+from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
 NDR = Goal(name="NDR", loss_ratio=0.0)
 PDR = Goal(name="PDR", loss_ratio=0.005)

@@ -15,9 +15,9 @@ from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import Rendered, render
 from csit_utils.report.study import Page
+from csit_utils.studies.density.analysis.density import layouts
 from csit_utils.studies.density.analysis.fairness import fairness_of
 from csit_utils.studies.density.analysis.latency_cells import BOTH
-from csit_utils.studies.density.analysis.placing import layouts
 from csit_utils.studies.density.cell_maps import CellMaps, MapSquare
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses

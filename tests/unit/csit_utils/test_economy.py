@@ -18,8 +18,7 @@ from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page

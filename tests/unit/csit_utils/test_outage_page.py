@@ -9,8 +9,7 @@ import pytest
 from csit_utils.cli import make_app
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.site import render
-from csit_utils.studies.outage.figures import amounts
-from csit_utils.studies.outage.study import STUDY, SURVIVED, headline
+from csit_utils.studies.outage.study import STUDY, SURVIVED, amounts, headline
 from csit_utils.studies.registry import explanations, measures, record_kinds
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT

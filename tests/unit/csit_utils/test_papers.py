@@ -27,10 +27,10 @@ from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
 from resources.libraries.python.studies.interference.model.record import NfType
-from resources.libraries.python.studies.sizing.model.options import Option
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
+from resources.libraries.python.studies.sizing.model.workload import Option
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
-from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
+from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from tests.unit.csit_utils.characterized import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from csit_utils.report.site import Rendered
-from csit_utils.studies.sweep.functions import below
+from csit_utils.studies.sweep.comparison import below
 from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import Alone, delays_figure, parts_figure
 from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.studies.sweep.analysis.profile_queries import value_at
+from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
 from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from csit_utils.dataset.items import Problem, Refusal, Status
 from csit_utils.dataset.scan import ScannedTest, scan
 from resources.libraries.python.recording.marker import NOT_STARTED, REFUSED_MARKER, RESULT_MARKER
-from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS
 from tests.unit.csit_utils.builders import refused_cell
 from tests.unit.csit_utils.tree_reader import read
 

@@ -13,8 +13,8 @@ from csit_utils.report.links import cell_anchor
 from csit_utils.report.report_context import Details, ReportContents
 from csit_utils.report.site import single_file, write_site
 from csit_utils.studies.density.analysis.density import CellState, matrices
-from csit_utils.studies.density.analysis.headline import headlines
-from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
+from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
+from csit_utils.studies.density.analysis.summary import headlines
 from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.nf_size import NfSize

@@ -11,7 +11,7 @@ from csit_utils.report.pages import environment, overview
 from csit_utils.report.site import render, single_file
 from csit_utils.studies.chains import study as chain_page
 from csit_utils.studies.chains.behaviour_figures import chains_figure, classes_figure
-from csit_utils.studies.chains.transition_figures import graphs_figure
+from csit_utils.studies.chains.event_figures import graphs_figure
 from csit_utils.studies.interference import study as interference
 from csit_utils.studies.interference.maps import interference_maps
 from csit_utils.studies.interference.study import headline, interference_headline

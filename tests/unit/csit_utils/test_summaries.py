@@ -7,13 +7,10 @@ import pytest
 
 from csit_utils.analysis.grouping import Metric, Series, series_of
 from csit_utils.dataset.rows import InstanceRow, TestRow
-from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices
-from csit_utils.studies.density.analysis.efficiency import ratios
+from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, layouts, matrices
+from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
 from csit_utils.studies.density.analysis.fairness import fairness_of, itemized
-from csit_utils.studies.density.analysis.headline import Headline, headlines
-from csit_utils.studies.density.analysis.placing import layouts
-from csit_utils.studies.density.analysis.speedup import NF, VSWITCH, speedups
-from csit_utils.studies.density.analysis.summary import changes
+from csit_utils.studies.density.analysis.summary import Headline, changes, headlines
 from resources.libraries.python.model.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result
 from tests.unit.csit_utils.histories import row

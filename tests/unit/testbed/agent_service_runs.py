@@ -20,12 +20,13 @@ from resources.libraries.python.studies.sizing.model.workload import WorkloadSpe
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
     PROTOCOL,
+    ROLE_CALLS,
     CellRequest,
     Greeting,
+    RemoteRole,
     Role,
     ServiceRequest,
 )
-from resources.libraries.python.testbed.agent.role_calls import ROLE_CALLS, RemoteRole
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport

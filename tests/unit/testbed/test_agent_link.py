@@ -11,7 +11,7 @@ import pytest
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, ConnectionFailed, NotReady
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.role_calls import FUNCTIONS, GENERATOR, ROLE_CALLS, SWITCH, RemoteRole
+from resources.libraries.python.testbed.agent.calls import FUNCTIONS, GENERATOR, ROLE_CALLS, SWITCH, RemoteRole
 from resources.libraries.python.testbed.deployment.health import within
 from tests.unit.testbed.agent_runs import linked, running
 

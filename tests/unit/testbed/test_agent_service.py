@@ -7,12 +7,14 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
+    CABLES,
+    INSTANCES,
     PROTOCOL,
+    SWITCH,
     Hello,
     NodeRequest,
     Role,
 )
-from resources.libraries.python.testbed.agent.role_calls import CABLES, INSTANCES, SWITCH
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from tests.unit.testbed.agent_service_runs import SITED, TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on

@@ -13,8 +13,7 @@ from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.model.record import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.studies.chains.planning.cost import LEAD_S
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import NodeRequest, Role
-from resources.libraries.python.testbed.agent.role_calls import COSTS, FEATURES, SWITCH, TRACER
+from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, SWITCH, TRACER, NodeRequest, Role
 from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare
 from resources.libraries.python.testbed.deployment.parts import Parts
 from tests.unit.testbed.agent_service_runs import TOPOLOGY, WORK, NotingMachine, ask, ask_role, service_on

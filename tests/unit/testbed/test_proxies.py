@@ -9,8 +9,7 @@ from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
-from resources.libraries.python.testbed.agent.calls import Call, Role
-from resources.libraries.python.testbed.agent.role_calls import (
+from resources.libraries.python.testbed.agent.calls import (
     BY_NAME,
     FEATURES,
     FUNCTIONS,
@@ -18,6 +17,8 @@ from resources.libraries.python.testbed.agent.role_calls import (
     LOAD,
     ROLE_CALLS,
     SWITCH,
+    Call,
+    Role,
 )  # fmt: skip
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.part import Confined, Processing

@@ -11,10 +11,9 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
+from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
-from csit_utils.studies.density.analysis.placing import Place, SeriesLayout, layouts
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
-from csit_utils.studies.density.matrix_parts import matrix_map
+from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map
 from csit_utils.studies.density.sentences import names
 
 _LISTED = 100

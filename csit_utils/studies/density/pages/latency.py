@@ -12,8 +12,8 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.series_blocks import blocks_of
 from csit_utils.report.study import Page
 from csit_utils.report.units import rate
+from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
-from csit_utils.studies.density.analysis.placing import Place, SeriesLayout, layouts
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.sentences import names

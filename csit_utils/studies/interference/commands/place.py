@@ -18,7 +18,7 @@ from resources.libraries.python.studies.interference.analysis.sentences import (
     summary_in_words,
 )
 from resources.libraries.python.studies.interference.analysis.study import advised
-from resources.libraries.python.studies.interference.analysis.sweeps import PairsPoint, by_frame_and_load
+from resources.libraries.python.studies.interference.analysis.tables import PairsPoint, by_frame_and_load
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
 
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")

@@ -8,10 +8,9 @@ from csit_utils.report.characterizations import keys_of_page, warnings
 from csit_utils.report.figures import Figure, Json, Panel, stacked
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
-from csit_utils.studies.sweep.figures import saturation
-from csit_utils.studies.sweep.functions import REACHES, below
+from csit_utils.studies.sweep.comparison import REACHES, below
+from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, PlotPosition, axes, place, saturation, shown
 from csit_utils.studies.sweep.pages.profiles import profile_anchor
-from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, PlotPosition, axes, place, shown
 from csit_utils.studies.sweep.prediction_figures import chain_figures, cpu_figure, share_of
 from csit_utils.studies.sweep.words import MODELS, chain_words, error_text, kind_words, vnf_words
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath, trust

@@ -15,11 +15,10 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, digits3, percent
 from csit_utils.studies.sweep.comparison import comparisons
-from csit_utils.studies.sweep.figures import sweep_figures
-from csit_utils.studies.sweep.points import FIRST_SCALE, NAMES, axes, shown
+from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, axes, shown, sweep_figures
 from csit_utils.studies.sweep.words import kind_words
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
-from resources.libraries.python.studies.sweep.analysis.profile_queries import (
+from resources.libraries.python.studies.sweep.analysis.profile import (
     Highest,
     QualityBounds,
     highest_rate,

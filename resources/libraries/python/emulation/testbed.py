@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import ValidationError
 
-from resources.libraries.python.drivers.functions.vm.monitor import Monitor
+from resources.libraries.python.drivers.functions.vm.qemu import Monitor
 from resources.libraries.python.drivers.functions.vm.taps import close_taps
 from resources.libraries.python.drivers.host.ownership.processes import Process, process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until

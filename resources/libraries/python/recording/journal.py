@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, error_text
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.recording.lines import Lines, read_lines
 
 JOURNAL_FILE = "journal.jsonl"

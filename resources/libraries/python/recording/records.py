@@ -11,9 +11,9 @@ from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import MOST_KEYS, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
-from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
 from resources.libraries.python.recording.packed import NotUnpacked, unpacked

@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, error_text
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.validation import error_text
 from resources.libraries.python.recording.lines import Lines, read_lines
 
 Row = TypeVar("Row", bound=Frozen)

@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import CsitError, RunStopped
+from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.validation import error_text
 
 RESULTS_FOLDER = "results"
 TABLES_FOLDER = "characterization"

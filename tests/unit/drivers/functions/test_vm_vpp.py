@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file
-from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.extended_image import carried, parse
 from resources.libraries.python.drivers.functions.vm.image import Description, Image
+from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
     FOLDER,
     VppInside,

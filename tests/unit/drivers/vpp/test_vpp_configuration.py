@@ -4,19 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.vpp.configuration import access_by, access_list, making, moves, routing
-from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
-from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.drivers.vpp.show_output import Queue
-from resources.libraries.python.drivers.vpp.startup import (
+from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
     Startup,
     VppDevice,
     Waiting,
+    access_by,
+    access_list,
     choose_pages,
+    making,
+    moves,
     place,
+    routing,
     waiting,
 )
+from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface, interfaces_of
+from resources.libraries.python.drivers.vpp.registration import Vpp
+from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.load import load_topology

@@ -7,8 +7,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import interfaces_inside, placement
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
-from resources.libraries.python.drivers.vpp.configuration import routing
-from resources.libraries.python.drivers.vpp.startup import Waiting
+from resources.libraries.python.drivers.vpp.configuration import Waiting, routing
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters

@@ -2,8 +2,8 @@
 
 import pytest
 
+from resources.libraries.python.studies.chains.analysis.features import statistics
 from resources.libraries.python.studies.chains.analysis.points import distances
-from resources.libraries.python.studies.chains.analysis.statistics import statistics
 from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse
 from resources.libraries.python.studies.chains.analysis.truth import deviations, truth
 from resources.libraries.python.studies.chains.model.record import CHAIN, HOST, MEAN_DISTANCE, OUTLIER, VSWITCH

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.studies.chains.analysis.statistics import ordinary, statistics
+from resources.libraries.python.studies.chains.analysis.features import ordinary, statistics
 from resources.libraries.python.studies.chains.model.record import CHAIN
 from tests.unit.studies.chains.chain_runs import chain, run
 

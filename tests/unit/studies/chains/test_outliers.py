@@ -7,8 +7,8 @@ from random import Random
 import pytest
 from scipy.stats import t as student
 
+from resources.libraries.python.studies.chains.analysis.features import statistics
 from resources.libraries.python.studies.chains.analysis.outliers import LEAST_PEERS, outliers
-from resources.libraries.python.studies.chains.analysis.statistics import statistics
 from resources.libraries.python.studies.chains.analysis.truth import truth
 from resources.libraries.python.studies.chains.model.record import ChainRun, Outlier
 from resources.libraries.python.studies.chains.planning.chain_generation import generate

@@ -5,8 +5,7 @@ import pytest
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, SOAK
-from resources.libraries.python.studies.density.planning.estimate import estimate_s
-from resources.libraries.python.studies.density.planning.extras import Extras
+from resources.libraries.python.studies.density.planning.extras import Extras, estimate_s
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import CsitError, SystemBroken
 from resources.libraries.python.model.counters import Cost, Processed
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
-from resources.libraries.python.studies.interference.colocation_trial import met, missing
+from resources.libraries.python.studies.interference.colocation_server import met, missing
 from resources.libraries.python.studies.interference.model.record import Meeting
 from resources.libraries.python.studies.interference.planning import Turn
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

@@ -17,7 +17,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.studies.interference.analysis.matrix import lowest
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs
-from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load
+from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
 from resources.libraries.python.studies.interference.model.record import (
     Contender,

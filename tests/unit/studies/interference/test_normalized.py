@@ -16,7 +16,7 @@ from resources.libraries.python.studies.interference.analysis.matrix import (
     ratio_interval,
     sensitivity,
 )
-from resources.libraries.python.studies.interference.analysis.sweeps import by_frame_and_load
+from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
 from resources.libraries.python.studies.interference.model.record import Interference
 from tests.unit.studies.interference.meetings import every_pair, matrix_of, measured, meeting, spec_of
 

@@ -9,9 +9,8 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import SizingMode
-from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
+from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec, needed
 
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 CLEARWATER = SPECS / "clearwater"

@@ -10,7 +10,7 @@ from resources.libraries.python.studies.sweep.analysis.flavors import (
     best_flavor,
     steps,
 )
-from resources.libraries.python.studies.sweep.analysis.profile_queries import QualityBounds, highest_rate, value_at
+from resources.libraries.python.studies.sweep.analysis.profile import QualityBounds, highest_rate, value_at
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     highest_in_words,
     profile_in_words,

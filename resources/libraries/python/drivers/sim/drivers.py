@@ -1,13 +1,24 @@
-"""Simulated traffic generator, vSwitch and network functions."""
+"""Simulated traffic generator, vSwitch and network functions, and a generator whose ports are joined to each other."""
 
 from collections.abc import Mapping
 
+from resources.libraries.python.drivers.sim.clock import VirtualClock
+from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
 from resources.libraries.python.errors import NotReady
+from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import Disturbance, Happened
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.trial import (
+    FlowCount,
+    FlowGaps,
+    FlowLatency,
+    HighestLoads,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 
@@ -128,3 +139,103 @@ class SimFunctions:
 
     def stop(self) -> None:
         self._system.running.difference_update(self._names)
+
+
+_SPREAD = 1.5
+"""Of the latency of a loop-back: 99.9th percentile to shortest."""
+
+
+class SimulatedLoop:
+    """Fulfils `roles.TrafficGenerator` on a plan of `planning.loop_back`."""
+
+    def __init__(self, plan: Plan, simulation: Simulation, clock: VirtualClock) -> None:
+        self._plan = plan
+        self._simulation = simulation
+        self._clock = clock
+        self._runs = False
+
+    def start(self) -> None:
+        self._runs = True
+
+    def run(self, trial: Trial) -> TrialResult:
+        """Run one trial in virtual time.
+
+        Raises:
+            NotReady: The generator has not been started.
+        """
+        if not self._runs:
+            raise NotReady("the simulated generator", 0.0, "not started")
+        started_at, flows, own = self._clock.timestamp(), self._plan.flows, self._simulation.generator
+        most_pps = self._most_pps(trial.frame)
+        load_pps = min(trial.load_pps, most_pps)
+        sent = round(load_pps / len(flows) * trial.duration_s)
+        received_pps = min(load_pps, own.loss_free_pps or load_pps)
+        received = min(sent, round(received_pps / len(flows) * trial.duration_s))
+        self._clock.advance(trial.duration_s + self._simulation.overhead_s)
+        return TrialResult(
+            trial=trial,
+            started_at=started_at,
+            offered_duration_s=trial.duration_s,
+            total_duration_s=trial.duration_s + self._simulation.overhead_s,
+            flows=tuple(
+                FlowCount(instance=flow.instance, direction=flow.direction, sent=sent, received=received)
+                for flow in flows
+            ),
+            latency=self._latency(trial) if trial.probe_pps > 0 else (),
+            gaps=self._gaps(received, load_pps) if trial.measure_gaps and load_pps else (),
+            generator_limited=trial.load_pps > most_pps * (1 + 1e-9),
+        )
+
+    def _latency(self, trial: Trial) -> tuple[FlowLatency, ...]:
+        floor_ns, probes = round(self._simulation.generator.floor_us * 1e3), round(trial.probe_pps * trial.duration_s)
+        p50_ns, p999_ns = round(floor_ns * (1 + _SPREAD) / 2), round(floor_ns * _SPREAD)
+        return tuple(
+            FlowLatency(
+                instance=flow.instance,
+                direction=flow.direction,
+                sent=probes,
+                received=probes,
+                min_ns=floor_ns,
+                mean_ns=float(p50_ns),
+                p50_ns=p50_ns,
+                p90_ns=p999_ns,
+                p99_ns=p999_ns,
+                p999_ns=p999_ns,
+                max_ns=p999_ns,
+                histogram=None,
+            )
+            for flow in self._plan.flows
+        )
+
+    def _gaps(self, packets: int, load_pps: float) -> tuple[FlowGaps, ...]:
+        even_ns = round(len(self._plan.flows) / load_pps * 1e9)
+        pause_ns = max(even_ns, round(self._simulation.generator.pause_us * 1e3))
+        return tuple(
+            FlowGaps(
+                instance=flow.instance,
+                direction=flow.direction,
+                packets=packets,
+                p50_ns=even_ns,
+                p99_ns=even_ns,
+                p999_ns=pause_ns,
+            )
+            for flow in self._plan.flows
+        )
+
+    def _most_pps(self, frame: Frame) -> float:
+        line_pps = self._simulation.line_rate_pps * (64 + OVERHEAD_BYTES) / (frame.mean_bytes + OVERHEAD_BYTES)
+        return min(len(self._plan.flows) * line_pps, self._simulation.generator_max_pps or float("inf"))
+
+    def highest_loads(self, trial: Trial) -> HighestLoads:
+        """Line rate of all ports that send, or what the generator manages."""
+        most_pps = self._most_pps(trial.frame)
+        return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
+
+    def facts(self) -> Mapping[str, str]:
+        return {}
+
+    def problems(self) -> tuple[str, ...]:
+        return () if self._runs else ("the simulated generator does not run",)
+
+    def stop(self) -> None:
+        self._runs = False

@@ -1,13 +1,160 @@
-"""Configuration of a VPP as commands: interfaces, RX queues on workers, routes of an NF. Pure."""
+"""Configuration of one VPP: startup.conf, and commands for interfaces, RX queues on workers, routes of an NF. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Literal
 
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
+from resources.libraries.python.drivers.vpp.registration import Vpp, need, pages_2mb
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
-from resources.libraries.python.drivers.vpp.startup import RxMode, WorkerPlacement
 from resources.libraries.python.model.plan import NfPlan
 from resources.libraries.python.rendering import render
+
+RxMode = Literal["polling", "interrupt", "adaptive"]
+_SLEEP_US = 100
+"""How long an idle main thread sleeps where it shares its core."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlacement:
+    """CPUs of the threads of one VPP. It uses a CPU for one of its threads only."""
+
+    main: int
+    """Logical CPU of the main thread."""
+    workers: tuple[int, ...]
+    """Logical CPU of each worker, ascending as VPP numbers them; empty where the main thread does their work."""
+    planned: tuple[int, ...]
+    """Logical CPU of each data thread of the plan."""
+
+    def worker_of(self, data_thread: int) -> int | None:
+        """Number of the worker that does the work of a planned data thread; None for the main thread.
+
+        Where several planned threads share a CPU, one worker does the work of all of them.
+        """
+        if not self.workers:
+            return None
+        cpu = self.planned[data_thread]
+        return self.workers.index(cpu) if cpu in self.workers else 0
+
+    def __str__(self) -> str:
+        if not self.workers:
+            return f"main thread on CPU {self.main} does all"
+        numbers = ", ".join(map(str, self.workers))
+        return f"main thread on CPU {self.main}, workers on CPU {numbers}"
+
+
+def place(main: int, data: Sequence[int]) -> WorkerPlacement:
+    """Give planned CPUs to VPP's threads.
+
+    Args:
+        main: Planned for the main thread.
+        data: Planned for data threads, in order; some may be the same where a plan is folded onto few cores.
+    """
+    workers = tuple(sorted({cpu for cpu in data if cpu != main}))
+    return WorkerPlacement(main, workers, tuple(data))
+
+
+@dataclass(frozen=True, slots=True)
+class HugePageChoice:
+    """Page size in the notation of startup.conf, and the reason."""
+
+    size: str
+    why: str
+
+
+def choose_pages(vpp: Vpp, instances: int, free_2mb: int, free_1gb: int = 0) -> HugePageChoice:
+    """Choose huge pages of 2 MB or 1 GB for some instances on one NUMA node where enough are free, else pages of 4 KB.
+
+    Args:
+        vpp: Has their heap and buffers.
+        instances: How many.
+        free_2mb: Free huge pages of 2 MB.
+        free_1gb: Free huge pages of 1 GB.
+    """
+    needed, large = pages_2mb(vpp) * instances, need(vpp).pages_1gb * instances
+    if free_2mb >= needed:
+        return HugePageChoice("2m", f"huge pages of 2 MB: {needed} of {free_2mb} free ones")
+    if free_1gb >= large:
+        return HugePageChoice("1g", f"huge pages of 1 GB: {large} of {free_1gb} free ones")
+    return HugePageChoice("4k", f"pages of 4 KB: {needed} huge pages of 2 MB needed, {free_2mb} free")
+
+
+@dataclass(frozen=True, slots=True)
+class VppDevice:
+    """A physical port that VPP drives by itself."""
+
+    pci_address: str
+    name: str
+    queues: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What threads do when nothing comes."""
+
+    rx_mode: RxMode
+    sleep_us: int
+    """Sleep of the main thread, each time it has looked for work; 0 for never."""
+
+    @property
+    def data_threads(self) -> str:
+        """As verdicts read it: whether the time that they run says something about their load."""
+        return "wait for interrupts" if self.rx_mode == "interrupt" else "poll"
+
+    def __str__(self) -> str:
+        sleep = f"main thread sleeps {self.sleep_us} us" if self.sleep_us else "no sleep"
+        return f"receive queues in {self.rx_mode} mode, {sleep}"
+
+
+def waiting(settings: Vpp, *, oversubscribed: bool) -> Waiting:
+    """Decide it: polling on cores of its own, interrupts where cores are shared.
+
+    A worker that polls never sleeps, so on a shared core it takes the time in which others would do the work that it
+    waits for. An honest placement is measured as VPP is used: polling.
+    """
+    mode: RxMode = "interrupt" if oversubscribed else "polling"
+    sleep_us = _SLEEP_US if oversubscribed else 0
+    return Waiting(
+        rx_mode=mode if settings.rx_mode == "auto" else settings.rx_mode,
+        sleep_us=sleep_us if settings.poll_sleep_us == "auto" else settings.poll_sleep_us,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """All that startup.conf says."""
+
+    name: str
+    """Unique on the machine; of its shared memory."""
+    folder: Path
+    """Private: sockets, pid file, log of commands."""
+    placement: WorkerPlacement
+    heap_mb: int
+    buffers: int
+    pages: HugePageChoice
+    waiting: Waiting
+    plugins: tuple[str, ...]
+    """Names without `_plugin.so`; no other one is loaded."""
+    plugin_folder: Path | None = None
+    """None for where VPP looks by itself."""
+    devices: tuple[VppDevice, ...] = ()
+    largest_frame_bytes: int = 1518
+    core_mb: int = 2048
+    """Most of its memory that a core file holds; more is cut off."""
+    cli_address: str = ""
+    """Where it takes commands instead, by TCP; empty for a socket in its folder."""
+
+    @property
+    def cli_socket(self) -> Path:
+        """Where it takes commands."""
+        return self.folder / "cli.sock"
+
+    def text(self) -> str:
+        """The file."""
+        return render("vpp-startup.conf.j2", {"vpp": self, "poll_sleep_us": self.waiting.sleep_us})
+
 
 _NO_SENDER = int(IPv4Address("198.18.0.0"))
 """198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it."""

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, D
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
-from resources.libraries.python.drivers.vpp.startup import Startup
+from resources.libraries.python.drivers.vpp.configuration import Startup
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 
 _READY_S = 30.0

@@ -12,14 +12,22 @@ from resources.libraries.python.drivers.host.programs.daemons import NO_ENTRY, E
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import show_output
-from resources.libraries.python.drivers.vpp.configuration import access_by, access_list, default_mode, making, moves
-from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
+from resources.libraries.python.drivers.vpp.configuration import (
+    HugePageChoice,
+    Startup,
+    VppDevice,
+    access_by,
+    access_list,
+    default_mode,
+    making,
+    moves,
+    place,
+)
+from resources.libraries.python.drivers.vpp.installation import Site, plugin_folder, program
 from resources.libraries.python.drivers.vpp.instance import VppInstance
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface
 from resources.libraries.python.drivers.vpp.registration import Vpp, acl
-from resources.libraries.python.drivers.vpp.shared import Site
 from resources.libraries.python.drivers.vpp.show_output import counted
-from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Startup, VppDevice, place
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters

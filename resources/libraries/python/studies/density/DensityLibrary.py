@@ -17,15 +17,15 @@ from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.measured_cells import MeasuredCells
-from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.model.refused import REFUSED_CELLS, RefusedCell
-from resources.libraries.python.studies.density.planning.estimate import LATENCY_LOADS, estimate_s
+from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.planning.extras import (
+    LATENCY_LOADS,
     chosen_bursts,
     chosen_energy_s,
     chosen_extras,
     chosen_loss_trial_s,
     chosen_stacks_s,
+    estimate_s,
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest

@@ -38,7 +38,7 @@ from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
 from resources.libraries.python.studies.density.measured_cells import MatrixPrediction, MeasuredCells
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.studies.density.planning.estimate import ONE_GOAL
+from resources.libraries.python.studies.density.planning.extras import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
 from resources.libraries.python.studies.density.search_priors import PriorBook
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks

@@ -22,8 +22,7 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import parse_kinds
-from resources.libraries.python.studies.density.planning.estimate import estimate_s
-from resources.libraries.python.studies.density.planning.extras import chosen_extras
+from resources.libraries.python.studies.density.planning.extras import chosen_extras, estimate_s
 from resources.libraries.python.studies.density.planning.rows import (
     PlannedRows,
     RefusedRow,

@@ -20,8 +20,7 @@ from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
-from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer
-from resources.libraries.python.studies.interference.colocation_trial import met, missing
+from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer, met, missing
 from resources.libraries.python.studies.interference.journal import InterferenceJournal, LoadsFound, MeetingMeasured
 from resources.libraries.python.studies.interference.model.record import (
     Contender,

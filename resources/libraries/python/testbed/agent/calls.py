@@ -1,13 +1,19 @@
-"""Calls of an agent, except those of roles, which `role_calls` derives from their Protocols.
+"""Calls of an agent: those of the machine, and those of roles, derived from the Protocols: all that can be called.
 
 A request is `{"id": 7, "call": "open", "value": …}`, its answer `{"id": 7, "value": …}` or `{"id": 7, "error": …}`;
 `{"cancel": 7}` interrupts a call whose caller has given up. `{"beat": …}` is the heartbeat of either side.
+
+The call of a role's method is `<role>.<method>`, its value the list of the arguments. A property is a call without any.
 """
 
-from collections.abc import Mapping
+# mypy: disable-error-code="type-abstract"
+# A Protocol is looked at here; no object is made of it.
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 
 from pydantic import Base64Bytes, TypeAdapter
 
@@ -17,6 +23,21 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.testbed.roles.part import (
+    DeploymentPart,
+    DisturbableSwitch,
+    MeteredGenerator,
+    ProcessingFunctions,
+)
+from resources.libraries.python.testbed.roles.patience import patience_of
+from resources.libraries.python.testbed.roles.service import SizedService
+from resources.libraries.python.testbed.roles.watching import (
+    CostMeter,
+    FeatureSampler,
+    Sampler,
+    StackSampler,
+    Tracer,
+)
 from resources.libraries.python.testbed.services.bundle import ServiceBundle
 
 A = TypeVar("A")
@@ -150,3 +171,73 @@ CLOSE: Call[None, None] = _call("close", _Nothing, _Nothing, 180.0)
 CALLS: Mapping[str, Call[Any, Any]] = {
     call.name: call for call in (HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, SITE, LEFTOVERS, CLEAN, CLOSE)
 }
+
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class RemoteRole(Generic[P]):
+    """A role that a node can fulfil for a controller."""
+
+    role: Role
+    protocol: type[P]
+
+
+CABLES = RemoteRole(Role.CABLES, DeploymentPart)
+SWITCH = RemoteRole(Role.SWITCH, DisturbableSwitch)
+FUNCTIONS = RemoteRole(Role.FUNCTIONS, ProcessingFunctions)
+GENERATOR = RemoteRole(Role.GENERATOR, MeteredGenerator)
+INSTANCES = RemoteRole(Role.INSTANCES, SizedService)
+LOAD = RemoteRole(Role.LOAD, SizedService)
+SAMPLER = RemoteRole(Role.SAMPLER, Sampler)
+FEATURES = RemoteRole(Role.FEATURES, FeatureSampler)
+TRACER = RemoteRole(Role.TRACER, Tracer)
+COSTS = RemoteRole(Role.COSTS, CostMeter)
+STACKS = RemoteRole(Role.STACKS, StackSampler)
+
+
+@dataclass(frozen=True)
+class RoleCall:
+    """A method of a role as a call."""
+
+    role: Role
+    method: str
+    is_property: bool
+    returns: Any
+    """Origin of its return type: NoneType, tuple, Mapping, or a class."""
+    call: Call[Sequence[Any], Any]
+    more_s: Callable[..., float]
+    """How much longer than usual it may take, from its arguments."""
+
+    @property
+    def nothing(self) -> Any:  # noqa: ANN401 - of the return type
+        """Result of a node that is lost: what it had is gone."""
+        return {tuple: (), Mapping: {}}.get(self.returns)
+
+
+def _role_calls(remote: RemoteRole[Any]) -> Mapping[str, RoleCall]:
+    found = {}
+    for name, member in inspect.getmembers_static(remote.protocol):
+        function = member.fget if isinstance(member, property) else member
+        if name.startswith("_") or not inspect.isfunction(function):
+            continue
+        hints = get_type_hints(function)
+        returns = hints.pop("return")
+        wait = patience_of(function)
+        arguments: Any = tuple[tuple(hints.values())] if hints else tuple[()]  # type: ignore[misc] # made here
+        call: Call[Sequence[Any], Any] = Call(
+            f"{remote.role}.{name}", TypeAdapter(arguments), TypeAdapter(returns), wait.seconds
+        )
+        found[name] = RoleCall(
+            remote.role, name, isinstance(member, property), get_origin(returns) or returns, call, wait.more
+        )
+    return found
+
+
+ROLE_CALLS: Mapping[Role, Mapping[str, RoleCall]] = {
+    remote.role: _role_calls(remote)
+    for remote in (CABLES, SWITCH, FUNCTIONS, GENERATOR, INSTANCES, LOAD, SAMPLER, FEATURES, TRACER, COSTS, STACKS)
+}
+"""By role and method."""
+BY_NAME: Mapping[str, RoleCall] = {each.call.name: each for calls in ROLE_CALLS.values() for each in calls.values()}

@@ -12,6 +12,7 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
+    BY_NAME,
     Call,
     CellRequest,
     Greeting,
@@ -19,9 +20,9 @@ from resources.libraries.python.testbed.agent.calls import (
     NodeInspection,
     NodeRequest,
     Role,
+    RoleCall,
     ServiceRequest,
 )
-from resources.libraries.python.testbed.agent.role_calls import BY_NAME, RoleCall
 from resources.libraries.python.testbed.deployment.parts import NodeParts
 from resources.libraries.python.testbed.roles.part import Accounting, DeploymentPart, Disturbable, Processing, Stateful
 from resources.libraries.python.testbed.services.node_services import NodeService

@@ -15,8 +15,15 @@ from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Call, Hello, NodeInspection, NodeRequest
-from resources.libraries.python.testbed.agent.role_calls import GENERATOR, P, RemoteRole
+from resources.libraries.python.testbed.agent.calls import (
+    GENERATOR,
+    Call,
+    Hello,
+    NodeInspection,
+    NodeRequest,
+    P,
+    RemoteRole,
+)
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 from resources.libraries.python.testbed.remote.proxies import proxy

@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from resources.libraries.python.errors import ConnectionFailed
-from resources.libraries.python.testbed.agent.calls import Role
-from resources.libraries.python.testbed.agent.role_calls import ROLE_CALLS, RemoteRole, RoleCall
+from resources.libraries.python.testbed.agent.calls import ROLE_CALLS, RemoteRole, Role, RoleCall
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 
 P = TypeVar("P")

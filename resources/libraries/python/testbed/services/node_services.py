@@ -13,8 +13,8 @@ from resources.libraries.python.drivers.services.orchestrator import LocalOrches
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.studies.sizing.model.load import Specifications
-from resources.libraries.python.studies.sizing.model.options import needed
 from resources.libraries.python.studies.sizing.model.spec import Size
+from resources.libraries.python.studies.sizing.model.workload import needed
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.services.bundle import ServiceBundle, as_on_node, write
 

@@ -9,8 +9,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Call, NodeInspection, NodeRequest
-from resources.libraries.python.testbed.agent.role_calls import P, RemoteRole
+from resources.libraries.python.testbed.agent.calls import Call, NodeInspection, NodeRequest, P, RemoteRole
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.roles.service import Orchestrator
 

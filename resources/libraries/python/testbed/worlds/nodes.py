@@ -26,8 +26,7 @@ from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.planning.service_cable import service_cable
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import CellRequest, NodeInspection, Role
-from resources.libraries.python.testbed.agent.role_calls import (
+from resources.libraries.python.testbed.agent.calls import (
     CABLES,
     COSTS,
     FEATURES,
@@ -37,8 +36,11 @@ from resources.libraries.python.testbed.agent.role_calls import (
     STACKS,
     SWITCH,
     TRACER,
+    CellRequest,
+    NodeInspection,
     P,
     RemoteRole,
+    Role,
 )
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts, ignored

@@ -9,9 +9,8 @@ from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, 
 from resources.libraries.python.drivers.probes.stacks.sim import SimStackSampler
 from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
-from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
+from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch, SimulatedLoop
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
-from resources.libraries.python.drivers.sim.loop_back import SimulatedLoop
 from resources.libraries.python.drivers.sim.power import SimMeters
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing

@@ -1,25 +1,32 @@
-"""KVM or software emulation (TCG)? Found out by booting a guest.
+"""Requirements of virtual machines; KVM or software emulation (TCG)? Found out by booting a guest.
 
 A /dev/kvm that is there and can be opened does not mean that an ordinary guest runs on it: inside a virtual machine it
 may be one on which QEMU fails, or on which a kernel hangs. So a guest is booted once per start of the machine.
 """
 
 import logging
+import platform
+import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from resources.libraries.python.drivers.functions.vm.arguments import Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.guest import Console
-from resources.libraries.python.drivers.functions.vm.image import Image
+from resources.libraries.python.drivers.functions.vm.image import Image, cached
 from resources.libraries.python.drivers.functions.vm.init import probe_command_line
+from resources.libraries.python.drivers.functions.vm.qemu import QEMU, Hardware, arguments
+from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.nodes import DutNode
 
 _KVM = Path("/dev/kvm")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -123,3 +130,54 @@ def try_kvm(image: Image, folder: Path, machine: MachineLock, within_s: float = 
 def _failure(console: Console, how: str) -> str:
     lines = console.tail().splitlines()
     return f"{how} ({next((line for line in lines if 'error' in line), lines[-1])})"
+
+
+_TUN = Path("/dev/net/tun")
+_INSTALL = "as root: resources/tools/packages.sh vm"
+
+
+def missing() -> tuple[PreflightProblem, ...]:
+    """Yield missing requirements with fixes. Changes nothing."""
+    return tuple(_missing())
+
+
+def _missing() -> Iterator[PreflightProblem]:
+    if platform.machine() != "x86_64":
+        yield PreflightProblem(f"virtual machines are made for x86_64, this is {platform.machine()}", "leave VSC out")
+        return
+    if shutil.which(QEMU) is None:
+        yield PreflightProblem(f"virtual machines need QEMU, and there is no {QEMU}", _INSTALL)
+    if not _TUN.exists():
+        yield PreflightProblem(
+            f"virtual machines need tap devices, and there is no {_TUN}", "load the module: modprobe tun"
+        )
+    if shutil.which("apt-get") is None and cached(cache_folder()) is None:
+        yield PreflightProblem(
+            "the kernel and busybox of virtual machines come from Debian's packages, and there is no apt-get",
+            f"copy {cache_folder()} from a machine that has run a VSC",
+        )
+
+
+class Kvm(Frozen):
+    """/dev/kvm, as `kvm_facts` reports it."""
+
+    there: bool
+    usable: bool
+    problem: str | None
+    paravirtual: bool
+
+
+def check(place: str, node: DutNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
+    """Yield whether virtual machines of a node run under KVM."""
+    kvm = Kvm.model_validate(answer)
+    lack = "" if kvm.usable else kvm.problem or "cannot be used" if kvm.there else "/dev/kvm is not there"
+    fix = "enable virtualization in the firmware, then: modprobe kvm_intel (or kvm_amd)"
+    if lack and node.settings(Vm).accelerator == "kvm":
+        yield problem(f"{place}.vm.accelerator", "KVM", lack, f"{fix}, or say accelerator: auto")
+    elif lack:
+        yield warning(place, "KVM", f"{lack}: virtual machines are emulated, 20 times slower", fix)
+    elif kvm.paravirtual:
+        text = "is a paravirtual one, on which an ordinary guest may hang: a run tries, and emulates where it does"
+        yield warning(place, "KVM", text, "measure virtual machines on bare metal")
+    else:
+        yield ok(place, "KVM", "/dev/kvm answers")

@@ -10,13 +10,12 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 
-from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, try_kvm
-from resources.libraries.python.drivers.functions.vm.arguments import GuestNic, Hardware, arguments
+from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, missing, try_kvm
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.guest_software import Inside, Router, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
+from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, Vm
-from resources.libraries.python.drivers.functions.vm.requirements import missing
 from resources.libraries.python.drivers.functions.vm.taps import close_taps, join, open_taps
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.functions.vm.init import READY
-from resources.libraries.python.drivers.functions.vm.monitor import Monitor
+from resources.libraries.python.drivers.functions.vm.qemu import Monitor
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import favour
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside

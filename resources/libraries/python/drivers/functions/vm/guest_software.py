@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from resources.libraries.python.drivers.functions.vm.arguments import CPU_MODEL
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import command_line
+from resources.libraries.python.drivers.functions.vm.qemu import CPU_MODEL
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 

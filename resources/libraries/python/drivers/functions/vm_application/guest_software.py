@@ -17,6 +17,7 @@ from resources.libraries.python.drivers.functions.monitor.registration import OW
 from resources.libraries.python.drivers.functions.nftables.program import read_counters
 from resources.libraries.python.drivers.functions.nftables.registration import PROGRAM as RULES_PROGRAM
 from resources.libraries.python.drivers.functions.nftables.rulesets import TABLE
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm.archive import file, folder
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
@@ -24,7 +25,6 @@ from resources.libraries.python.drivers.functions.vm.guest_software import Route
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import PROBE, READY
 from resources.libraries.python.drivers.functions.vm.registration import Vm, guest_mb
-from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_application.applications import (
     CONTROL,
     DATAGRAMS,

@@ -6,22 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm.archive import file
-from resources.libraries.python.drivers.functions.vm.arguments import pci_address
 from resources.libraries.python.drivers.functions.vm.driver import VirtualMachines
 from resources.libraries.python.drivers.functions.vm.extended_image import extended, libraries
 from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import QUIET, READY
+from resources.libraries.python.drivers.functions.vm.qemu import pci_address
 from resources.libraries.python.drivers.functions.vm.registration import Vm
-from resources.libraries.python.drivers.functions.vm.requirements import missing as vm_missing
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
+from resources.libraries.python.drivers.vpp.configuration import (
+    HugePageChoice,
+    Startup,
+    WorkerPlacement,
+    place,
+    waiting,
+)
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.installation import plugin_folder, program
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
-from resources.libraries.python.drivers.vpp.startup import HugePageChoice, Startup, WorkerPlacement, place, waiting
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters, Processed

@@ -6,10 +6,16 @@ from typing import TypeVar
 
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
-from resources.libraries.python.drivers.vpp.configuration import default_mode, making, moves, routing
+from resources.libraries.python.drivers.vpp.configuration import (
+    Waiting,
+    WorkerPlacement,
+    default_mode,
+    making,
+    moves,
+    routing,
+)
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface
 from resources.libraries.python.drivers.vpp.show_output import counted
-from resources.libraries.python.drivers.vpp.startup import Waiting, WorkerPlacement
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan

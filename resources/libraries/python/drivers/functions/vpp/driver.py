@@ -12,13 +12,12 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import set
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
-from resources.libraries.python.drivers.vpp.configuration import routing
+from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
+from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp, acl
-from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
-from resources.libraries.python.drivers.vpp.startup import HugePageChoice
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent

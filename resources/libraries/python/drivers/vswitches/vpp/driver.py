@@ -17,12 +17,11 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import commands
+from resources.libraries.python.drivers.vpp.installation import Site, plugins, remove_folder
 from resources.libraries.python.drivers.vpp.installation import missing as program_missing
-from resources.libraries.python.drivers.vpp.installation import plugins
 from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, InterfaceKind, VppInterface, interfaces_of
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb
-from resources.libraries.python.drivers.vpp.shared import Site, remove_folder
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent

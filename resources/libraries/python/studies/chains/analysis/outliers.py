@@ -28,15 +28,16 @@ from typing import NamedTuple
 
 from scipy.special import stdtrit
 
-from resources.libraries.python.studies.chains.analysis.features import TROUBLE, notable
-from resources.libraries.python.studies.chains.analysis.points import resources
-from resources.libraries.python.studies.chains.analysis.statistics import (
+from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
     LATENCY,
     LOSS,
     PERFORMANCE,
     THROUGHPUT,
+    TROUBLE,
+    notable,
 )
+from resources.libraries.python.studies.chains.analysis.points import resources
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE, Truth
 from resources.libraries.python.studies.chains.model.record import CHAIN, ChainRun, Outlier, Reference
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload

@@ -7,11 +7,16 @@ from statistics import fmean
 from typing import NamedTuple
 
 from resources.libraries.python.studies.chains.analysis.classes import portions
-from resources.libraries.python.studies.chains.analysis.features import feature
+from resources.libraries.python.studies.chains.analysis.features import (
+    IDLE_LATENCY,
+    LOSS,
+    THROUGHPUT,
+    feature,
+    statistics,
+)
 from resources.libraries.python.studies.chains.analysis.outliers import outliers, reference
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
-from resources.libraries.python.studies.chains.analysis.statistics import IDLE_LATENCY, LOSS, THROUGHPUT, statistics
 from resources.libraries.python.studies.chains.analysis.truth import (
     SAME_PERFORMANCE,
     Truth,

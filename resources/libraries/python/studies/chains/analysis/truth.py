@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from resources.libraries.python.studies.chains.analysis.features import notable
+from resources.libraries.python.studies.chains.analysis.features import CPU, THROUGHPUT, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
-from resources.libraries.python.studies.chains.analysis.statistics import CPU, THROUGHPUT
 from resources.libraries.python.studies.chains.model.record import (
     CHAIN,
     ChainRun,

@@ -1,9 +1,10 @@
-"""The record of a density test: every trial, the answers and why to trust them."""
+"""The records of a density test (every trial, the answers and why to trust them) and of a cell that does not fit."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.findings.evidence import Itemized, Located
@@ -70,3 +71,15 @@ class DensityRecord(Record):
     def file_prefix(self) -> str:
         """The service type, as in CSIT's names of results."""
         return self.cell.service_type
+
+
+class RefusedCell(Frozen):
+    """A cell that suites leave out because it does not fit on the testbed."""
+
+    cell: Cell
+    reason: str
+    """With the numbers: `needs 33 cores on NUMA 0, 28 available`."""
+
+
+REFUSED_CELLS = TypeAdapter(tuple[RefusedCell, ...])
+"""JSON of those of a suite."""

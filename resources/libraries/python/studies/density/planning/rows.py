@@ -11,7 +11,7 @@ from resources.libraries.python.planning import names
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import no_capture, no_ipv6, threads_per_nf
 from resources.libraries.python.planning.reasons import Limit, Reason
-from resources.libraries.python.studies.density.model.refused import RefusedCell
+from resources.libraries.python.studies.density.model.record import RefusedCell
 from resources.libraries.python.studies.density.model.selection import Selection
 from resources.libraries.python.studies.density.planning.matrix import Candidate, candidates
 from resources.libraries.python.studies.density.planning.tags import row_tags

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from resources.libraries.python.studies.interference.analysis.matrix import degradation, lowest, pairs, sensitivity
-from resources.libraries.python.studies.interference.analysis.sweeps import Spot, spots
+from resources.libraries.python.studies.interference.analysis.tables import Spot, spots
 from resources.libraries.python.studies.interference.model.record import Interference, Normalized
 
 _NOTHING = 0.0005

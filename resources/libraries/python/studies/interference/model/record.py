@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import (
     HIGHEST_PPS,
     LONGEST_TRIAL_S,
@@ -25,7 +25,6 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import PACKED, Record
-from resources.libraries.python.model.validation import at_most, at_most_items
 from resources.libraries.python.studies.chains.model.spec import VnfName
 
 

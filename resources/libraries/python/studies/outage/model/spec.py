@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import (
     HIGHEST_PPS,
     LONGEST_WINDOW_S,
@@ -21,7 +21,6 @@ from resources.libraries.python.model.frames import FrameByName
 from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.validation import at_most, at_most_items
 
 VSWITCH = "vswitch"
 """Target that all instances share."""

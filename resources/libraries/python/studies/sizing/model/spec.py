@@ -11,9 +11,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.studies.sizing.model.options import Options, Program
 from resources.libraries.python.studies.sizing.model.spec_checks import check_deployment
-from resources.libraries.python.studies.sizing.model.workload import Positive, WorkloadSpec
+from resources.libraries.python.studies.sizing.model.workload import Options, Positive, Program, WorkloadSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
 

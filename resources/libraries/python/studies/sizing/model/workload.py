@@ -1,13 +1,12 @@
-"""Workload offered to every size of a service. Field names are those of NFV-VITAL, see `sizing`."""
+"""Workload offered to every size of a service, and scripts' options. Field names are NFV-VITAL's, see `sizing`."""
 
+from collections.abc import Mapping
 from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, Misfit, at_most, is_asked
 from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS
-from resources.libraries.python.model.validation import at_most, is_asked
-from resources.libraries.python.studies.sizing.model.options import Options, Program
 from resources.libraries.python.studies.sizing.model.spec_checks import check_load_count, check_workload
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -33,6 +32,53 @@ class Stop(Frozen):
     """Share of the offered load: stop when the mean indicator is less."""
     loads: Annotated[int, Field(ge=1)] = 1
     """So many loads one after the other."""
+
+
+Program = Annotated[str, Field(pattern=r"^\S+$")]
+"""By name, or by absolute path."""
+OptionName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,23}$")]
+Value = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,40}$")]
+
+
+class Option(Frozen):
+    """A choice; scripts get the value as `CSIT_OPTION_<NAME>`."""
+
+    values: Annotated[tuple[Value, ...], Field(min_length=1, max_length=100)]
+    """All that the scripts understand; the first one is the default."""
+    value: Value | None = None
+    """The chosen one; None for the default."""
+    needs: dict[Value, tuple[Program, ...]] = Field(default_factory=dict)
+    """Programs that scripts start with a value, beside those that they start in any case."""
+
+    @property
+    def chosen(self) -> str:
+        """The value that holds."""
+        return self.values[0] if self.value is None else self.value
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        for place, value in (("value", self.chosen), *(("needs", each) for each in self.needs)):
+            if value not in self.values:
+                raise Misfit((place,), f"'{value}' is not one of {', '.join(self.values)}")
+        return self
+
+
+Options = dict[OptionName, Option]
+
+
+def needed(options: Mapping[str, Option]) -> tuple[str, ...]:
+    """Programs that the chosen values need."""
+    return tuple(program for option in options.values() for program in option.needs.get(option.chosen, ()))
+
+
+def variables(options: Mapping[str, Option]) -> dict[str, str]:
+    """Environment variables with the chosen values, for scripts."""
+    return {variable_of(name): option.chosen for name, option in options.items()}
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that scripts find an option in."""
+    return f"CSIT_OPTION_{name.upper().replace('-', '_')}"
 
 
 class WorkloadSpec(Frozen):

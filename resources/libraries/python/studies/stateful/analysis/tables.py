@@ -1,8 +1,18 @@
-"""Tables of a study of stateful density: a line for each cell, instance, tear-down and trial."""
+"""Tables of a study of stateful density, and which requirements of RFC 9693 the results of a cell meet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.studies.stateful.model.record import CellConnections, StatefulRecord
+from resources.libraries.python.studies.stateful.model.record import (
+    CellConnections,
+    Check,
+    ConnectionTrial,
+    EstablishmentRate,
+    Phase,
+    StatefulRecord,
+    TcpConnections,
+    TearDown,
+)
+from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
 Row = tuple[object, ...]
 CELLS = (
@@ -87,3 +97,98 @@ def _trials(cell: CellConnections) -> Iterator[Row]:
                 trial.evicted,
                 trial.counts,
             )
+
+
+def checks(
+    spec: StatefulSpec, rate: EstablishmentRate, trials: Sequence[ConnectionTrial], tear_downs: Sequence[TearDown]
+) -> tuple[Check, ...]:
+    """Check the results of a cell.
+
+    Args:
+        spec: The study.
+        rate: The rate that was found.
+        trials: All trials of the cell.
+        tear_downs: Deletions of the entries that trials have made.
+    """
+    at = [each for each in trials if each.phase is Phase.RATE and each.counts and each.load_cps == rate.lower_cps]
+    whole = [each for each in at if each.complete]
+    longest_s = max((each.duration_s for each in trials), default=0.0)
+    asked = max((row.sent for each in trials if each.phase is Phase.TEAR_DOWN for row in each.instances), default=0)
+    filled = [each for each in tear_downs if all(entries == asked for entries in each.entries)]
+    fastest_cps = max(
+        (each.load_cps for each in trials if each.phase in (Phase.TEAR_DOWN, Phase.CAPACITY)), default=0.0
+    )
+    return (
+        Check(section="4.4", met=True, text=f"all tables were empty before each of {len(trials)} trials, as counted"),
+        Check(
+            section="4.4",
+            met=longest_s < spec.timeout_s,
+            text=f"the longest trial took {longest_s:.1f} s, and entries expire after {spec.timeout_s} s",
+        ),
+        Check(
+            section="4.5, 4.6",
+            met=bool(at) and len(whole) == len(at),
+            text=f"{len(whole)} of {len(at)} trials at the rate established every connection: each packet arrived, and "
+            "each table had an entry for it",
+        ),
+        Check(
+            section="4.8",
+            met=bool(tear_downs) and len(filled) == len(tear_downs),
+            text=f"{len(filled)} of {len(tear_downs)} tear-downs began with {asked:,} entries of each table; none was "
+            "left after any",
+        ),
+        Check(
+            section="4.8, 4.9",
+            met=fastest_cps < rate.lower_cps,
+            text=f"tables were filled at {fastest_cps:,.0f} connections/s or less, the maximum is "
+            f"{rate.lower_cps:,.0f}",
+        ),
+    )
+
+
+DEVIATIONS = (
+    (
+        "4.1",
+        "5-tuples are all different, as required; they are enumerated in order, not pseudorandomly, over up to 254 "
+        "source addresses instead of one pair of addresses",
+    ),
+    (
+        "4.6",
+        "connections are validated by the number of entries in each table and by the packets that arrived, not by "
+        "packets from the responder for each entry",
+    ),
+    ("4.7", "there is no test phase 2: throughput and latency through established connections are not measured"),
+    (
+        "4.9",
+        "the search begins at the configured limit of the table instead of a safe low number, and counts the entries "
+        "that tables held when they had refused none, even where other connections were lost before any table",
+    ),
+    (
+        "6",
+        "each rate and each capacity is the result of one search, whose trials are listed; tear-downs are repeated and "
+        "summed up. Median and percentiles of repetitions follow from several runs",
+    ),
+)
+"""Section of RFC 9693, and where the method differs."""
+
+
+def peer_limit(tcp: TcpConnections) -> str:
+    """What the peer alone does, and whether that may be the limit of a rate of TCP connections."""
+    if tcp.alone is None:
+        return f"limit of the peer unknown: {tcp.unqualified}"
+    alone = f"{tcp.alone.lower_cps:,.0f} without network functions"
+    return f"{alone}: the peer may be the limit" if tcp.limited_by_peer else alone
+
+
+def in_words(cell: CellConnections) -> str:
+    """Results of a cell in one line."""
+    parts = [f"{cell.rate.lower_cps:,.0f} new connections/s"]
+    if cell.tear_down_cps is not None:
+        parts.append(f"{cell.tear_down_cps:,.0f} tear-downs/s")
+    if cell.capacity is not None:
+        parts.append(f"tables of {'at least ' if cell.capacity.refused_at is None else ''}{cell.capacity.entries:,}")
+    if cell.tcp is not None:
+        parts.append(f"{cell.tcp.rate.lower_cps:,.0f} TCP connections/s ({peer_limit(cell.tcp)})")
+    if not cell.is_valid:
+        parts.append("not valid: " + "; ".join(check.text for check in cell.checks if not check.met))
+    return ", ".join(parts)

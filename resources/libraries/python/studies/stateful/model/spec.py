@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MOST_REPETITIONS, MOST_TOGETHER
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Frame, ServiceType
 from resources.libraries.python.model.findings.coverage import LeastMeasured
@@ -15,7 +15,6 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.trial import Protocol
-from resources.libraries.python.model.validation import at_most, at_most_items
 
 _Count = Annotated[int, Field(ge=1), at_most(MOST_TOGETHER)]
 

@@ -28,7 +28,7 @@ from typing import Literal, Self
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.points import Observed, observe
-from resources.libraries.python.studies.sweep.analysis.profile_queries import measured_rates, value_at
+from resources.libraries.python.studies.sweep.analysis.profile import measured_rates, value_at
 from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint, Vnf
 

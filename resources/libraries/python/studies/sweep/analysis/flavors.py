@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest, QualityBounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile import Highest, QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.model.profile import Profile
 
 LEAST_GAIN = 0.1

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
-from resources.libraries.python.studies.sweep.analysis.profile_queries import Highest
+from resources.libraries.python.studies.sweep.analysis.profile import Highest
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Fit, Prediction, Profile, ProfileMetric
 

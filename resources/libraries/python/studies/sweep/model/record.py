@@ -9,13 +9,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import Frozen, at_most
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
 from resources.libraries.python.model.cell import Cell, Frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.record import PACKED, Record
 from resources.libraries.python.model.trial import Protocol
-from resources.libraries.python.model.validation import at_most
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
