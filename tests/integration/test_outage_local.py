@@ -33,7 +33,7 @@ from resources.libraries.python.model.trial import Direction, FlowTimeline, Tria
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis.impact import impacts
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, Strike
-from resources.libraries.python.studies.outage.planning.schedule import starved
+from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Disturbable
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state

@@ -19,7 +19,7 @@ MOST_NAMING_CHAINS = 20
 """Modules that mention `nf_chains`."""
 
 PURE = ("model", "planning", "search", "analysis", "registration")
-"""Rooms of the libraries that need no machine. Folders of these names in a study's folder belong to the same rooms."""
+"""Rooms of the libraries that need no machine; folders and modules of these names in a study are in the same rooms."""
 REGISTRY = "resources.libraries.python.driver_registry"
 """The room `registry`: the one module of `drivers` that models and planning may import. It and registrations import no
 driver; the packages that it looks into are imported for their paths."""

@@ -26,7 +26,7 @@ from resources.libraries.python.studies.outage.model.record import (
     OutageRecord,
 )
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
-from resources.libraries.python.studies.outage.planning.schedule import cost
+from resources.libraries.python.studies.outage.planning import cost
 
 EXPLANATIONS = (
     Explanation(

@@ -21,7 +21,7 @@ from csit_utils.studies.sizing.reported_values import option_figures
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.studies.sizing.analysis.tables import sizing_rows
+from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Sized, Sizing

@@ -26,7 +26,7 @@ from resources.libraries.python.studies.stateful.model.record import (
     StatefulRecord,
 )
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.planning.cost import cost
+from resources.libraries.python.studies.stateful.planning import cost
 
 EXPLANATIONS = (
     Explanation(

@@ -10,7 +10,7 @@ from csit_utils.report.units import seconds
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
-from resources.libraries.python.studies.outage.planning.schedule import cost, refusals, schedule
+from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
 
 _EVENTS = ("event", "target", "hold", "trials")
 _ORDER = ("trial", "repetition", "event")

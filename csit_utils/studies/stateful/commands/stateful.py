@@ -8,7 +8,7 @@ import typer
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
-from resources.libraries.python.studies.stateful.planning.cost import cost
+from resources.libraries.python.studies.stateful.planning import cost
 
 _CELLS = ("cell", "instances", "NFs per instance")
 

@@ -19,7 +19,7 @@ from resources.libraries.python.model.trial import Direction, FlowCount, Trial, 
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
-from resources.libraries.python.studies.outage.planning.schedule import refusals, starved
+from resources.libraries.python.studies.outage.planning import refusals, starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
 from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 from tests.builders import cpus, plan_of

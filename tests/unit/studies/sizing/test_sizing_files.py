@@ -10,7 +10,7 @@ import yaml
 
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.studies.sizing.analysis.tables import (
+from resources.libraries.python.studies.sizing.analysis import (
     TRACE_COLUMNS,
     TraceFiles,
     TraceRow,

@@ -18,7 +18,7 @@ from resources.libraries.python.errors import (
     RunStopped,
     Unsupported,
 )
-from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
+from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import Flavor, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, SizingJournal, digest, run_sizing

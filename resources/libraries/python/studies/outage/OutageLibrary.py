@@ -7,7 +7,7 @@ from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
-from resources.libraries.python.studies.outage.planning.schedule import AROUND_S
+from resources.libraries.python.studies.outage.planning import AROUND_S
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import changed_specification

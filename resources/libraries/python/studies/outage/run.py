@@ -34,7 +34,7 @@ from resources.libraries.python.studies.outage.analysis.effects import effects, 
 from resources.libraries.python.studies.outage.analysis.impact import impacts, traces
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, Strike
-from resources.libraries.python.studies.outage.planning.schedule import (
+from resources.libraries.python.studies.outage.planning import (
     OutageTurn,
     cost,
     parts_hit,

@@ -9,7 +9,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.studies.sizing.analysis.tables import TraceFiles, sizing_rows
+from resources.libraries.python.studies.sizing.analysis import TraceFiles, sizing_rows
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Size, Sizing

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from resources.libraries.python.errors import ConnectionFailed, CsitError, RunStopped, SystemBroken
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.sizing.analysis.tables import TraceRow
+from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Size, Sized, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned

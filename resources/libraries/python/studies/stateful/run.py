@@ -37,9 +37,9 @@ from resources.libraries.python.studies.stateful.model.record import (
     TableCapacity,
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
-from resources.libraries.python.studies.stateful.planning.cost import cost
+from resources.libraries.python.studies.stateful.planning import cost
 from resources.libraries.python.studies.stateful.rate import Room, search_rate
-from resources.libraries.python.studies.stateful.search.capacity import search_capacity
+from resources.libraries.python.studies.stateful.search import search_capacity
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Testbed

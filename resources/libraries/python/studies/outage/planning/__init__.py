@@ -1,1 +1,0 @@
-"""Cost and order of a study of outages."""

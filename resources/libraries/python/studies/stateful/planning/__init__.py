@@ -1,1 +1,0 @@
-"""Cost of a study of stateful density."""

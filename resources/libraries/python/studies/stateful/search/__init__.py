@@ -1,1 +1,0 @@
-"""Search of the capacity of connection tables."""
