@@ -26,12 +26,12 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import CLO
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, NamespaceFunctions
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 
@@ -198,7 +198,7 @@ def into(end: TunnelEnd, index: int, port: str) -> Iterator[Request]:
     yield Request(RTM_NEWRULE, CREATE_NEW, body, f"route what arrives at {port} by table {end.table}")
 
 
-class Tunnels(Disturbed):
+class Tunnels(NamespaceFunctions):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that encrypt packets and decrypt them again.
 
     What arrives at the left port is routed into the left end, crosses loopback encrypted, and leaves from the right end
@@ -284,12 +284,6 @@ class Tunnels(Disturbed):
             raise Unsupported(f"{target} cannot be hit by '{event}': its tunnel is in the kernel, not in a process")
         return process_steps(event, target, lambda: [each.pids()[target] for each in self._companions])
 
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._owners)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._owners)
-
     def processed(self) -> Mapping[str, Processed]:
         """Packets that each encrypted and decrypted, and that went into its tunnel and did not come out.
 
@@ -313,7 +307,7 @@ class Tunnels(Disturbed):
     def problems(self) -> tuple[str, ...]:
         """Ends that have ended or moved, ports without thread or carrier, packets that passed a tunnel by."""
         ended = (problem for companions in self._companions for problem in companions.problems())
-        found = (*ended, *self._fabric.problems(self._owners))
+        found = (*ended, *super().problems())
         try:
             return found or tuple(self._passed_by())
         except CsitError as error:  # one has just lost its device, and is about to end

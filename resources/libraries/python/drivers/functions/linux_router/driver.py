@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.drivers.host.programs.disturbances import Steps
+from resources.libraries.python.drivers.host.programs.namespace_programs import NamespaceFunctions
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
 
 
-class LinuxRouters(Disturbed):
+class LinuxRouters(NamespaceFunctions):
     """Fulfils `roles.part.NetworkFunctions`: NFs that route IPv4 in the kernel."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric) -> None:
@@ -38,19 +38,9 @@ class LinuxRouters(Disturbed):
         row = [function for function in self._functions if function.name == target]
         return router_steps(event, row, self._fabric) if row else None
 
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._owners)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._owners)
-
     def facts(self) -> Mapping[str, str]:
         """The environment's fingerprint has the kernel, and with it the routers."""
         return {}
-
-    def problems(self) -> tuple[str, ...]:
-        """Ports that have lost their data thread or their carrier."""
-        return self._fabric.problems(self._owners)
 
     def stop(self) -> None:
         """Nothing to do: addresses, neighbours and routes end with their namespaces, which `Fabric.stop` removes."""

@@ -18,15 +18,13 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -128,7 +126,7 @@ def programs(pattern_count: int, rule_count: int) -> Mapping[str, MonitorProgram
     }  # fmt: skip
 
 
-class Monitors(Disturbed):
+class Monitors(ProgramFunctions):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that look at packets, inline or passive.
 
     An inline one looks at its left interface, which packets of both directions pass once.
@@ -192,17 +190,6 @@ class Monitors(Disturbed):
         self._sockets[function.name] = found
         return ""
 
-    def steps(self, target: str, event: PartEvent) -> Steps | None:
-        if target not in self._owners:
-            return None
-        return process_steps(event, target, lambda: self._companions.processes_of(target))
-
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._owners)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._owners)
-
     def processed(self) -> Mapping[str, Processed]:
         """Packets that each program got, and that it was too slow for."""
         return {name: self._counted(name, found) for name, found in self._sockets.items()}
@@ -222,7 +209,7 @@ class Monitors(Disturbed):
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that no program was given."""
-        if found := (*self._companions.problems(), *self._fabric.problems(self._owners)):
+        if found := super().problems():
             return found
         try:
             return tuple(self._passed_by())

@@ -11,10 +11,10 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.host.links import conntrack
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
+from resources.libraries.python.drivers.host.programs.disturbances import Steps
+from resources.libraries.python.drivers.host.programs.namespace_programs import NamespaceFunctions
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -30,7 +30,7 @@ _AGAIN = 3
 """Deletions of entries that packets on their way have made since the last one."""
 
 
-class NftablesRouters(Disturbed):
+class NftablesRouters(NamespaceFunctions):
     """Fulfils `NetworkFunctions` and `Stateful` of the roles: NFs that route IPv4 in the kernel by rules for it."""
 
     def __init__(self, functions: Sequence[NfPlan], fabric: Fabric, ruleset: Ruleset) -> None:
@@ -46,6 +46,7 @@ class NftablesRouters(Disturbed):
         self._functions: dict[str, list[NfPlan]] = {}
         for function in functions:
             self._functions.setdefault(function.name, []).append(function)
+        self._owners = tuple(self._functions)
         self._version = ""
 
     def start(self) -> None:
@@ -70,12 +71,6 @@ class NftablesRouters(Disturbed):
     def _reload(self, owner: str, row: Sequence[NfPlan]) -> None:
         rules = f"delete table {family(row)} {TABLE}\n{self._ruleset.text(row)}"
         self._fabric.run_inside(owner, partial(program.load, rules))
-
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._functions)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._functions)
 
     def looked_up(self) -> dict[str, int]:
         """Packets that went through the rules of each NF since it was made.
@@ -129,7 +124,7 @@ class NftablesRouters(Disturbed):
 
     def problems(self) -> tuple[str, ...]:
         """Ports that have lost their data thread or their carrier, NFs that have lost their rules."""
-        return self._fabric.problems(list(self._functions)) or tuple(self._passed_by())
+        return super().problems() or tuple(self._passed_by())
 
     def _passed_by(self) -> Iterator[str]:
         for owner in self._functions:

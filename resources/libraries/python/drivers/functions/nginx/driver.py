@@ -12,14 +12,12 @@ from resources.libraries.python.drivers.functions.nginx.registration import ROUT
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -31,7 +29,7 @@ _TAKEN_IN = 0.9
 """Share of the packets received that must have gone to nginx."""
 
 
-class NginxProxies(Disturbed):
+class NginxProxies(ProgramFunctions):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: NFs that take datagrams in and send them on."""
 
     def __init__(self, functions: Sequence[NfPlan], cores: CoreMap, fabric: Fabric, companions: Companions) -> None:
@@ -91,17 +89,6 @@ class NginxProxies(Disturbed):
         workers = len(self._cores.cpus(function.name))
         return "" if started >= workers else f"{started} of {workers} workers are there"
 
-    def steps(self, target: str, event: PartEvent) -> Steps | None:
-        if target not in self._owners:
-            return None
-        return process_steps(event, target, lambda: self._companions.processes_of(target))
-
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._owners)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._owners)
-
     def processed(self) -> Mapping[str, Processed]:
         """Datagrams that each sent on, and that came for it and were lost in its queue or had no session.
 
@@ -121,8 +108,7 @@ class NginxProxies(Disturbed):
 
     def problems(self) -> tuple[str, ...]:
         """Programs that have ended or moved, ports without thread or carrier, packets that passed nginx by."""
-        found = (*self._companions.problems(), *self._fabric.problems(self._owners))
-        return found or tuple(self._passed_by())
+        return super().problems() or tuple(self._passed_by())
 
     def _passed_by(self) -> Iterator[str]:
         wanted = " and ".join(map(str, ports(self._traffic)))
@@ -131,9 +117,6 @@ class NginxProxies(Disturbed):
             came = self._processed(name)[1]
             if came < _TAKEN_IN * received - _FEW:
                 yield f"{name} received {received} packets, and only {came} were UDP datagrams to ports {wanted}"
-
-    def stop(self) -> None:
-        self._companions.stop()
 
 
 def _udp_counters() -> str:

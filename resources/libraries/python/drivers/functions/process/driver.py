@@ -7,12 +7,10 @@ from functools import partial
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.installed import path_of
-from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
+from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -58,7 +56,7 @@ def processed(said: str, what: str) -> Processed:
         raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error
 
 
-class UserPrograms(Disturbed):
+class UserPrograms(ProgramFunctions):
     """Fulfils `NetworkFunctions` and `Processing` of the roles: a program of the user's in the NF's namespace.
 
     The kernel routes between the interfaces of an inline one; the program looks, changes how the kernel does it, or
@@ -74,6 +72,7 @@ class UserPrograms(Disturbed):
             companions: Runs the programs.
         """
         self._functions = {function.name: function for function in functions}
+        self._owners = tuple(self._functions)
         self._programs = {name: function.program for name, function in self._functions.items() if function.program}
         self._fabric = fabric
         self._companions = companions
@@ -96,17 +95,6 @@ class UserPrograms(Disturbed):
         row = filled(argv, names(self._functions[name]))
         return [path_of(row[0]) or row[0], *row[1:]]
 
-    def steps(self, target: str, event: PartEvent) -> Steps | None:
-        if target not in self._programs:
-            return None
-        return process_steps(event, target, lambda: self._companions.processes_of(target))
-
-    def affinity(self) -> Mapping[str, frozenset[int]]:
-        return self._fabric.affinity(self._functions)
-
-    def counters(self) -> Mapping[str, InterfaceCounters]:
-        return self._fabric.counters(self._functions)
-
     def processed(self) -> Mapping[str, Processed]:
         """Counters of programs that have a command for them.
 
@@ -118,10 +106,6 @@ class UserPrograms(Disturbed):
 
     def facts(self) -> Mapping[str, str]:
         return {f"program of {name}": " ".join(program.start) for name, program in self._programs.items()}
-
-    def problems(self) -> tuple[str, ...]:
-        """Programs that have ended or moved, ports that have lost their data thread or their carrier."""
-        return (*self._companions.problems(), *self._fabric.problems(list(self._functions)))
 
     def stop(self) -> None:
         """Stop all of them as their users say, then end those that still run. Safe to call more than once.

@@ -11,9 +11,30 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import children_of, is_stopped
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
+from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.disturbance import PartEvent
 
 _END_S = 5.0
+
+
+class NamespaceFunctions(Disturbed):
+    """Base of NFs that are network namespaces: affinity, counters and problems of their ports."""
+
+    _owners: tuple[str, ...]
+    """Their names."""
+    _fabric: Fabric
+
+    def affinity(self) -> Mapping[str, frozenset[int]]:
+        return self._fabric.affinity(self._owners)
+
+    def counters(self) -> Mapping[str, InterfaceCounters]:
+        return self._fabric.counters(self._owners)
+
+    def problems(self) -> tuple[str, ...]:
+        """Ports that have lost their data thread or their carrier."""
+        return self._fabric.problems(self._owners)
 
 
 class Companions:
@@ -151,3 +172,23 @@ class Companions:
 
     def _cpus(self, name: str) -> set[int]:
         return {*self._cores.cpus(name)}
+
+
+class ProgramFunctions(NamespaceFunctions):
+    """Base of NFs with a program each in their namespaces."""
+
+    _companions: Companions
+
+    def steps(self, target: str, event: PartEvent) -> Steps | None:
+        """The program is what is hit."""
+        if target not in self._owners:
+            return None
+        return process_steps(event, target, lambda: self._companions.processes_of(target))
+
+    def problems(self) -> tuple[str, ...]:
+        """Programs that have ended or moved, and ports that have lost their data thread or their carrier."""
+        return (*self._companions.problems(), *super().problems())
+
+    def stop(self) -> None:
+        """End all programs. Safe to call at any time and more than once."""
+        self._companions.stop()
