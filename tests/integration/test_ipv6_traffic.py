@@ -1,28 +1,37 @@
-"""IPv6 through routers, firewalls and bridges of the local testbed: counts of the generator agree with tcpdump's."""
+"""IPv6 through vSwitches and NFs of the local testbed: counts agree with tcpdump, nftables, conntrack and trafgen."""
 
 import os
+import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing
+from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.host.cpu.cpu import discover
+from resources.libraries.python.drivers.host.links.namespaces import name_of
+from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.local_functions import named
 from tests.integration.robot_runs import PROJECT
-from tests.integration.user_space import prepared
+from tests.integration.user_space import NO_VPP, planned, prepared, topology_with, vpp_topology
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
@@ -114,6 +123,112 @@ def test_two_instances_keep_their_packets_apart() -> None:
             for hop in path.hops[1:-1]:
                 counters = hops[hop.interface]
                 assert (counters.rx_packets if hop.counter == "rx" else counters.tx_packets) >= 525, hop
+
+
+@dataclass(frozen=True)
+class Path6:
+    """A vSwitch and NFs that packets of IPv6 pass."""
+
+    topology: Callable[[], Topology]
+    kinds: tuple[str, ...]
+    hop_limit: int
+    """On arrival; 64 when sent."""
+    lacking: str = ""
+
+
+TESTPMD, OVS = "; ".join(map(str, missing_testpmd())), "; ".join(map(str, missing_for_ovs("auto")))
+PATHS = {
+    "ovs": Path6(topology_with, ("linux_router",), 63, OVS),
+    "ovs-system": Path6(partial(topology_with, ports="system"), ("linux_router", "testpmd"), 63, OVS or TESTPMD),
+    "testpmd": Path6(partial(topology_with, vswitch="linux_bridge"), ("testpmd",), 64, TESTPMD),
+    "vpp": Path6(vpp_topology, ("vpp", "linux_router"), 62, NO_VPP),
+    "vpp-nf": Path6(partial(vpp_topology, vswitch="linux_bridge"), ("vpp",), 63, NO_VPP),
+}
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("name", PATHS)
+def test_ipv6_crosses_vswitches_and_functions_in_user_space(tmp_path: Path, name: str) -> None:
+    path = PATHS[name]
+    if path.lacking:
+        pytest.skip(path.lacking)
+    trial = Trial(load_pps=2000, duration_s=0.5, frame=frame("128B-ip6-100f"), probe_pps=100)
+    with running(path.topology(), *path.kinds) as deployment:
+        forward = deployment.plan.flows[0]
+        with tcpdump(forward.rx_interface, tmp_path / "arrived.pcap", 550):
+            result = deployment.parts.generator.run(trial)
+        assert [(flow.sent, flow.received) for flow in result.flows] == [(500, 500)] * 2
+        assert [(row.sent, row.received) for row in result.latency] == [(50, 50)] * 2
+        arrived = read(tmp_path / "arrived.pcap", "dst port 49191")
+        assert len(arrived) == 500
+        assert all(f"hlim {path.hop_limit}," in line and "[udp sum ok]" in line for line in arrived), arrived[0]
+        assert len(set(map(sender, arrived))) == 100
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+
+
+def sender(line: str) -> tuple[str, int]:
+    """Source address and port of a packet that tcpdump describes."""
+    found = re.search(r" (\S+)\.(\d+) > ", line)
+    assert found, line
+    return found[1], int(found[2])
+
+
+def sent_by_trafgen(flow: Flow, senders: list[tuple[str, int]], bytes_of_data: int, folder: Path) -> None:
+    """Have trafgen compose and send a datagram of each sender."""
+    (folder / "frames.cfg").write_text(
+        "".join(
+            f"{{ eth(da={flow.destination_mac}, sa={flow.source_mac}), "
+            f"ipv6(sa={address}, da={flow.destination_ip}, hl=64), "
+            f"udp(sp={port}, dp=49191), fill(0, {bytes_of_data}) }}\n"
+            for address, port in senders
+        )
+    )
+    words = ["trafgen", "--cpus", "1", "-n", str(len(senders)), "-t", "200us", "-i", str(folder / "frames.cfg")]
+    subprocess.run(
+        ["ip", "netns", "exec", "csit-generator", *words, "-o", flow.tx_interface], capture_output=True, check=True
+    )
+
+
+def conntrack(*words: str) -> str:
+    """What conntrack says of IPv6 in the first NF."""
+    argv = ["ip", "netns", "exec", name_of("nf-1-1"), "conntrack", *words]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+def packets(file: Path) -> list[bytes]:
+    """The packets of a file of tcpdump."""
+    content, place, found = file.read_bytes(), 24, list[bytes]()
+    while place < len(content):
+        length = int.from_bytes(content[place + 8 : place + 12], "little")
+        found.append(content[place + 16 : place + 16 + length])
+        place += 16 + length
+    return found
+
+
+@pytest.mark.skipif(not (path_of("conntrack") and shutil.which("trafgen")), reason="needs conntrack and trafgen")
+@realtime(LOSS)
+def test_a_stateful_firewall_and_a_gateway_see_the_same_packets_from_trafgen(tmp_path: Path) -> None:
+    flows, ours, peers = 300, tmp_path / "ours.pcap", tmp_path / "trafgen.pcap"
+    trial = Trial(load_pps=2000 * 2, duration_s=flows / 2000, frame=frame(f"128B-ip6-{flows}f"))
+    with running(LOCAL, "linux_stateful_firewall", "linux_gateway") as deployment:
+        forward = deployment.plan.flows[0]
+
+        def counted(file: Path, send: Callable[[], object]) -> tuple[dict[str, int], int]:
+            conntrack("-F")
+            before = named("nf-1-2")
+            with tcpdump(forward.rx_interface, file, flows):
+                send()
+            assert len(conntrack("-f", "ipv6", "-L").splitlines()) == flows
+            return {name: number - before[name] for name, number in named("nf-1-2").items()}, int(conntrack("-C"))
+
+        one_way = trial.model_copy(update={"only": forward.direction, "load_pps": 2000})
+        found = counted(ours, lambda: deployment.parts.generator.run(one_way))
+        assert found == ({"accepted": flows, "refused": 0}, flows)
+        senders = sorted(set(map(sender, read(ours))))
+        assert found == counted(peers, lambda: sent_by_trafgen(forward, senders, 128 - 4 - 62, tmp_path))
+        assert sorted(packets(ours)) == sorted(packets(peers)), "the same packets, to the byte"
+        both = deployment.parts.generator.run(trial)
+        assert [(flow.sent, flow.received) for flow in both.flows] == [(flows, flows)] * 2
 
 
 def test_a_nat_is_refused_in_a_sentence() -> None:
