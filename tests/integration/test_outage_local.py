@@ -58,22 +58,25 @@ NUMBERED = "udp dst port 49190"
 SPEC = """
 name: small
 instances: 2
-nf_kinds: [linux_firewall]
-frame: 64B
-rate_pps: 2000
+nf_kinds: [linux_firewall, linux_router]
+frame: 128B-ip6
+share: 0.1
+search: quick,width=0.5,sum=0.5
 repetitions: 2
 before_s: 0.3
 after_s: 0.8
 events:
-  - {event: kill, target: nf-1-1}
+  - {event: kill, target: instance-2}
   - {event: restart, target: nf-1-1}
   - {event: pause, target: nf-1-1, hold_s: 0.1}
   - {event: add, target: nf-1-1}
   - {event: reload, target: nf-1-1}
+  - {event: move, target: nf-1-1}
   - {event: move, target: vswitch}
   - {event: reload, target: vswitch}
 """
-
+STUDENT_OF_2 = 12.7062
+"""Quantile 0.975 of Student's t with one degree of freedom, from a table."""
 
 Captured = tuple[int, int]
 """Arrival of a packet in nanoseconds, and its number."""
@@ -311,6 +314,20 @@ def test_a_program_that_was_started_again_is_connected_as_before(name: str) -> N
             assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
+def cpus(deployment: Deployment) -> dict[str, tuple[int, ...]]:
+    """CPUs of all data threads by interface, read back."""
+    return {row.interface: row.actual_cpus for row in deployment.affinity()}
+
+
+def only_moved(deployment: Deployment, target: str, before: dict[str, tuple[int, ...]]) -> None:
+    """See that all data threads of a part, and no others, are on other CPUs than before."""
+    ports, after = {port.interface for port in deployment.plan.ports(target)}, cpus(deployment)
+    assert ports and all(after[port] and not set(after[port]) & set(before[port]) for port in ports), after
+    assert {port: each for port, each in after.items() if port not in ports} == {
+        port: each for port, each in before.items() if port not in ports
+    }, "of no other instance"
+
+
 @pytest.mark.usefixtures("awake")
 @pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
 @pytest.mark.parametrize("name", ["vpp-vswitch", "vpp-nf", "vpp-memif-nf"])
@@ -319,8 +336,7 @@ def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None
     product = PRODUCTS[name]
     testbed = partial(vpp_topology, vswitch="linux_bridge" if name == "vpp-nf" else "vpp", acl_rules=1000)
     with deployed(testbed(), cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
-        ports = {port.interface for port in deployment.plan.ports(product.target)}
-        before = {row.interface: row.actual_cpus for row in deployment.affinity()}
+        before = cpus(deployment)
         for event, what in {
             PartEvent.RELOAD: "access list of 1000 rules replaced",
             PartEvent.MOVE: "data threads pinned to another CPU",
@@ -333,11 +349,7 @@ def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None
             assert happened.what == what
             assert result.received > 0.9 * result.sent, "packets go on to pass"
             assert deployment.problems() == ()
-        after = {row.interface: row.actual_cpus for row in deployment.affinity()}
-        assert ports and all(after[port] and not set(after[port]) & set(before[port]) for port in ports), after
-        assert {port: cpus for port, cpus in after.items() if port not in ports} == {
-            port: cpus for port, cpus in before.items() if port not in ports
-        }, "of no other instance"
+        only_moved(deployment, product.target, before)
         facts = deployment.facts()["vswitch" if product.target == "vswitch" else "functions"]
         assert "1000 rules on each port" in facts.values()
         switch = deployment.parts.switch
@@ -359,6 +371,10 @@ def test_losses_are_resolved_to_a_millisecond_at_more_than_100_kpps() -> None:
     with deployed(TOPOLOGY, asked) as deployment:
         flows = len(deployment.plan.flows)
         result, happened = lines_of(deployment, PartEvent.PAUSE, "nf-1-1", rate_pps=RATE_PPS / flows)
+        before = cpus(deployment)
+        moved, _ = lines_of(deployment, PartEvent.MOVE, "nf-1-1", after_s=0.3)
+        only_moved(deployment, "nf-1-1", before)
+        assert moved.received > 0.9 * moved.sent, "packets go on to pass"
     assert result.sent == round(RATE_PPS * 1.8)
     assert len(result.timelines) == flows
     for line in result.timelines:
@@ -404,19 +420,31 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
     assert found is not None
-    assert found.coverage == (14, 14)
+    assert found.coverage == (16, 16)
+    assert found.spec.frame.ip_version == 6
+    assert found.ndr_pps and found.rate_pps == pytest.approx(0.1 * found.ndr_pps / 4, rel=0.01), "of each flow"
+    assert all(impact.sent == pytest.approx(2 * 1.1 * found.rate_pps, rel=0.01) for trial in found.trials
+               for impact in trial.impacts)  # fmt: skip
     supported = "linux_bridge supports kill, restart, pause, move"
     assert found.refused == {"reload vswitch": f"reload is not possible for vswitch: {supported}"}
-    assert {trial.done for trial in found.trials if trial.event == "move vswitch"} == {
+    assert {trial.done for trial in found.trials if trial.event.startswith("move ")} == {
         "data threads pinned to another CPU"
     }
     effects = {(each.event, each.instance): each for each in found.effects}
-    kill, restart, add = (effects[f"{name} nf-1-1", 1] for name in ("kill", "restart", "add"))
+    kill = effects["kill instance-2", 2]
     assert kill.recovered == 0 and kill.outage_s.mean > 0.6
+    restart, add = (effects[f"{name} nf-1-1", 1] for name in ("restart", "add"))
     assert restart.recovered == 2 and restart.first_packet_s is not None
     assert add.first_packet_s is not None and add.first_packet_s.mean < 0.8
     pause = effects["pause nf-1-1", 1]
     assert 0.095 < pause.outage_s.mean < 0.4
     # A pause of the machine may hit any of them: but most of what the one hit loses is not lost by the other one.
-    assert effects["kill nf-1-1", 2].lost.mean < 0.5 * kill.lost.mean
+    other = effects["kill instance-2", 1]
+    assert other.lost.mean < 0.5 * kill.lost.mean
+    assert kill.is_target and kill.is_significant and not other.is_target and not other.is_significant
+    for each in (kill, other):
+        one, two = (impact.lost for trial in found.trials if trial.event == each.event for impact in trial.impacts
+                    if impact.instance == each.instance)  # fmt: skip
+        half = STUDENT_OF_2 * abs(one - two) / 2
+        assert (each.lost.low, each.lost.high) == pytest.approx(((one + two) / 2 - half, (one + two) / 2 + half))
     assert (tmp_path / "out" / "characterization" / "Routers" / "outage_effects.csv").exists()
