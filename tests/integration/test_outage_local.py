@@ -63,8 +63,8 @@ frame: 128B-ip6
 share: 0.1
 search: quick,width=0.5,sum=0.5
 repetitions: 2
-before_s: 0.3
-after_s: 0.8
+before_s: 0.2
+after_s: 0.6
 events:
   - {event: kill, target: instance-2}
   - {event: restart, target: nf-1-1}
@@ -423,7 +423,7 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     assert found.coverage == (16, 16)
     assert found.spec.frame.ip_version == 6
     assert found.ndr_pps and found.rate_pps == pytest.approx(0.1 * found.ndr_pps / 4, rel=0.01), "of each flow"
-    assert all(impact.sent == pytest.approx(2 * 1.1 * found.rate_pps, rel=0.01) for trial in found.trials
+    assert all(impact.sent == pytest.approx(2 * 0.8 * found.rate_pps, rel=0.01) for trial in found.trials
                for impact in trial.impacts)  # fmt: skip
     supported = "linux_bridge supports kill, restart, pause, move"
     assert found.refused == {"reload vswitch": f"reload is not possible for vswitch: {supported}"}
@@ -432,10 +432,10 @@ def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) ->
     }
     effects = {(each.event, each.instance): each for each in found.effects}
     kill = effects["kill instance-2", 2]
-    assert kill.recovered == 0 and kill.outage_s.mean > 0.6
+    assert kill.recovered == 0 and kill.outage_s.mean > 0.45
     restart, add = (effects[f"{name} nf-1-1", 1] for name in ("restart", "add"))
     assert restart.recovered == 2 and restart.first_packet_s is not None
-    assert add.first_packet_s is not None and add.first_packet_s.mean < 0.8
+    assert add.first_packet_s is not None and add.first_packet_s.mean < 0.6
     pause = effects["pause nf-1-1", 1]
     assert 0.095 < pause.outage_s.mean < 0.4
     # A pause of the machine may hit any of them: but most of what the one hit loses is not lost by the other one.
