@@ -163,10 +163,10 @@ ONLY_XDP = pytest.mark.parametrize("generator", ["auto"], indirect=True)
 
 
 @contextmanager
-def dumped(interface: str, file: Path) -> Iterator[None]:
+def dumped(interface: str, file: Path, namespace: str = NAMESPACE) -> Iterator[None]:
     """Have tcpdump write all numbered packets of an interface into a file, and see that it missed none."""
     argv = ("tcpdump", "-i", interface, "-n", "-s", "96", "-B", "65536", "-Z", "root", "-w", str(file))
-    command = ("ip", "netns", "exec", NAMESPACE, *argv, "udp port 49190")
+    command = ("ip", "netns", "exec", namespace, *argv, "udp port 49190")
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = process.stderr.readline()
@@ -220,6 +220,14 @@ class Seen:
         assert flow.order.unknown is None and flow.order.reordered == late
 
 
+def seen_at(left: Path, right: Path) -> dict[Direction, Seen]:
+    """What was captured where the generator's two cables end."""
+    return {
+        Direction.FORWARD: Seen(numbers_in(left, 10), numbers_in(right, 10)),
+        Direction.REVERSE: Seen(numbers_in(right, 20), numbers_in(left, 20)),
+    }
+
+
 def dumped_trial(generator: BuiltInGenerator, trial: Trial, folder: Path) -> tuple[TrialResult, dict[Direction, Seen]]:
     if not shutil.which("tcpdump"):
         pytest.skip("tcpdump is not installed")
@@ -227,10 +235,7 @@ def dumped_trial(generator: BuiltInGenerator, trial: Trial, folder: Path) -> tup
     with dumped(INNER_LEFT, left), dumped(INNER_RIGHT, right):
         result = generator.run(trial)
     assert result.sent == round(trial.load_pps * trial.duration_s), result.note
-    return result, {
-        Direction.FORWARD: Seen(numbers_in(left, 10), numbers_in(right, 10)),
-        Direction.REVERSE: Seen(numbers_in(right, 20), numbers_in(left, 20)),
-    }
+    return result, seen_at(left, right)
 
 
 def counting(duration_s: float, load_pps: float = LOAD_PPS, frame: object = B64) -> Trial:

@@ -23,11 +23,14 @@ from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.findings.locate import by_owner
+from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration.local_functions import named
+from tests.integration.test_packet_losses import dumped, seen_at
 from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
@@ -237,13 +240,31 @@ def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
         assert "other threads" in told
 
 
+def losses_are_those_of_tcpdump(experiment: DensityTest, folder: Path) -> None:
+    """Lose 1 of 50 at random in an NF; the record agrees with nftables, and with tcpdump packet by packet."""
+    left, right = folder / "left.pcap", folder / "right.pcap"
+    inside("nf-1-1", "nft", "table ip t { counter lost { }; chain c { type filter hook forward priority 0; "
+           "numgen random mod 50 == 0 counter name lost drop; }; };")  # fmt: skip
+    with dumped("csv1p1", left, "csit-vswitch"), dumped("csv1p2", right, "csit-vswitch"):
+        (said, _) = experiment.losses(1.0)
+    (row,) = experiment.draft.losses
+    assert (row.label, row.load_pps, row.remarks) == ("PDR", 4000.0, ())
+    for flow, seen in zip(row.flows, seen_at(left, right).values(), strict=True):
+        assert flow.sent == 2000 and flow.lost > 10
+        seen.agrees_with(flow)
+        assert pattern_of(flow) is LossPattern.RANDOM, losses_in_words(flow)
+    assert row.lost_at == {"nf-1-1": sum(flow.lost for flow in row.flows)} == {"nf-1-1": named("nf-1-1")["lost"]}
+    assert "at random" in said
+
+
 @realtime(RATE)
-def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Testbed) -> None:
+def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Testbed, tmp_path: Path) -> None:
     with running(world) as experiment:
         experiment.most_pps = 4_000.0
         experiment.search(("PDR",))
         assert VerdictKind.GENERATOR_BOUND in verdict_kinds(experiment, "PDR")
         assert "still met at 4000 pps" in evidence(experiment)
+        losses_are_those_of_tcpdump(experiment, tmp_path)
 
 
 @realtime(RATE)
