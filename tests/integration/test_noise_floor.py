@@ -24,8 +24,8 @@ LONG_US = 1000
 NOT_QUIET = "other work of the machine interrupts the CPU, too"
 _LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 _PULSES = f"""\
-import os, time
-os.sched_setaffinity(0, {{{CPU}}})
+import os, sys, time
+os.sched_setaffinity(0, {{int(sys.argv[1])}})
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
 print("ready", flush=True)
 while True:
@@ -52,9 +52,9 @@ def unthrottled() -> Iterator[None]:
 
 
 @contextmanager
-def pulses() -> Iterator[None]:
-    """Take the CPU for 3 ms of every 50 ms, from everybody."""
-    with subprocess.Popen([sys.executable, "-c", _PULSES], stdout=subprocess.PIPE, text=True) as process:
+def pulses(cpu: int = CPU) -> Iterator[None]:
+    """Take a CPU for 3 ms of every 50 ms, from everybody."""
+    with subprocess.Popen([sys.executable, "-c", _PULSES, str(cpu)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         try:
             yield

@@ -2,39 +2,51 @@
 
 import itertools
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from resources.libraries.python.drivers.functions.openvpn.driver import missing as openvpn_missing
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, VerdictKind
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.environment import fingerprint
+from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES
 from resources.libraries.python.search.findings.locate import by_owner
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import Progress
 from resources.libraries.python.studies.density.run import DensityTest
+from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
+from resources.libraries.python.testbed.node.noise import observe
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.local_functions import named
+from tests.integration.test_noise_floor import CPU, pulses
 from tests.integration.test_packet_losses import dumped, seen_at
+from tests.integration.user_space import processes
 from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")]
 PROJECT = Path(__file__).parents[2]
+NO_OPENVPN = "; ".join(map(str, openvpn_missing()))
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 BRIEF = profile("quick")
 BRIEF = BRIEF.model_copy(
@@ -58,6 +70,17 @@ while True:
     while time.monotonic() < end:
         pass
     time.sleep(0.005)
+"""
+
+STOPPING = """
+import os, signal, sys, time
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+print("stopping", flush=True)
+while True:
+    for number, pause_s in ((signal.SIGSTOP, 0.01), (signal.SIGCONT, 0.09)):
+        for pid in map(int, sys.argv[1:]):
+            os.kill(pid, number)
+        time.sleep(pause_s)
 """
 
 
@@ -88,6 +111,9 @@ class Capped(DensityTest):
     most_pps = MOST_PPS
     before_trial: Callable[[], None] = staticmethod(lambda: None)
 
+    def set_noise(self, noise: tuple[CpuNoise, ...]) -> None:
+        self._noise = noise
+
     def _highest_loads(self) -> HighestLoads:
         return HighestLoads(offered_pps=self.most_pps, search_pps=self.most_pps)
 
@@ -104,11 +130,14 @@ def running(
     rows: int = 1,
     columns: int = 1,
     *,
+    kinds: tuple[str, ...] = (),
     change: Callable[[Plan], Plan] = lambda plan: plan,
     on_progress: Callable[[Progress], None] = lambda _: None,
     mrr_trials: int = BRIEF.mrr_trials,
 ) -> Iterator[Capped]:
-    cell = Cell(service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns)
+    cell = Cell(
+        service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns, nf_kinds=tuple(map(NfKind, kinds))
+    )
     search = BRIEF.model_copy(update={"mrr_trials": mrr_trials})
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
@@ -153,6 +182,22 @@ def hogged(cpu: int) -> Iterator[None]:
             yield
         finally:
             hog.kill()
+
+
+@contextmanager
+def stopping(pids: Iterable[int]) -> Iterator[None]:
+    """Stop processes for 10 ms of every 100 ms; no CPU is taken from anybody."""
+    argv = [sys.executable, "-c", STOPPING, *map(str, pids)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as stopper:
+        try:
+            assert stopper.stdout is not None
+            assert stopper.stdout.readline() == "stopping\n"
+            yield
+        finally:
+            stopper.kill()
+            stopper.wait()
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
 
 def verdict_kinds(experiment: DensityTest, number: str) -> set[VerdictKind]:
@@ -265,6 +310,42 @@ def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Te
         assert VerdictKind.GENERATOR_BOUND in verdict_kinds(experiment, "PDR")
         assert "still met at 4000 pps" in evidence(experiment)
         losses_are_those_of_tcpdump(experiment, tmp_path)
+
+
+def tail_cause(experiment: Capped) -> str:
+    """Measure latency of probes only; return the sentence about its tail."""
+    experiment.latency()
+    assert experiment.draft.verdict is not None
+    (said,) = [line for line in experiment.draft.verdict.evidence if "p99.9" in line]
+    return said
+
+
+@realtime(RATE)
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+@pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
+def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed) -> None:
+    def floor() -> tuple[CpuNoise, ...]:
+        with closing(LocalConnection()) as here:
+            return observe(here, [CPU], 0.9, python=sys.executable)
+
+    quiet = floor()
+    with running(world, kinds=("openvpn",)) as experiment:
+        threads = [each for each in experiment.deployment.plan.cores.threads if each.role is ThreadRole.DATA]
+        assert CPU in {each.cpu for each in threads if each.owner != GENERATOR}
+        experiment.set_noise(quiet)
+        with stopping(processes("openvpn")):
+            said = tail_cause(experiment)
+        assert said.endswith(": an NF or a vSwitch causes it"), said
+        with pulses():
+            experiment.set_noise(floor())
+            said = tail_cause(experiment)
+        assert said.endswith(": the host causes it") and f" on CPU {CPU} in 0.9 s" in said, said
+        experiment.most_pps = 1_000_000.0
+        why = experiment.too_noisy() or ""
+        assert why in experiment.draft.warnings
+        found = re.match(r"the noise floor limits NDR above (\d+) pps.*: (\S+) ms on CPU", why)
+        assert found, why
+        assert float(found[1]) == pytest.approx(2 * QUEUE_FRAMES / float(found[2]) * 1000, rel=0.02)
 
 
 @realtime(RATE)
