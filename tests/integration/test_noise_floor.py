@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,26 +14,14 @@ import pytest
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.noise import observe
+from tests.integration.cpu_pulses import CPU, PAUSE_MS, PULSE_MS, pulses
 from tests.realtime import realtime
 
-CPU = max(os.sched_getaffinity(0))
-PULSE_MS, PAUSE_MS = 3, 47
 PER_S = 1000 / (PULSE_MS + PAUSE_MS)
 OBSERVED_S = 2.0
 LONG_US = 1000
 NOT_QUIET = "other work of the machine interrupts the CPU, too"
 _LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
-_PULSES = f"""\
-import os, sys, time
-os.sched_setaffinity(0, {{int(sys.argv[1])}})
-os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
-print("ready", flush=True)
-while True:
-    end = time.monotonic() + {PULSE_MS / 1000}
-    while time.monotonic() < end:
-        pass
-    time.sleep({PAUSE_MS / 1000})
-"""
 
 pytestmark = [
     pytest.mark.root,
@@ -49,17 +37,6 @@ def unthrottled() -> Iterator[None]:
     _LIMIT.write_text("-1", encoding="ascii")
     yield
     _LIMIT.write_text(before, encoding="ascii")
-
-
-@contextmanager
-def pulses(cpu: int = CPU) -> Iterator[None]:
-    """Take a CPU for 3 ms of every 50 ms, from everybody."""
-    with subprocess.Popen([sys.executable, "-c", _PULSES, str(cpu)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 def observed() -> CpuNoise:

@@ -38,9 +38,9 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.node.noise import observe
 from resources.libraries.python.testbed.worlds.factory import world_of
+from tests.integration.cpu_pulses import CPU, pulses
 from tests.integration.local_functions import named
-from tests.integration.test_noise_floor import CPU, pulses
-from tests.integration.test_packet_losses import dumped, seen_at
+from tests.integration.numbered_captures import dumped, seen_at
 from tests.integration.user_space import processes
 from tests.realtime import RATE, realtime
 
