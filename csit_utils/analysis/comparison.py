@@ -12,13 +12,12 @@ from math import exp, expm1, hypot, inf, log, sqrt
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
-from scipy.special import stdtr, stdtrit
-
 from csit_utils.analysis.alike import likeness, without_bounds
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, place_text, resolution
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
 from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.rows import TestRow
+from resources.libraries.python import special_functions
 from resources.libraries.python.model.cell import Dimensions
 
 FEWEST_CELLS = 8
@@ -166,14 +165,14 @@ def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[Judged] | No
     middle = median(logs)
     noise = _NORMAL * median([abs(each - middle) for each in logs])
     freedom = len(logs) - 1
-    quantile = float(stdtrit(freedom, (1 + confidence) / 2))
+    quantile = float(special_functions.stdtrit(freedom, (1 + confidence) / 2))
     found = []
     for change, ratio in zip(logs, ratios, strict=True):
         error = max(noise, ratio.error)
         if not error:
             found.append(Judged(expm1(change), expm1(change), 0.0 if change else 1.0))
             continue
-        probability = 2 * float(stdtr(freedom, -abs(change) / error))
+        probability = 2 * float(special_functions.stdtr(freedom, -abs(change) / error))
         found.append(Judged(exp(change - quantile * error) - 1, exp(change + quantile * error) - 1, probability))
     return found
 
@@ -211,7 +210,10 @@ def _interval(found: CellFigure, metric: Metric | Measure) -> tuple[float, float
         lowest = found.value_pps if found.lowest_pps is None else found.lowest_pps
         return lowest, inf if found.upper_pps is None else found.upper_pps
     if found.error_pps > 0:
-        reach = float(stdtrit(max(1, (trials_of(found.row, metric) or 2) - 1), (1 + CONFIDENCE) / 2)) * found.error_pps
+        reach = (
+            float(special_functions.stdtrit(max(1, (trials_of(found.row, metric) or 2) - 1), (1 + CONFIDENCE) / 2))
+            * found.error_pps
+        )
         return found.value_pps - reach, found.value_pps + reach
     if metric not in RECEIVE_RATES and found.upper_pps == found.value_pps:
         return without_bounds(found.row, metric, found.value_pps)
@@ -234,9 +236,9 @@ def judge_sides(a: CellSide, b: CellSide) -> Judgement:
     if not error or not a.mean_pps:
         same = a.mean_pps == b.mean_pps
         return Judgement(method, change, change, change, 1.0 if same else 0.0)
-    probability = 2 * float(stdtr(freedom, -abs(b.mean_pps - a.mean_pps) / error))
+    probability = 2 * float(special_functions.stdtr(freedom, -abs(b.mean_pps - a.mean_pps) / error))
     relative = hypot(error_b / a.mean_pps, b.mean_pps * error_a / a.mean_pps**2)
-    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * relative
+    reach = float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * relative
     return Judgement(method, change, change - reach, change + reach, probability)
 
 

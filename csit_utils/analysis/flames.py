@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
-from scipy.special import ndtr, stdtr
-
 from csit_utils.analysis.comparison import FALSE_CALLS, adjusted_probabilities
+from resources.libraries.python import special_functions
 from resources.libraries.python.model.stacks import OTHER, SEPARATOR, Stacks
 
 FEWEST = 5
@@ -231,7 +230,9 @@ def probability(
     score = abs(in_a / all_a - in_b / all_b) / sqrt(spread * (1 / all_a + 1 / all_b))
     freedom = len(a) + len(b) - 2
     excess = sum(_pearson(side, per_packet) for side in (a, b)) / freedom if freedom > 0 else 1.0
-    return 2 * float(stdtr(freedom, -score / sqrt(excess)) if excess > 1 else ndtr(-score))
+    return 2 * float(
+        special_functions.stdtr(freedom, -score / sqrt(excess)) if excess > 1 else special_functions.ndtr(-score)
+    )
 
 
 def _spread(share: float, per_packet: bool) -> float:

@@ -24,13 +24,12 @@ from math import inf, sqrt
 from operator import itemgetter
 from statistics import median
 
-from scipy.special import stdtrit
-
 from csit_utils.analysis.cells import CellMetric, when
 from csit_utils.analysis.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
 from csit_utils.analysis.trends.steps import LEAST
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.rows import TestRow
+from resources.libraries.python import special_functions
 from resources.libraries.python.model.cell import Dimensions
 
 MOST_REPEATS = 10
@@ -110,7 +109,7 @@ class Known:
 
 @cache
 def _quantile(freedom: int) -> float:
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    return float(special_functions.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 @dataclass(frozen=True)

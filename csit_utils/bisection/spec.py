@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.bounds import (
     LONGEST_INSTALLATION_S,
     LONGEST_TRIAL_S,
@@ -108,7 +108,7 @@ class CalledStep(Frozen):
     bad: str
 
 
-CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MOST_REVISIONS)])
+CALLED_STEPS = TypeAdapter(Annotated[tuple[CalledStep, ...], Field(max_length=MOST_REVISIONS)], config=ON_FIRST_USE)
 """Largest decrease first."""
 _MEASURED = ("MRR", "NDR", "PDR")
 

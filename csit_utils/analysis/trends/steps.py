@@ -32,7 +32,8 @@ from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtrc, stdtr
+
+from resources.libraries.python import special_functions
 
 FREEDOM = 4
 """Degrees of freedom of the noise."""
@@ -112,7 +113,7 @@ def find_steps(values: Sequence[float], scale: float, alpha: float) -> tuple[Ste
 
 def tail(departure: float, scale: float) -> float:
     """Return the two-sided probability that the noise of one value reaches a distance."""
-    return min(1.0, 2 * float(stdtr(FREEDOM, -abs(departure) / scale)))
+    return min(1.0, 2 * float(special_functions.stdtr(FREEDOM, -abs(departure) / scale)))
 
 
 _Split = tuple[int, int, int, float, int]
@@ -161,8 +162,8 @@ def _probabilities(splits: Sequence[_Split], scale: float) -> Array:
     departures = np.array([split[3] for split in splits])
     sizes = np.array([split[4] for split in splits])
     away = np.array([_majority(split[4]) for split in splits])
-    reached = stdtr(FREEDOM, -departures / scale)
-    return np.asarray(np.minimum(1.0, 2 * bdtrc(away - 1, sizes, reached)))
+    reached = special_functions.stdtr(FREEDOM, -departures / scale)
+    return np.asarray(np.minimum(1.0, 2 * special_functions.bdtrc(away - 1, sizes, reached)))
 
 
 def _majority(count: int) -> int:

@@ -30,7 +30,7 @@ from csit_utils.dataset.refused import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from csit_utils.dataset.store import characterized, columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
-from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.evidence import Itemized, Located
 from resources.libraries.python.model.goal import GoalResult
@@ -43,15 +43,15 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 _Row = TypeVar("_Row")
 _TYPES: dict[str, TypeAdapter[Any]] = {
     "verdict": TypeAdapter(Verdict),
-    "ndr": TypeAdapter(GoalResult | None),
-    "pdr": TypeAdapter(GoalResult | None),
-    "soak": TypeAdapter(GoalResult | None),
-    "mrr": TypeAdapter(ReceiveRate | None),
-    "orr": TypeAdapter(ReceiveRate | None),
-    "latency": TypeAdapter(tuple[LatencyAtLoad, ...]),
-    "itemized": TypeAdapter(tuple[Itemized, ...]),
-    "located": TypeAdapter(Located | None),
-    "trials": TypeAdapter(tuple[TrialResult, ...]),
+    "ndr": TypeAdapter(GoalResult | None, config=ON_FIRST_USE),
+    "pdr": TypeAdapter(GoalResult | None, config=ON_FIRST_USE),
+    "soak": TypeAdapter(GoalResult | None, config=ON_FIRST_USE),
+    "mrr": TypeAdapter(ReceiveRate | None, config=ON_FIRST_USE),
+    "orr": TypeAdapter(ReceiveRate | None, config=ON_FIRST_USE),
+    "latency": TypeAdapter(tuple[LatencyAtLoad, ...], config=ON_FIRST_USE),
+    "itemized": TypeAdapter(tuple[Itemized, ...], config=ON_FIRST_USE),
+    "located": TypeAdapter(Located | None, config=ON_FIRST_USE),
+    "trials": TypeAdapter(tuple[TrialResult, ...], config=ON_FIRST_USE),
 }
 """Keys of a record that rows of latency, instances, hops and threads need."""
 _MOST_NEAR = 256

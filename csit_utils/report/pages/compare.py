@@ -9,7 +9,6 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri, stdtr, stdtrit
 
 from csit_utils.analysis.alike import likeness, resolution_pps
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
@@ -27,6 +26,7 @@ from csit_utils.report.units import unit
 from csit_utils.studies.density.analysis.density import asks_for
 from csit_utils.studies.density.heatmap import shades
 from csit_utils.studies.registry import measures
+from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment
 
 _MOST_PAIRS = 12
@@ -157,13 +157,15 @@ def student_table() -> Json:
     two-sided probabilities over w = sqrt(n log(1 + t²/n)), of which they are nearly a parabola.
     """
     reaches = np.arange(_REACH * _STEPS + 1) / _STEPS
-    rows = [log_ndtr(-reaches) + log(2)]
+    rows = [special_functions.log_ndtr(-reaches) + log(2)]
     for part in range(1, _FREEDOMS + 1):
         freedom = _FREEDOMS / part
-        rows.append(np.log(stdtr(freedom, -np.sqrt(freedom * np.expm1(reaches**2 / freedom)))) + log(2))
+        rows.append(
+            np.log(special_functions.stdtr(freedom, -np.sqrt(freedom * np.expm1(reaches**2 / freedom)))) + log(2)
+        )
     freedoms = [_QUANTILES / part for part in range(1, _QUANTILES + 1)]
     tail = (1 + CONFIDENCE) / 2
-    quantiles = [ndtri(tail), *(stdtrit(freedom, tail) for freedom in freedoms)]
+    quantiles = [special_functions.ndtri(tail), *(special_functions.stdtrit(freedom, tail) for freedom in freedoms)]
     return {
         "steps": _STEPS,
         "reach": _REACH,

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.goal import Goal
@@ -213,17 +214,15 @@ class _LoadSeen:
         proven = self.full_length.proven(goal)
         if proven is not GoalReading.OPEN or not self._shorter:
             return proven, False
-        from scipy.special import bdtrc  # noqa: PLC0415 - scipy costs time of ./csit show
-
         trials = math.ceil(goal.duration_sum_s / goal.final_trial_duration_s - 1e-6)
         allowed = math.floor(trials * goal.exceed_ratio + 1e-6)
         likely = self.full_length.likely(goal) if self.full_length.good_s + self.full_length.bad_s else None
         contains = goal.final_trial_duration_s * self._shorter / self._shorter_s
         failing = 1 - (1 - _least_share(self._too_lossy, self._shorter)) ** contains
-        if bdtrc(allowed, trials, failing) >= _CONFIDENCE and likely is not GoalReading.GOOD:
+        if special_functions.bdtrc(allowed, trials, failing) >= _CONFIDENCE and likely is not GoalReading.GOOD:
             return GoalReading.BAD, True
         failing = 1 - (1 - _largest_share(self._above_ratio, self._shorter)) ** contains
-        if bdtrc(allowed, trials, failing) <= 1 - _CONFIDENCE and likely is not GoalReading.BAD:
+        if special_functions.bdtrc(allowed, trials, failing) <= 1 - _CONFIDENCE and likely is not GoalReading.BAD:
             return GoalReading.GOOD, True
         return GoalReading.OPEN, False
 
@@ -235,9 +234,7 @@ class _LoadSeen:
 
 @lru_cache(4096)
 def _least_share(found: int, of: int) -> float:
-    from scipy.special import betaincinv  # noqa: PLC0415 - as above
-
-    return float(betaincinv(found, of - found + 1, 1 - _CONFIDENCE)) if found else 0.0
+    return float(special_functions.betaincinv(found, of - found + 1, 1 - _CONFIDENCE)) if found else 0.0
 
 
 def _largest_share(found: int, of: int) -> float:

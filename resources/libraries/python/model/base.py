@@ -8,6 +8,9 @@ from pydantic_core import CoreSchema, PydanticKnownError
 
 from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_ERRORS, dotted, quoted
 
+ON_FIRST_USE = ConfigDict(defer_build=True)
+"""Configuration of type adapters in modules: without it, each start builds the validators of all of them."""
+
 _SEQUENCES = ("tuple", "list", "set", "frozenset")
 _OTHER_PARTS = {"cls", "config", "metadata", "serialization", "type"}
 
@@ -28,7 +31,7 @@ def _fail_fast(schema: Any) -> None:  # noqa: ANN401 - mappings and lists of pyd
 class Frozen(BaseModel):
     """An immutable record in which an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", **ON_FIRST_USE)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:  # noqa: ANN401

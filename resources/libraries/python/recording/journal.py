@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Frozen, error_text
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen, error_text
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines, read_lines
@@ -163,7 +163,7 @@ AnyEvent = Annotated[
     | RunEnded,
     Field(discriminator="event"),
 ]
-EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+EVENTS: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent, config=ON_FIRST_USE)
 
 
 class Journal:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.interference.model.record import Contender, Meeting
 
@@ -50,7 +50,7 @@ class InterferenceJournal(StepJournal[LoadsFound | MeetingMeasured]):
 
     FILE = "interference.jsonl"
     KIND = "study of interference"
-    ROWS = TypeAdapter(Annotated[LoadsFound | MeetingMeasured, Field(discriminator="line")])
+    ROWS = TypeAdapter(Annotated[LoadsFound | MeetingMeasured, Field(discriminator="line")], config=ON_FIRST_USE)
 
     @property
     def load(self) -> LoadsFound | None:

@@ -15,7 +15,7 @@ from resources.libraries.python.errors import (
     SystemBroken,
     Unsupported,
 )
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
 from resources.libraries.python.model.goal import SearchProfile
@@ -85,7 +85,7 @@ class OutageJournal(StepJournal[RateFound | TrialMeasured]):
 
     FILE = "outage.jsonl"
     KIND = "study of outages"
-    ROWS = TypeAdapter(Annotated[RateFound | TrialMeasured, Field(discriminator="line")])
+    ROWS = TypeAdapter(Annotated[RateFound | TrialMeasured, Field(discriminator="line")], config=ON_FIRST_USE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.sweep.load_steps import LoadStep, MeasuredLoad
@@ -42,7 +42,7 @@ class SweepJournal(StepJournal[SweepBegun | LoadMeasured]):
 
     FILE = "sweep.jsonl"
     KIND = "sweep"
-    ROWS = TypeAdapter(Annotated[SweepBegun | LoadMeasured, Field(discriminator="line")])
+    ROWS = TypeAdapter(Annotated[SweepBegun | LoadMeasured, Field(discriminator="line")], config=ON_FIRST_USE)
 
     @property
     def begun(self) -> SweepBegun | None:

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 
 from pydantic import Base64Bytes, TypeAdapter
@@ -143,30 +144,37 @@ class Call(Generic[A, R]):
     """One thing to ask for."""
 
     name: str
-    asks: TypeAdapter[A]
-    gives: TypeAdapter[R]
-    within_s: float
+    argument: Any
+    """Type of its argument."""
+    result: Any
+    within_s: float = 60.0
     """When the controller gives up; longer than any driver waits by itself."""
 
+    @cached_property
+    def asks(self) -> TypeAdapter[A]:
+        """Validator of the argument; made on first use, because no process makes all calls."""
+        return TypeAdapter(self.argument)
 
-def _call(name: str, asks: Any, gives: Any, within_s: float = 60.0) -> Any:  # noqa: ANN401 - typed where used
-    return Call(name, TypeAdapter(asks), TypeAdapter(gives), within_s)
+    @cached_property
+    def gives(self) -> TypeAdapter[R]:
+        """Validator of the result."""
+        return TypeAdapter(self.result)
 
 
 _Nothing = type(None)
 
-HELLO: Call[Hello, Greeting] = _call("hello", Hello, Greeting, 300.0)
+HELLO: Call[Hello, Greeting] = Call("hello", Hello, Greeting, 300.0)
 """It loads every driver first, which takes half a minute on an emulated machine; one that died is noticed at once."""
-LOOK: Call[NodeRequest, NodeInspection] = _call("look", NodeRequest, NodeInspection, 60.0)
-OPEN: Call[NodeRequest, tuple[str, ...]] = _call("open", NodeRequest, tuple[str, ...], 180.0)
-FINGERPRINT: Call[None, Environment] = _call("fingerprint", _Nothing, Environment)
-PREPARE: Call[CellRequest, frozenset[Role]] = _call("prepare", CellRequest, frozenset[Role])
+LOOK: Call[NodeRequest, NodeInspection] = Call("look", NodeRequest, NodeInspection, 60.0)
+OPEN: Call[NodeRequest, tuple[str, ...]] = Call("open", NodeRequest, tuple[str, ...], 180.0)
+FINGERPRINT: Call[None, Environment] = Call("fingerprint", _Nothing, Environment)
+PREPARE: Call[CellRequest, frozenset[Role]] = Call("prepare", CellRequest, frozenset[Role])
 """Returns what the node has of the cell."""
-SITE: Call[ServiceRequest, None] = _call("site", ServiceRequest, _Nothing, 120.0)
+SITE: Call[ServiceRequest, None] = Call("site", ServiceRequest, _Nothing, 120.0)
 """Nothing is made, as by `prepare`; but it has files to carry."""
-LEFTOVERS: Call[Plan | None, tuple[str, ...]] = _call("leftovers", Plan | None, tuple[str, ...], 60.0)
-CLEAN: Call[None, tuple[str, ...]] = _call("clean", _Nothing, tuple[str, ...], 180.0)
-CLOSE: Call[None, None] = _call("close", _Nothing, _Nothing, 180.0)
+LEFTOVERS: Call[Plan | None, tuple[str, ...]] = Call("leftovers", Plan | None, tuple[str, ...], 60.0)
+CLEAN: Call[None, tuple[str, ...]] = Call("clean", _Nothing, tuple[str, ...], 180.0)
+CLOSE: Call[None, None] = Call("close", _Nothing, _Nothing, 180.0)
 
 CALLS: Mapping[str, Call[Any, Any]] = {
     call.name: call for call in (HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, SITE, LEFTOVERS, CLEAN, CLOSE)
@@ -226,9 +234,7 @@ def _role_calls(remote: RemoteRole[Any]) -> Mapping[str, RoleCall]:
         returns = hints.pop("return")
         wait = patience_of(function)
         arguments: Any = tuple[tuple(hints.values())] if hints else tuple[()]  # type: ignore[misc] # made here
-        call: Call[Sequence[Any], Any] = Call(
-            f"{remote.role}.{name}", TypeAdapter(arguments), TypeAdapter(returns), wait.seconds
-        )
+        call: Call[Sequence[Any], Any] = Call(f"{remote.role}.{name}", arguments, returns, wait.seconds)
         found[name] = RoleCall(
             remote.role, name, isinstance(member, property), get_origin(returns) or returns, call, wait.more
         )

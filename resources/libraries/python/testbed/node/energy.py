@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANSWER_BYTES, MOST_NAMES
 from resources.libraries.python.model.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
@@ -24,7 +24,7 @@ from resources.libraries.python.testbed.roles.watching import Readings
 
 _MORE_S = 30.0
 _READING = ("dcmi", "power", "reading")
-_ROWS: TypeAdapter[tuple[MeterSeries, ...]] = TypeAdapter(tuple[MeterSeries, ...])
+_ROWS: TypeAdapter[tuple[MeterSeries, ...]] = TypeAdapter(tuple[MeterSeries, ...], config=ON_FIRST_USE)
 Reader = Callable[[float], Readings]
 """Reads the meter of one node for some seconds."""
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.base import error_text
+from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.testbed.cpu import CpuLayout
@@ -16,7 +16,7 @@ from resources.libraries.python.testbed.node.sent import noise as sent
 from resources.libraries.python.testbed.roles.connection import Connection
 
 LONGEST_S = sent.LONGEST_S
-_ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...])
+_ROWS: TypeAdapter[tuple[CpuNoise, ...]] = TypeAdapter(tuple[CpuNoise, ...], config=ON_FIRST_USE)
 _MORE_S = 30.0
 _log = logging.getLogger(__name__)
 

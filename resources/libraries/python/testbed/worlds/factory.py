@@ -1,4 +1,4 @@
-"""The world of a topology; each is imported where it is chosen, for drivers of others take a second to import."""
+"""The world of a topology; each is imported where it is chosen, because drivers take half a second to import."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,7 +12,6 @@ from resources.libraries.python.planning.physical_ports import silent
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.testbed.agent.calls import NodeInspection
 from resources.libraries.python.testbed.deployment.parts import Testbed
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
 
 if TYPE_CHECKING:
     from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
@@ -26,6 +25,8 @@ def world_of(topology: model.Topology) -> Testbed:
     """
     match topology.world:
         case model.World.SIM:
+            from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed  # noqa: PLC0415
+
             return SimulatedTestbed(topology)
         case model.World.LOCAL:
             from resources.libraries.python.testbed.worlds.local import LocalNode  # noqa: PLC0415

@@ -26,8 +26,7 @@ from math import exp, log
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from scipy.special import stdtrit
-
+from resources.libraries.python import special_functions
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
     LATENCY,
@@ -76,7 +75,7 @@ def outliers(statistics: Sequence[Statistic], known: Truth) -> Iterator[Outlier]
     comparisons = sum(map(len, judged.values()))
     for points in judged.values():
         freedom = _EFFICIENCY * (len(points) - 1)
-        yield from _of(points, -float(stdtrit(freedom, ALPHA / comparisons)))
+        yield from _of(points, -float(special_functions.stdtrit(freedom, ALPHA / comparisons)))
 
 
 def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[object, ...], list[_Point]]:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.findings.evidence import Itemized, Located
@@ -81,5 +81,5 @@ class RefusedCell(Frozen):
     """With the numbers: `needs 33 cores on NUMA 0, 28 available`."""
 
 
-REFUSED_CELLS = TypeAdapter(tuple[RefusedCell, ...])
+REFUSED_CELLS = TypeAdapter(tuple[RefusedCell, ...], config=ON_FIRST_USE)
 """JSON of those of a suite."""

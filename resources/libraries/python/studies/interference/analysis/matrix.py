@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-
+from resources.libraries.python import special_functions
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, Meeting, Normalized
 
 CONFIDENCE = 0.95
@@ -75,7 +74,7 @@ def ratio_interval(
     if total == 0:
         return ratio, ratio
     freedom = total**2 / (spread**2 / (len(above) - 1) + (ratio**2 * unit) ** 2 / (len(below) - 1))
-    times = float(stdtrit(freedom, (1 + confidence) / 2))
+    times = float(special_functions.stdtrit(freedom, (1 + confidence) / 2))
     doubt = times**2 * unit / bottom**2
     if doubt >= 1:
         return None

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import sqrt
 from statistics import fmean, stdev
 
-from scipy.special import stdtrit
-
+from resources.libraries.python import special_functions
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.studies.outage.model.record import (
     Effect,
@@ -116,7 +115,7 @@ def interval(values: Sequence[float]) -> MeanInterval:
     mean, count = fmean(values), len(values)
     if count < 2:
         return MeanInterval(mean=mean, low=None, high=None, samples=count)
-    half = float(stdtrit(count - 1, _TWO_SIDED)) * stdev(values) / sqrt(count)
+    half = float(special_functions.stdtrit(count - 1, _TWO_SIDED)) * stdev(values) / sqrt(count)
     return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
 
 
@@ -130,7 +129,7 @@ def difference(values: Sequence[float], baseline: Sequence[float]) -> MeanInterv
     if total == 0:
         return MeanInterval(mean=mean, low=mean, high=mean, samples=count)
     freedom = total**2 / sum(part**2 / degrees for part, degrees in parts)
-    half = float(stdtrit(freedom, _TWO_SIDED)) * sqrt(total)
+    half = float(special_functions.stdtrit(freedom, _TWO_SIDED)) * sqrt(total)
     return MeanInterval(mean=mean, low=mean - half, high=mean + half, samples=count)
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
-from scipy.special import fdtri
-
+from resources.libraries.python import special_functions
 from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import Stop, WorkloadSpec
 
@@ -144,7 +143,7 @@ def overload_from(offered: Sequence[Offered]) -> float | None:
         own = len(row.indicators) - 1
         swing = (row.stdev or 0.0) / row.load
         if own and freedom and swing >= _LEAST_SWING:
-            bound = float(fdtri(own, freedom, _SURE))
+            bound = float(special_functions.fdtri(own, freedom, _SURE))
             if swing**2 > bound * squares / freedom:
                 return row.load
         freedom, squares = freedom + own, squares + own * swing**2
