@@ -1,5 +1,6 @@
 """The command line: one module per command, in `csit_utils.commands` or in the folder of its study."""
 
+import ast
 import logging
 import os
 import re
@@ -18,6 +19,7 @@ from csit_utils.studies import study_commands
 from resources.libraries.python.defects import expected, report_defect
 from resources.libraries.python.errors import ConfigError, CsitError, message
 from resources.libraries.python.model.bounds import quoted
+from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
 
 _RUN = (
@@ -49,9 +51,9 @@ _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_ar
 
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
-    """Return the command line with the requested command, or with all of them where none is given.
+    """Return the command line with the requested command, or with the names and summaries of all where none is given.
 
-    Importing all commands takes half a second.
+    Importing all commands takes more than a second of CPU time, and nothing of them runs then.
     """
     app = typer.Typer(
         help="Measure NF service density, and read the results.",
@@ -61,11 +63,27 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         rich_markup_mode=None,
     )
     app.callback()(lambda: None)  # so that a single command is still called by its name
-    for name in [name for name in COMMANDS if name in arguments[:1]] or COMMANDS:
-        module, function_name = _OTHER_NAMES.get(name, (_OF_STUDIES.get(name, f"csit_utils.commands.{name}"), name))
+    requested = next((name for name in COMMANDS if name in arguments[:1]), None)
+    if requested is not None:
+        module, function_name = _place(requested)
         function = getattr(import_module(module), function_name)
-        app.command(name, context_settings=_OF_ANOTHER_PROGRAM.get(name))(function)
+        app.command(requested, context_settings=_OF_ANOTHER_PROGRAM.get(requested))(function)
+        return app
+    for name in COMMANDS:
+        app.command(name, help=_docstring(*_place(name)))(lambda: None)
     return app
+
+
+def _place(command: str) -> tuple[str, str]:
+    """Module and function of a command."""
+    return _OTHER_NAMES.get(command, (_OF_STUDIES.get(command, f"csit_utils.commands.{command}"), command))
+
+
+def _docstring(module: str, function_name: str) -> str | None:
+    """Docstring of a function, without importing its module."""
+    source = (PROJECT / f"{module.replace('.', '/')}.py").read_bytes()
+    named = (each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef))
+    return next((ast.get_docstring(each) for each in named if each.name == function_name), None)
 
 
 def main() -> int:

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from csit_utils.cli import make_app
+from csit_utils.cli import COMMANDS, make_app
 from csit_utils.studies.registry import studies
 from tests.fuzz.oracle import EXAMPLES
+from tests.integration.preloaded import complete_models
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, searched
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -68,17 +69,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _imported() -> None:
     """What commands import at first takes seconds, and snappi 300 MB: both would count for their first input."""
-    make_app([])
+    for name in COMMANDS:
+        make_app([name])
     for module in (
         "csit_utils.analysis.trends.trend",
         "csit_utils.dataset.frames",
         "csit_utils.dataset.store.batch",
         "csit_utils.dataset.store.stored",
         "csit_utils.report.site",
+        "scipy.special",
         "snappi",
     ):
         import_module(module)
     studies()
+    complete_models()
 
 
 @pytest.fixture(autouse=True)

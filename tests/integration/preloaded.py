@@ -26,6 +26,7 @@ _IMPORTED = (
     f"{_LIBRARIES}.studies.density.DensityLibrary",
     f"{_LIBRARIES}.studies.shared.NodesLibrary",
     f"{_LIBRARIES}.testbed.worlds.local",
+    f"{_LIBRARIES}.testbed.worlds.simulated",
     f"{_LIBRARIES}.testbed.remote.node",
     f"{_LIBRARIES}.testbed.connection.ssh",
     "csit_utils.cli",
@@ -118,10 +119,20 @@ def _next_order(orders: socket.socket) -> dict[str, Any]:
             os.close(fd)
 
 
+def complete_models() -> None:
+    """Build the validators of all imported models; programs build each on its first use."""
+    left: list[Any] = [import_module(f"{_LIBRARIES}.model.base").Frozen]
+    while left:
+        model = left.pop()
+        model.model_rebuild()
+        left += model.__subclasses__()
+
+
 def _main() -> None:
     sys.path[0] = str(PROJECT)
     for module in _IMPORTED:
         import_module(module)
+    complete_models()
     gc.freeze()  # no collection of a run looks at what is imported, or copies its pages
     order = _next_order(socket.socket(fileno=int(sys.argv[1])))
     os.setpriority(os.PRIO_PROCESS, 0, order["nice"])

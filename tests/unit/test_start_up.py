@@ -9,14 +9,20 @@ import pytest
 from resources.libraries.python.paths import PROJECT
 
 STARTS = {
-    # Commands that read results, and runs of the studies: the distributions needed are those of scipy.special.
-    "csit_utils.studies.density.results_table": ["scipy.stats", "scipy.optimize", "robot", "pyarrow"],
-    "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy.stats", "scipy.optimize"],
-    "resources.libraries.python.studies.density.DensityLibrary": ["scipy", "pyroute2"],
-    "resources.libraries.python.studies.sizing.SizingLibrary": ["scipy.stats"],
-    "resources.libraries.python.studies.interference.InterferenceLibrary": ["scipy.stats"],
-    "resources.libraries.python.studies.chains.ChainStudyLibrary": ["scipy.stats"],
-    "resources.libraries.python.testbed.agent.service": ["numpy", "scipy", "robot"],
+    # Commands that read results, and runs of the studies.
+    "csit_utils.studies.density.results_table": ["scipy", "robot", "pyarrow", "plotly"],
+    "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy", "robot", "plotly"],
+    "csit_utils.cli; csit_utils.cli.make_app(['--help'])": ["pydantic", "csit_utils.commands.show"],
+    "csit_utils.cli; csit_utils.cli.make_app(['plan'])": ["numpy", "scipy", "robot", "paramiko"],
+    "resources.libraries.python.studies.density.DensityLibrary": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.sizing.SizingLibrary": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.interference.InterferenceLibrary": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.chains.ChainStudyLibrary": ["scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.outage.OutageLibrary": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.stateful.StatefulLibrary": ["numpy", "scipy", "pyroute2.netlink"],
+    "resources.libraries.python.studies.sweep.CharacterizationLibrary": ["scipy", "pyroute2.netlink"],
+    "resources.libraries.python.testbed.agent.service": ["numpy", "scipy", "robot", "pyroute2.ndb"],
+    "resources.libraries.python.testbed.worlds.local": ["scipy", "robot", "pyroute2.ndb"],
     # Once per deployment, while data threads poll.
     "resources.libraries.python.drivers.generators.builtin.worker": ["pydantic", "scipy"],
 }
@@ -29,3 +35,21 @@ def test_programs_start_without(start: str) -> None:
         [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True, timeout=120
     )
     assert not set(STARTS[start]) & set(json.loads(done.stdout))
+
+
+def test_a_package_that_drivers_defer_is_whole_for_other_programs() -> None:
+    code = (
+        "import resources.libraries.python.drivers.host.links.netlink, sys; before = 'pyroute2.ndb' in sys.modules;"
+        "import pyroute2; from pyroute2 import netns; print(before, pyroute2.IPRoute.__name__, netns.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "IPRoute", "pyroute2.netns"]
+
+
+def test_no_validator_of_a_model_is_built_before_it_is_used() -> None:
+    code = (
+        "import resources.libraries.python.recording.records as read;"
+        "print([each.__name__ for each in read.RECORDS.values() if each.__pydantic_complete__])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -6,8 +6,6 @@ from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 
-from plotly.colors import get_colorscale, sample_colorscale
-
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
 from csit_utils.analysis.verdicts import short, verdict_of_runs
 from csit_utils.dataset.rows import TestRow
@@ -16,7 +14,6 @@ from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
 
-_SCALE = get_colorscale("Cividis")
 """Legible with common colour vision deficiencies, and in grey."""
 
 _TIP_EVIDENCE = 2
@@ -94,8 +91,10 @@ def colour(share: float) -> tuple[str, str]:
 
 @cache
 def _shade(permille: int) -> tuple[str, str]:
+    from plotly.colors import get_colorscale, sample_colorscale  # noqa: PLC0415 - its import takes time of every command
+
     # The darkest and the brightest tenth are left out: both ends stay apart from the page in either colour scheme.
-    background = sample_colorscale(_SCALE, [0.06 + 0.9 * permille / 1000])[0]
+    background = sample_colorscale(get_colorscale("Cividis"), [0.06 + 0.9 * permille / 1000])[0]
     red, green, blue = (float(part) for part in background[4:-1].split(","))
     return background, _ink(red, green, blue)
 

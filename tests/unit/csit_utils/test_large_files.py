@@ -34,7 +34,8 @@ def _report(*argv: Path | str) -> tuple[int, str]:
 
 
 def _csit(*argv: Path | str) -> tuple[int, str]:
-    ended = CliRunner().invoke(cli.make_app([]), list(map(str, argv)))
+    words = list(map(str, argv))
+    ended = CliRunner().invoke(cli.make_app(words), words)
     return ended.exit_code, ended.output
 
 

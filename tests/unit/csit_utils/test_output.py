@@ -14,7 +14,7 @@ from types import ModuleType
 import jsonschema
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from csit_utils import cli
 from csit_utils.commands import bench
@@ -30,7 +30,6 @@ from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml
 
 CSC = ServiceType.CSC
-APP = cli.make_app([])
 
 
 @pytest.mark.parametrize(
@@ -101,6 +100,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
+def invoked(*words: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(cli.make_app(words), words)
+
+
 def run(*argv: object) -> "subprocess.CompletedProcess[str]":
     """The command line as a person starts it, with its output in a pipe."""
     command = [sys.executable, "-m", "csit_utils", *map(str, argv)]
@@ -144,9 +148,8 @@ def test_input_that_is_partly_bad_makes_a_page_and_status_1(source: Path, tmp_pa
 
 
 def test_explain_lists_and_explains() -> None:
-    runner = CliRunner()
-    assert set(explanations()) <= set(runner.invoke(APP, ["explain"]).stdout.split())
-    shown = runner.invoke(APP, ["explain", "PDR"]).stdout
+    assert set(explanations()) <= set(invoked("explain").stdout.split())
+    shown = invoked("explain", "PDR").stdout
     assert "0.1 % is common" in " ".join(shown.split())
     done = run("explain", "speed")
     assert done.returncode == 2
@@ -155,16 +158,16 @@ def test_explain_lists_and_explains() -> None:
 
 @pytest.mark.parametrize("kind", ["density", "sweep", "sizing", "chains", "interference"])
 def test_the_schema_of_a_study_is_printed_for_other_programs(kind: str) -> None:
-    made = json.loads(CliRunner().invoke(APP, ["schema", kind]).stdout)
+    made = json.loads(invoked("schema", kind).stdout)
     jsonschema.Draft202012Validator.check_schema(made)
     assert made["$id"].startswith(f"urn:csit-density:{kind}:")
 
 
 def test_help_teaches() -> None:
-    shown = CliRunner().invoke(APP, ["--help"]).stdout
+    shown = invoked("--help").stdout
     for name in ("report", "show", "explain", "bench"):
         assert name in shown
-        assert "Example" in CliRunner().invoke(APP, [name, "--help"]).stdout
+        assert "Example" in invoked(name, "--help").stdout
 
 
 def _measures(monkeypatch: pytest.MonkeyPatch, *functions: Callable[[], dict[str, object]]) -> None:
@@ -193,13 +196,13 @@ def broken() -> dict[str, object]:
 
 def test_bench_says_what_it_lacks_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     _measures(monkeypatch, fine, impossible)
-    done = CliRunner().invoke(APP, ["bench", "--json"])
+    done = invoked("bench", "--json")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert rows[0] == {**fine(), "name": "fine"}
     assert rows[1] == {"name": "impossible", "skipped": "needs trafgen"}
     assert "no_such_module" in rows[2]["skipped"]
     assert done.exit_code == 0
-    table = CliRunner().invoke(APP, ["bench"]).stdout
+    table = invoked("bench").stdout
     assert "2000000" in table
     assert "skipped: needs trafgen" in table
 
@@ -214,12 +217,12 @@ def test_bench_does_less_when_only_its_working_is_asked_for_and_says_so(monkeypa
     known = {row.name: row for row in bench.MEASURES}
     less = replace(known["rounds"], quick={"rounds": 1})
     monkeypatch.setattr(bench, "MEASURES", (known["fine"], less))
-    shown = [CliRunner().invoke(APP, ["bench", "--json", *options]).stdout for options in ((), ("--quick",))]
+    shown = [invoked("bench", "--json", *options).stdout for options in ((), ("--quick",))]
     whole, quick = ([json.loads(line) for line in text.splitlines()] for text in shown)
     assert [row["ours"] for row in whole] == [2.0e6, 5.0]
     assert [row["ours"] for row in quick] == [2.0e6, 1.0]
     assert [row.get("quick") for row in (*whole, *quick)] == [None, None, True, True]
-    assert "quick, rough" in CliRunner().invoke(APP, ["bench", "--quick"]).stdout
+    assert "quick, rough" in invoked("bench", "--quick").stdout
 
 
 def test_every_measure_takes_what_makes_it_quick() -> None:
@@ -230,9 +233,9 @@ def test_every_measure_takes_what_makes_it_quick() -> None:
 
 def test_bench_fails_when_a_measure_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     _measures(monkeypatch, broken, fine)
-    done = CliRunner().invoke(APP, ["bench"])
+    done = invoked("bench")
     assert done.exit_code == 1
     assert "failed: veth not ready" in done.stdout
-    only = CliRunner().invoke(APP, ["bench", "--only", "fine"])
+    only = invoked("bench", "--only", "fine")
     assert only.exit_code == 0
-    assert isinstance(CliRunner().invoke(APP, ["bench", "--only", "none"]).exception, CsitError)
+    assert isinstance(invoked("bench", "--only", "none").exception, CsitError)

@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Path, Plan
@@ -26,14 +23,10 @@ QUEUE_FRAMES = 256
 """Receive queue of a veth port, and the shortest default of common NICs."""
 _EXPLAINS, _IRRELEVANT = 0.5, 0.1
 """Shares of a tail from which on the host is its cause, and below which it is not."""
-_FULLEST = 0.95
-"""Highest utilization: above it queues are in use without interruptions, too."""
 _TOLERANCE = 1.25
 """A rate that was reached may be above the estimated one by this factor."""
 _STEPS = 60
 """Of a bisection: enough for the resolution of floats."""
-_GRID, _STEPS_OF_LONGEST = 600, 50
-"""Number of steps of a distribution of waiting times, and of those in the longest interruption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +153,9 @@ class HostNoise:
         stops = [stop for stop in self._stops.get((instance, direction), ()) if stop.noise.longest_ns]
         if not stops:
             return 0.0
-        step_s = max(stop.noise.longest_ns for stop in stops) * 1e-9 / _STEPS_OF_LONGEST
-        free = 1 - min(utilization, _FULLEST)
-        shares: npt.NDArray[np.float64] = np.ones(1)
-        for stop in stops:
-            shares = np.convolve(shares, _waiting(stop.noise, free, step_s))[:_GRID]
-        above = 1 - np.cumsum(shares)
-        first = int(np.argmax(above <= 1 - quantile)) if above[-1] <= 1 - quantile else len(shares) - 1
-        return first * step_s * 1e9
+        from resources.libraries.python.search.findings import interruption_delay  # noqa: PLC0415 - numpy costs time
+
+        return interruption_delay.quantile_ns([stop.noise for stop in stops], quantile, utilization)
 
     def tails(self, latency: Iterable[LatencyAtLoad], full_pps: float | None) -> tuple[TailCause, ...]:
         """Causes of the latency tails, one for each load: that of the flow with the longest tail.
@@ -244,26 +232,6 @@ def _lost(noise: CpuNoise, rate_pps: float, queue_frames: int) -> float:
         return 0.0
     lost = sum(number * max(0.0, gap_s * rate_pps - queue_frames) for gap_s, number in noise.gaps())
     return lost / (rate_pps * noise.observed_s)
-
-
-def _waiting(noise: CpuNoise, free: float, step_s: float) -> npt.NDArray[np.float64]:
-    """Distribution of the waiting time of a queue's packets: shares of the packets in steps of `step_s`.
-
-    Work of an interruption's duration comes at random times, and goes at the rate at which the data thread catches up:
-    the workload of an M/G/1 queue (Pollaczek-Khinchine), a compound geometric sum of residual durations, computed by
-    Panjer's recursion.
-    """
-    gaps = noise.gaps()
-    total_s = sum(gap_s * number for gap_s, number in gaps)
-    load = min(total_s / (free * noise.observed_s), _FULLEST)
-    edges = np.arange(_GRID + 1) * step_s
-    longer = sum((number * np.clip(gap_s - edges, 0.0, None) for gap_s, number in gaps), np.zeros(_GRID + 1)) / total_s
-    residual = np.concatenate([[0.0], -np.diff(longer)])[:_GRID]  # rounded up to the end of its step
-    shares: npt.NDArray[np.float64] = np.zeros(_GRID)
-    shares[0] = 1 - load
-    for index in range(1, _GRID):
-        shares[index] = load * np.dot(residual[1 : index + 1], shares[index - 1 :: -1])
-    return shares
 
 
 def micros(value_ns: float) -> str:

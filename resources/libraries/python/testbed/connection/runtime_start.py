@@ -7,8 +7,6 @@ import importlib
 import os
 import runpy
 import sys
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
 from pathlib import Path
 
 here = Path(__file__).absolute().parent
@@ -16,11 +14,7 @@ paths = [str(here / "project"), str(here / "packages")]
 sys.path[:0] = paths
 os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # of workers, which are Python processes too
 os.environ["PYTHONNOUSERSITE"] = "1"
-# Looking for pydantic plugins and running pyroute2's __init__, which imports all of its protocols, take a tenth of an
-# agent's start. Agents have no plugins, and import the message classes that they use by their own modules.
-os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
-if spec := PathFinder.find_spec("pyroute2", paths):
-    sys.modules["pyroute2"] = module_from_spec(spec)  # made, and not executed
+os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # agents have none, and looking for them takes time of each start
 if sys.argv[1:2] == ["--try"]:
     for name in sys.argv[2:]:
         importlib.import_module(name)
