@@ -1,6 +1,6 @@
 """The density matrix as an HTML table with a colour per cell, which needs no script and can be printed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -13,8 +13,6 @@ from csit_utils.report.figures import facets
 from csit_utils.report.links import cell_anchor
 from csit_utils.report.units import digits3, percent, rate
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell
-
-"""Legible with common colour vision deficiencies, and in grey."""
 
 _TIP_EVIDENCE = 2
 """Lines of evidence on hovering; the test's own entry has all of them."""
@@ -77,6 +75,11 @@ def kind_of(series: Series) -> str:
     return sha256(repr(meaning).encode()).hexdigest()[:6]
 
 
+_CIVIDIS = (
+    "00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838",
+)  # fmt: skip
+_SEQUENTIAL = [(number / 9, tuple(bytes.fromhex(colour))) for number, colour in enumerate(_CIVIDIS)]
+"""Cividis (Nunez et al., PLoS ONE 13, 2018): legible with common colour vision deficiencies, and in grey."""
 _DIVERGING = ((0.0, (179, 88, 6)), (0.25, (241, 163, 64)), (0.5, (243, 243, 243)), (0.75, (103, 169, 207)),
               (1.0, (33, 102, 172)))  # fmt: skip
 """From less (orange) to more (blue), equally dark at both ends: the same with common colour vision deficiencies."""
@@ -91,12 +94,8 @@ def colour(share: float) -> tuple[str, str]:
 
 @cache
 def _shade(permille: int) -> tuple[str, str]:
-    from plotly.colors import get_colorscale, sample_colorscale  # noqa: PLC0415 - its import takes time of every command
-
     # The darkest and the brightest tenth are left out: both ends stay apart from the page in either colour scheme.
-    background = sample_colorscale(get_colorscale("Cividis"), [0.06 + 0.9 * permille / 1000])[0]
-    red, green, blue = (float(part) for part in background[4:-1].split(","))
-    return background, _ink(red, green, blue)
+    return _between(_SEQUENTIAL, 0.06 + 0.9 * permille / 1000)
 
 
 def _ink(red: float, green: float, blue: float) -> str:
@@ -107,11 +106,14 @@ def _ink(red: float, green: float, blue: float) -> str:
 def shades() -> dict[str, list[tuple[str, str]]]:
     """Both scales for the page's script, from low to high: background and ink."""
     places = [step / (SHADES - 1) for step in range(SHADES)]
-    return {"sequential": [colour(place) for place in places], "diverging": [_diverging(place) for place in places]}
+    return {
+        "sequential": [colour(place) for place in places],
+        "diverging": [_between(_DIVERGING, place) for place in places],
+    }
 
 
-def _diverging(share: float) -> tuple[str, str]:
-    for (low, one), (high, other) in pairwise(_DIVERGING):
+def _between(scale: Sequence[tuple[float, tuple[int, ...]]], share: float) -> tuple[str, str]:
+    for (low, one), (high, other) in pairwise(scale):
         if share <= high:
             part = (share - low) / (high - low)
             red, green, blue = (a + (b - a) * part for a, b in zip(one, other, strict=True))
