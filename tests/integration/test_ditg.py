@@ -113,4 +113,6 @@ def test_it_is_qualified_with_its_ports_joined() -> None:
     assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps
     assert point.rate_error is not None and point.rate_error <= 0.05
     assert point.floor_ns is not None and 100 < point.floor_ns < 1e6
+    assert point.gap_load_pps is not None and point.gap_p50_ns is not None and point.gap_p999_ns is not None
+    assert 100 < point.gap_p50_ns <= point.gap_p999_ns < 0.5e9
     assert not found.simulated and found.key.generator == "ditg"

@@ -3,12 +3,14 @@
 import pytest
 
 from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.loop_back import MOST_FLOWS, loop_back_plan
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import make_plan
 from tests.builders import shipped
 
 LOCAL = shipped("local")
@@ -89,7 +91,20 @@ def test_a_number_of_flows_out_of_bounds_is_refused(flows: int) -> None:
 
 def test_a_generator_that_cannot_be_looped_back_is_named() -> None:
     with pytest.raises(PlanError, match="cannot be looped back over a veth pair by this project; auto, xdp, ring, "):
-        loop_back_plan(with_generator(LOCAL, driver="trex"), cpus(4), 1)
+        loop_back_plan(shipped("local-otg"), cpus(4), 1)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_generator_that_polls_receives_on_its_own_cpus_as_in_a_test(cores: int) -> None:
+    topology = with_generator(LOCAL, driver="trex", cores=cores)
+    plan = loop_back_plan(topology, cpus(8), 4)
+    cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
+    tested = make_plan(topology, cell, cpus(8))
+    assert plan.cores.cpus(GENERATOR) == tested.cores.cpus(GENERATOR)
+    ports = {port.interface: port.data_thread for link in plan.links for port in (link.a, link.b)}
+    assert ports == {port.interface: port.data_thread for port in tested.ports(GENERATOR)}
+    assert not plan.warnings
+    assert [flow.sources for flow in plan.flows] == [flow.sources for flow in tested.flows]
 
 
 def test_a_generator_of_sockets_sends_both_ways() -> None:
@@ -97,7 +112,7 @@ def test_a_generator_of_sockets_sends_both_ways() -> None:
     assert [(flow.instance, flow.direction) for flow in plan.flows] == [
         (1, "forward"), (1, "reverse"), (2, "forward"), (2, "reverse")
     ]  # fmt: skip
-    assert len(plan.links) == 2
+    assert len(plan.links) == 2 and {flow.sources for flow in plan.flows} == {1}
     first, back = plan.flows[:2]
     assert (first.source_ip, first.destination_ip) == (back.destination_ip, back.source_ip)
     assert (first.source_mac, first.tx_interface) == (back.destination_mac, back.rx_interface)

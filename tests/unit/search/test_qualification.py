@@ -23,6 +23,7 @@ class Loop:
 
     def __init__(self, sends_pps: float = 4e6, receives_pps: float = 1e6, *, unlucky: int = 0) -> None:
         self.sends_pps, self.receives_pps, self.unlucky = sends_pps, receives_pps, unlucky
+        self.says_pps = sends_pps
         self.trials: list[Trial] = []
 
     def run(self, trial: Trial) -> TrialResult:
@@ -51,13 +52,14 @@ class Loop:
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
         del trial
-        return HighestLoads(offered_pps=self.sends_pps, search_pps=self.sends_pps)
+        return HighestLoads(offered_pps=self.says_pps, search_pps=self.says_pps)
 
 
 def point(loop: Loop, effort: Effort = BRIEF, *, measures_itself: bool = True):  # noqa: ANN201 - a point
     return qualify_point(
-        loop.run, loop.highest_loads, FRAME, 2, effort, loss_ratio=0.005, measures_itself=measures_itself
-    )
+        loop.run, loop.highest_loads, FRAME, 2, effort,
+        loss_ratio=0.005, numbers_packets=measures_itself, sends_probes=measures_itself,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("receives_pps", [30e3, 0.4e6, 1e6, 3.9e6])
@@ -74,7 +76,14 @@ def test_a_generator_that_loses_nothing_is_bounded_by_what_it_sends() -> None:
     loop = Loop(4e6, 9e6)
     found = point(loop)
     assert found.loss_free_pps == found.highest_pps == pytest.approx(4e6, rel=0.001)
-    assert sum(not trial.probe_pps for trial in loop.trials) <= 6, "one trial is enough"
+    assert sum(not trial.probe_pps for trial in loop.trials) <= 9, "one trial is enough, and two loads above it"
+
+
+def test_a_generator_that_can_send_more_than_it_says_is_asked_for_more() -> None:
+    loop = Loop(4e6, 9e6)
+    loop.says_pps = 2e6
+    found = point(loop)
+    assert found.loss_free_pps == found.highest_pps == pytest.approx(4e6, rel=BRIEF.width)
 
 
 def test_a_loss_by_chance_does_not_lower_the_rate() -> None:
@@ -99,8 +108,9 @@ def test_gaps_floor_and_rate_error_are_those_of_the_trials() -> None:
 def test_what_a_generator_cannot_measure_is_not_asked_for() -> None:
     loop = Loop()
     found = point(loop, measures_itself=False)
-    assert found.gap_p99_ns is None and found.floor_ns is None
-    assert not any(trial.measure_gaps or trial.probe_pps or trial.count_losses for trial in loop.trials)
+    assert found.counted_pps is None and found.floor_ns is None
+    assert not any(trial.probe_pps or trial.count_losses for trial in loop.trials)
+    assert found.gap_p99_ns == 99, "the kernel stamps arrivals of any generator"
 
 
 def test_a_search_ends_after_its_trials() -> None:

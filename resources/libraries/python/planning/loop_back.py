@@ -1,11 +1,11 @@
 """Plan of a loop-back: ports of the generator are joined to each other, with no system under test between them.
 
 Every flow has a pair of ports, one that sends and one that receives. Where the generator has two CPUs that send, each
-has every other flow, as it has a direction each of a service. Generators of sockets need both directions: two flows
-have a pair of ports then.
+has every other flow, as it has a direction each of a service. Generators of sockets need both directions, and those
+that poll their ports take them in pairs: two flows have a pair of ports then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
@@ -14,7 +14,7 @@ from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRol
 from resources.libraries.python.model.plan import Flow, Link, Plan, Port
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.trial import Direction, Protocol
 from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
@@ -28,7 +28,8 @@ NIC = "veth"
 def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
     """Derive the plan of a loop-back over veth pairs on the traffic generator's machine.
 
-    Frames are received on a CPU that sends nothing where there is one; where there is none, the plan has a warning.
+    Frames are received on a CPU that sends nothing where there is one; where there is none, the plan has a warning. A
+    generator that polls its ports has threads on each of its CPUs: there frames are received as in a test.
 
     Args:
         topology: The testbed.
@@ -52,19 +53,21 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
     senders = sorted(own, key=lambda thread: thread.index)
     machine, name = senders[0].machine, topology.tg.shares_machine_with or topology.tg_name
     layouts = layouts_of(topology, layout)
-    receiver = _receiving_cpu(path.cores, layouts.get(name) or next(iter(layouts.values())), machine, senders)
+    there = layouts.get(name) or next(iter(layouts.values()))
     mains = [row for row in path.cores.threads if row.owner == GENERATOR and row.role is not ThreadRole.DATA]
     threads = [*mains, *senders]
+    receivers: tuple[int, ...] = (0,)
     warnings: tuple[str, ...] = ()
-    if receiver is None:
+    if driver.ports is not None:
+        receivers = tuple(range(len(senders)))
+    elif (cpu := _receiving_cpu(path.cores, there, machine, senders)) is None:
         warnings = (
             f"frames are received on CPU {senders[0].cpu}, which also sends: {topology.tg_name} has no other CPU for "
             "the receive threads, so rates are lower than the generator's own",
         )
     else:
-        index = len(senders)
-        threads.append(Thread(owner=GENERATOR, role=ThreadRole.DATA, index=index, cpu=receiver, machine=machine))
-    at = 0 if receiver is None else len(senders)
+        receivers = (len(senders),)
+        threads.append(Thread(owner=GENERATOR, role=ThreadRole.DATA, index=len(senders), cpu=cpu, machine=machine))
     duts = list(topology.duts)
     return path.model_copy(
         update={
@@ -72,10 +75,10 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
             "tags": ("LOOP_BACK",),
             "discriminator": "link",
             "cores": path.cores.model_copy(update={"threads": tuple(threads)}),
-            "links": tuple(_link(number, at) for number in range(1, flows // ways + 1)),
+            "links": tuple(_link(number, receivers) for number in range(1, flows // ways + 1)),
             "segments": (),
             "functions": (),
-            "flows": tuple(_flows(flows, ways, senders=len(senders))),
+            "flows": tuple(_flows(flows, ways, len(senders), many_sources=Protocol.IP in driver.protocols)),
             "paths": (),
             "warnings": warnings,
             # The vSwitch is named, so that its node has nothing of the generator; none is started.
@@ -108,32 +111,34 @@ def _mac(number: int, end: int) -> str:
     return f"02:00:00:00:{number:02x}:{end:02x}"
 
 
-def _link(number: int, thread: int) -> Link:
+def _link(number: int, receivers: Sequence[int]) -> Link:
+    """Link of a pair of ports, which are received by data threads with these indexes in turn."""
     ends = [
         Port(
             owner=GENERATOR,
             interface=edge_interface(GENERATOR, number, end),
             mac=_mac(number, end),
-            data_thread=thread,
+            data_thread=receivers[(2 * (number - 1) + end - 1) % len(receivers)],
         )
         for end in (1, 2)
     ]
     return Link(instance=number, a=ends[0], b=ends[1])
 
 
-def _flows(flows: int, ways: int, *, senders: int) -> Iterator[Flow]:
+def _flows(flows: int, ways: int, senders: int, *, many_sources: bool) -> Iterator[Flow]:
     """One flow of each pair, whose direction says which CPU sends it, or one each way."""
+    sources = SOURCES_PER_FLOW if many_sources else 1
     if ways > 1:
         pairs = range(1, flows // ways + 1)
-        yield from (_flow(number, direction, sources=1) for number in pairs for direction in Direction)
+        yield from (_flow(number, direction, sources) for number in pairs for direction in Direction)
         return
     for number in range(1, flows + 1):
         other = senders > 1 and number % 2 == 0
-        flow = _flow(number, Direction.FORWARD, sources=SOURCES_PER_FLOW)
+        flow = _flow(number, Direction.FORWARD, sources)
         yield flow.model_copy(update={"direction": Direction.REVERSE}) if other else flow
 
 
-def _flow(number: int, direction: Direction, *, sources: int) -> Flow:
+def _flow(number: int, direction: Direction, sources: int) -> Flow:
     """Flow from the first port of a pair to the second one, or back."""
     near, far = (1, 2) if direction is Direction.FORWARD else (2, 1)
     return Flow(

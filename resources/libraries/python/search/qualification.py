@@ -4,9 +4,9 @@ The figures bound results from above (rates) and from below (latency). A trial o
 packets by chance, so a rate counts as reached when one of a few trials reaches it.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
@@ -25,6 +25,11 @@ _STEP = 0.98
 """A next load is this share of what arrived of a load that lost packets."""
 _CLEARLY, _LOWER = 0.9, 0.7
 """Shares of a load that lost packets: a next load below the first is taken from what arrived, else it is the second."""
+_HIGHER = 1.1
+"""A next load is that much above one that lost nothing, where none has failed: generators give their highest load with
+some headroom."""
+_FLOOR_TRIALS = 3
+"""Trials without load: the shortest latency of a thread that sleeps between two looks is another one in each."""
 _LEAST_PPS = 1000.0
 
 
@@ -53,12 +58,12 @@ class _Rate:
         self._trials = trials
 
     def highest(self, offered_pps: float, allowed: float) -> float | None:
-        """Return the highest rate found, at most what can be offered; None where no load was low enough."""
+        """Return the highest rate found, from a load on that can be offered; None where no load was low enough."""
         good = max((each.trial.load_pps for each in self._trials if _passes(each, allowed)), default=0.0)
         failed = [each for each in self._trials if each.trial.load_pps > good]
-        bad = min((each.trial.load_pps for each in failed), default=offered_pps * (1 + self._effort.width))
+        bad = min((each.trial.load_pps for each in failed), default=math.inf)
         arrived_pps = max((each.forwarded_pps for each in failed), default=0.0)
-        load_pps = _next(good, bad, arrived_pps) if failed else offered_pps
+        load_pps = _next(good, bad, arrived_pps) if good or failed else offered_pps
         left = self._effort.most_trials
         while left > 0 and load_pps > _LEAST_PPS and bad > good * (1 + self._effort.width):
             tried: list[TrialResult] = []
@@ -83,7 +88,8 @@ def qualify_point(
     effort: Effort,
     *,
     loss_ratio: float,
-    measures_itself: bool,
+    numbers_packets: bool,
+    sends_probes: bool,
 ) -> QualifiedPoint:
     """Measure a generator that is looped back.
 
@@ -94,18 +100,18 @@ def qualify_point(
         flows: Of the loop-back.
         effort: How long, and how closely.
         loss_ratio: That the higher one of the rates allows.
-        measures_itself: Whether the generator stamps and counts arrivals, and sends latency probes.
+        numbers_packets: Whether the generator counts packets by their numbers, too.
+        sends_probes: Whether it measures latency without load.
 
     Raises:
         CsitError: Nothing comes back.
     """
+    trial = Trial(load_pps=0.0, duration_s=effort.trial_s, frame=frame, purpose=PURPOSE)
 
-    def at(load_pps: float) -> TrialResult:
-        return run(Trial(load_pps=load_pps, duration_s=effort.trial_s, frame=frame, purpose=PURPOSE))
+    def at(load_pps: float, **asked: float) -> TrialResult:
+        return run(trial.model_copy(update={"load_pps": load_pps, **asked}))
 
-    offered_pps = highest_loads(
-        Trial(load_pps=0.0, duration_s=effort.trial_s, frame=frame, purpose=PURPOSE)
-    ).offered_pps
+    offered_pps = highest_loads(trial).offered_pps
     trials: list[TrialResult] = []
     search = _Rate(at, effort, trials)
     loss_free_pps = search.highest(offered_pps, 0.0)
@@ -115,19 +121,15 @@ def qualify_point(
         raise CsitError(f"nothing of {offered_pps:.0f} pps of {frame.name} frames came back over the loop")
     best_pps = highest_pps or received_pps
     paced = [at(share * best_pps) for share in _ERROR_SHARES]
-    gaps = floor = counted = None
-    if measures_itself:
-
-        def more(load_pps: float, **asked: Any) -> TrialResult:  # noqa: ANN401 - keys of a trial
-            return run(Trial(load_pps=load_pps, duration_s=effort.trial_s, frame=frame, purpose=PURPOSE, **asked))
-
-        gaps = more(min(GAP_PPS, best_pps / 2), measure_gaps=True)
-        paced.append(gaps)
+    gaps = at(min(GAP_PPS, best_pps / 2), measure_gaps=True)
+    paced.append(gaps)
+    counted = None
+    if numbers_packets:
         with suppress(Unsupported):
-            counted = more(offered_pps, count_losses=True)
-        floor = more(0.0, probe_pps=PROBE_PPS)
-    worst = max(gaps.gaps, key=lambda flow: flow.p999_ns) if gaps is not None and gaps.gaps else None
-    latency = floor.latency if floor is not None else [flow for each in paced for flow in each.latency]
+            counted = at(offered_pps, count_losses=True)
+    floors = [at(0.0, probe_pps=PROBE_PPS) for _ in range(_FLOOR_TRIALS)] if sends_probes else paced
+    worst = max(gaps.gaps, key=lambda flow: flow.p999_ns, default=None)
+    latency = [flow for each in floors for flow in each.latency]
     shortest = [flow.min_ns for flow in latency if flow.min_ns is not None]
     medians = [flow.p50_ns for flow in latency if flow.p50_ns is not None]
     errors = [error for each in (*trials, *paced) if (error := rate_error(each)) is not None]
@@ -140,7 +142,7 @@ def qualify_point(
         received_pps=received_pps,
         counted_pps=counted.forwarded_pps or None if counted is not None else None,
         rate_error=max(errors, default=None),
-        gap_load_pps=gaps.trial.load_pps if gaps is not None and worst is not None else None,
+        gap_load_pps=gaps.trial.load_pps if worst is not None else None,
         gap_p50_ns=worst.p50_ns if worst is not None else None,
         gap_p99_ns=worst.p99_ns if worst is not None else None,
         gap_p999_ns=worst.p999_ns if worst is not None else None,
@@ -158,6 +160,8 @@ def rate_error(result: TrialResult) -> float | None:
 
 def _next(good: float, bad: float, arrived_pps: float) -> float:
     """Return the load between two bounds to try next: just below what arrived, where that is clearly lower."""
+    if bad == math.inf:
+        return _HIGHER * good
     hint = _STEP * arrived_pps
     if good < hint < _CLEARLY * bad:
         return hint

@@ -419,7 +419,7 @@ class TestbedSession:
             if (point.frame.name, point.flows) not in self._qualified_again
         }
         driver = driver_registry.generators()[self._topology.tg.generator.driver]
-        if not again or not driver.numbers_packets:  # as for the first one: others take minutes
+        if not again or driver.keeps_log:  # as for the first one: others take minutes
             return
         self._qualified_again |= {(point.frame.name, point.flows) for point in again}
         for point, offered_pps in again.items():

@@ -80,7 +80,8 @@ def qualify(
                         flows,
                         effort,
                         loss_ratio=LOSS_RATIO,
-                        measures_itself=driver.numbers_packets,
+                        numbers_packets=driver.numbers_packets,
+                        sends_probes=not driver.keeps_log,
                     )
                 except Unsupported as error:
                     notes.append(f"{size.name} is left out: {error}")
@@ -128,7 +129,7 @@ def qualification_for_run(
     key = key_of(topology, environment, NIC)
     if world.simulation is None and (found := stored(key, folder)) is not None:
         return found
-    if not driver_registry.generators()[key.generator].numbers_packets:
+    if driver_registry.generators()[key.generator].keeps_log:
         tell(f"the generator is not qualified; ./csit qualify does that for {key.generator}, in minutes")
         return None
     tell("qualifying the generator, once for this machine: its ports are looped back for some seconds")

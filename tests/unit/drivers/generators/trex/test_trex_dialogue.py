@@ -207,8 +207,14 @@ def test_probes_out_of_turn_are_a_remark_and_no_more(tmp_path: Path) -> None:
 
 
 def test_more_packets_than_were_sent_are_said_to_be(tmp_path: Path) -> None:
-    result = run(tmp_path, trial(), surplus=5)
+    library = StandIn(tmp_path, surplus=5)
+    with running(tmp_path) as client:
+        opened(client, tmp_path)
+        report = client.ask(order(trial()), Report, "a trial's report", 20.0)
+    result = trial_result(trial(), report, PLAN.flows, "2026-11-21T00:00:00+00:00", 1.0)
     assert (result.loss_ratio, result.note) == (0, "10 packets more came back than were sent")
+    looks = sum(call["call"] == "get_stats" for call in library.calls())
+    assert looks > 3, "the client waits until no more late packets arrive, which the next trial would count"
 
 
 def test_a_lost_trial_ends_early(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
 from resources.libraries.python.drivers.generators.builtin.latency import report
@@ -242,14 +243,16 @@ class DitgGenerator:
         script = flows.script(self._plan, longer, _SIZES)
         sizes = flows.payloads(trial.frame, trial.protocol or Protocol.UDP)
         (self._programs.folder / _SIZES).write_text("".join(f"{size}\n" for size in sizes), encoding="ascii")
-        before = PortReading(seconds_of_day(), self._counters())
-        watch = Watch(self._counters, lambda now: self._sent(now) > self._sent(before.counters))
-        watch.start()
-        try:
-            done = self._programs.run(script, longer.duration_s, self._senders)
-            settle(lambda: (self._received(self._counters()),), None)
-        finally:
-            readings = watch.stop()
+        with arrival_gaps(self._plan, self._fabric, trial) as stamped:
+            before = PortReading(seconds_of_day(), self._counters())
+            watch = Watch(self._counters, lambda now: self._sent(now) > self._sent(before.counters))
+            watch.start()
+            try:
+                done = self._programs.run(script, longer.duration_s, self._senders)
+                settle(lambda: (self._received(self._counters()),), None)
+            finally:
+                readings = watch.stop()
+            gaps = stamped()
         after = PortReading(seconds_of_day(), self._counters())
         result = trial_result(
             longer,
@@ -260,7 +263,7 @@ class DitgGenerator:
             started_at=started_at,
             total_duration_s=time.monotonic() - started,
         )
-        return result.model_copy(update={"trial": trial})
+        return result.model_copy(update={"trial": trial, "gaps": gaps})
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """What left the ports when far more was asked for 1 s than D-ITG can send, less a tenth (aggregate pps)."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
+from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.iperf3 import command, run
 from resources.libraries.python.drivers.generators.iperf3.run import DirectionReport, Reports, Runs, Second
@@ -200,18 +201,20 @@ class Iperf3Generator:
         if self._folder is None:
             raise CsitError("iperf3 is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
-        before = self._counters()
-        reports = self._runs.run(self._forward, trial, self._folder)
-        settle(lambda: (sum(row.rx_packets for row in self._counters().values()),), None)
-        return trial_result(
-            trial,
-            self._plan.flows,
-            reports,
-            before=before,
-            after=self._counters(),
-            started_at=started_at,
-            total_duration_s=time.monotonic() - started,
-        )
+        with arrival_gaps(self._plan, self._fabric, trial) as gaps:
+            before = self._counters()
+            reports = self._runs.run(self._forward, trial, self._folder)
+            settle(lambda: (sum(row.rx_packets for row in self._counters().values()),), None)
+            result = trial_result(
+                trial,
+                self._plan.flows,
+                reports,
+                before=before,
+                after=self._counters(),
+                started_at=started_at,
+                total_duration_s=time.monotonic() - started,
+            )
+            return result.model_copy(update={"gaps": gaps()})
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """What was sent when far more was asked for 1 s than iperf3 can send, less a tenth (aggregate pps)."""

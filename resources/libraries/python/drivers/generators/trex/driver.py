@@ -9,6 +9,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators import overload
+from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
 from resources.libraries.python.drivers.generators.trex import config, profile
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.config import place, table_of
@@ -148,16 +149,18 @@ class TrexGenerator:
             most_s=_STRETCH * trial.duration_s + _STRETCH_S,
             most_lost=most_lost,
         )
-        report = self._client.ask(order, Report, "a trial's report", order.most_s + _ANSWER_S)
-        lossy = any(count.received < count.sent for count in report.groups)
-        return trial_result(
-            trial,
-            report,
-            self._plan.flows,
-            started_at,
-            time.monotonic() - started,
-            turned_away=self._turned_away() if lossy else 0,
-        )
+        with arrival_gaps(self._plan, self._fabric, trial) as gaps:
+            report = self._client.ask(order, Report, "a trial's report", order.most_s + _ANSWER_S)
+            lossy = any(count.received < count.sent for count in report.groups)
+            result = trial_result(
+                trial,
+                report,
+                self._plan.flows,
+                started_at,
+                time.monotonic() - started,
+                turned_away=self._turned_away() if lossy else 0,
+            )
+            return result.model_copy(update={"gaps": gaps()})
 
     def _turned_away(self) -> int:
         """Packets that a full queue of the generator's ports did not let in since this was asked last.

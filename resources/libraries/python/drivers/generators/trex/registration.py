@@ -62,6 +62,7 @@ DRIVERS = (
         protocols=(Protocol.IP,),
         ports=PortOption(Trex, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
+        loops_back=2,
         huge_pages_mb=lambda node: node.settings(Trex).memory_mb or _DPDK_MB,
     ),
     GeneratorDriver(
