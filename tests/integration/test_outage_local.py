@@ -22,6 +22,7 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
+from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
@@ -326,6 +327,36 @@ def only_moved(deployment: Deployment, target: str, before: dict[str, tuple[int,
     assert {port: each for port, each in after.items() if port not in ports} == {
         port: each for port, each in before.items() if port not in ports
     }, "of no other instance"
+
+
+@pytest.mark.usefixtures("awake")
+@pytest.mark.parametrize("name", ["ovs-auto", "ovs-system", "testpmd"])
+@realtime(LOSS)
+def test_threads_of_a_program_are_moved_and_rules_replaced_under_load(name: str) -> None:
+    product = PRODUCTS[name]
+    if product.lacking:
+        pytest.skip(product.lacking)
+    testbed, rules = product.topology(), {}
+    if product.target == "vswitch":
+        ovs = testbed.dut.settings(Ovs).model_copy(update={"openflow_rules": 1000})
+        dut = testbed.dut.model_copy(update={"ovs": ovs})
+        testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": dut}})
+        rules = {PartEvent.RELOAD: "1000 OpenFlow rules replaced"}
+    with deployed(testbed, cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
+        ports = {port.interface for port in deployment.plan.ports(product.target)}
+        before = {row.interface: row.actual_cpus for row in deployment.affinity()}
+        for event, what in (rules | {PartEvent.MOVE: "data threads pinned to another CPU"}).items():
+            result, happened = lines_of(deployment, event, product.target)
+            hit, other = impacts(result.timelines, happened)
+            print(f"{event}: {hit.lost} lost, other {other.lost}; {(happened.ended_ns - happened.began_ns) / 1e6} ms")
+            assert happened.what == what
+            assert result.received > 0.9 * result.sent, "packets go on to pass"
+            assert deployment.problems() == ()
+        after = {row.interface: row.actual_cpus for row in deployment.affinity()}
+        assert ports and all(after[port] and not set(after[port]) & set(before[port]) for port in ports), after
+        assert {port: cpus for port, cpus in after.items() if port not in ports} == {
+            port: cpus for port, cpus in before.items() if port not in ports
+        }, "of no other instance"
 
 
 @pytest.mark.usefixtures("awake")

@@ -2,6 +2,8 @@
 
 SOURCES_PER_FLOW = 254
 """Source addresses of a flow, as in CSIT's density profiles."""
+NO_SENDER = 0xC612_0000
+"""198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it: addresses of rules that none matches."""
 MOST_INSTANCES = 254
 """Bounded by the second byte of the instances' subnets."""
 MOST_SOURCES = 0xFFFE

@@ -12,7 +12,13 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import (
     choose,
     columns,
 )
-from resources.libraries.python.drivers.vswitches.ovs.transaction import cpu_mask, of_daemon, of_plan, rules_of_copies
+from resources.libraries.python.drivers.vswitches.ovs.transaction import (
+    cpu_mask,
+    of_daemon,
+    of_plan,
+    rules,
+    rules_of_copies,
+)
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
 from resources.libraries.python.model.kinds import NfKind
@@ -170,3 +176,13 @@ def test_copies_are_made_between_two_ports_only() -> None:
     segment = plan.segments[0].model_copy(update={"members": ("a", "b", "c"), "copies": ("t",)})
     with pytest.raises(Unsupported, match="csb1x1 has 3 members: copies are made between two only"):
         rules_of_copies(plan.model_copy(update={"segments": (segment,)}))
+
+
+def test_rules_of_a_reload_match_no_packet_and_replace_each_of_the_earlier_ones() -> None:
+    plan = bridge_plan(2, 1)
+    first, second = rules(plan, 300, 1), rules(plan, 300, 2)
+    assert len(first) == 301 and first[-1] == "cookie=1,priority=0,actions=NORMAL"
+    assert [rule.replace("cookie=2", "cookie=1") for rule in second] == first
+    matched = {rule.partition("nw_src=")[2].partition(",")[0] for rule in first[:-1]}
+    assert len(matched) == 300 and {"198.18.0.0", "198.18.1.43"} <= matched
+    assert not matched & {flow.source_ip for flow in plan.flows}

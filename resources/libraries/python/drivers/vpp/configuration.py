@@ -10,6 +10,7 @@ from resources.libraries.python.drivers.vpp.interfaces import VppInterface, ring
 from resources.libraries.python.drivers.vpp.registration import Vpp, need, pages_2mb
 from resources.libraries.python.drivers.vpp.show_output import RxPlacement
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.planning.address_bounds import NO_SENDER
 from resources.libraries.python.rendering import render
 
 RxMode = Literal["polling", "interrupt", "adaptive"]
@@ -156,8 +157,6 @@ class Startup:
         return render("vpp-startup.conf.j2", {"vpp": self, "poll_sleep_us": self.waiting.sleep_us})
 
 
-_NO_SENDER = int(IPv4Address("198.18.0.0"))
-"""198.18.0.0/15 is for measurements (RFC 2544), and no flow of a plan uses it."""
 _PERMIT = ("permit src ::/0 dst ::/0", "permit src 0.0.0.0/0 dst 0.0.0.0/0")
 """VPP refuses a rule whose source and destination are not of one version of IP; what is not said is 0.0.0.0/0."""
 
@@ -216,7 +215,7 @@ def access_list(rules: int, version: int) -> str:
         rules: How many it has, at least 1; none but the last ones match, of IPv4 and of IPv6.
         version: Its tag. Those after 1 replace the one that is there.
     """
-    senders = (IPv4Address(_NO_SENDER + number) for number in range(max(0, rules - len(_PERMIT))))
+    senders = (IPv4Address(NO_SENDER + number) for number in range(max(0, rules - len(_PERMIT))))
     rows = [*(f"deny src {sender}/32" for sender in senders), *_PERMIT[-rules:]]
     return f"set acl-plugin acl {'index 0 ' if version > 1 else ''}tag {version} {' , '.join(rows)}\n"
 

@@ -1,6 +1,5 @@
 """One VPP of a plan: the same for the vSwitch and for an NF, but for what it does with packets."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -248,24 +247,13 @@ class VppMember:
             CsitError: It has ended.
         """
         if event is PartEvent.MOVE:
-            return Steps(MOVED, self._move_of_threads())
+            workers = self._placement.workers
+            data = [thread for number, thread in self.instance.threads().items() if number or not workers]
+            return Steps(MOVED, partial(self._site.fabric.move_threads, self.owner, data))
         if event is PartEvent.RELOAD and (rules := self._site.settings.acl_rules):
             replace = partial(self.instance.do, [self._access_list()])
             return Steps(f"access list of {rules} rules replaced", replace, after=self._check_access_list)
         return process_steps(event, target, lambda: [self.instance.pid], restart)
-
-    def _move_of_threads(self) -> Callable[[], object]:
-        """Look its data threads up; return what pins them, and those of its ports in the kernel, to another CPU."""
-        workers = self._placement.workers
-        data = [thread for number, thread in self.instance.threads().items() if number or not workers]
-        own = frozenset[int]().union(*map(os.sched_getaffinity, data))
-
-        def move() -> None:
-            cpu = self._site.fabric.move_threads(self.owner, own)
-            for thread in data:
-                os.sched_setaffinity(thread, {cpu})
-
-        return move
 
     def counters(self) -> dict[str, InterfaceCounters]:
         """Counters by port. What the threads did since the last reading is kept for the facts."""

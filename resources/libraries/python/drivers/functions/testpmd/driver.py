@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import set
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -145,6 +145,8 @@ class Testpmds(Disturbed):
         function = next((each for each in self._functions if each.name == target), None)
         if function is None:
             return None
+        if event is PartEvent.MOVE:
+            return Steps(MOVED, partial(self._fabric.move_threads, target, self._threads(function)))
         return process_steps(event, target, lambda: [self._daemons[target].pid], partial(self._restart, function))
 
     def _restart(self, function: NfPlan) -> None:
@@ -168,8 +170,12 @@ class Testpmds(Disturbed):
         self._wait_forwarding(function, _READY_S)
         self._fabric.change(function.name, self._foreign_macs(function))
         self._groups.take_in({function.name: (self._daemons[function.name].pid,)})
-        for thread in {self._lcores[name] for port in self._ports(function) for name in port.queue_names}:
+        for thread in self._threads(function):
             favour(thread)
+
+    def _threads(self, function: NfPlan) -> set[int]:
+        """Threads that forward."""
+        return {self._lcores[name] for port in self._ports(function) for name in port.queue_names}
 
     def _start(self, function: NfPlan, folder: Path) -> None:
         sides = {function.left.name, function.right.name}

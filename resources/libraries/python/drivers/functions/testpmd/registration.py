@@ -36,7 +36,7 @@ DRIVERS = (
         missing="resources.libraries.python.drivers.functions.testpmd.driver:missing_on",
         programs=(RequiredProgram("dpdk-testpmd", "dpdk-dev"),),
         kernel=(PACKET,),
-        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE, PartEvent.ADD}),
+        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE, PartEvent.ADD, PartEvent.MOVE}),
         starts_on_main_cpu=True,
         memory=_memory,
     ),

@@ -1,6 +1,7 @@
 """A machine's share of a plan: a namespace per owner, a veth pair per link, a data thread per port, ends of cables."""
 
 import logging
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -316,23 +317,25 @@ class Fabric:
         self.change(owner, [rtnetlink_messages.set_up(name, self.index(name)) for name in names])
         self._threads.renew([port for port in self._ports[owner] if port.interface in names], self._cpus(owner))
 
-    def move_threads(self, owner: str, own: Collection[int] = ()) -> int:
-        """Pin the data threads of an owner's ports to another CPU of the plan; return it.
+    def move_threads(self, owner: str, threads: Collection[int] = ()) -> None:
+        """Pin the data threads of an owner to another CPU of the plan.
 
         Args:
             owner: The vSwitch or an NF.
-            own: CPUs of its program's own data threads, which are to leave them too.
+            threads: Data threads of its program, beside those of its ports in the kernel.
 
         Raises:
             CsitError: There is no other CPU.
             Unsupported: The kernel refused.
         """
-        present = {cpu for cpus in self.affinity([owner]).values() for cpu in cpus}.union(own)
+        own = map(os.sched_getaffinity, threads)
+        present = {cpu for cpus in self.affinity([owner]).values() for cpu in cpus}.union(*own)
         others = sorted({thread.cpu for thread in self._plan.cores.threads} - present)
         if not others:
             raise CsitError(f"there is no other CPU for the data threads of {owner}")
         self._threads.move(self._table.of(owner), others[0])
-        return others[0]
+        for thread in threads:
+            data_threads.pin(thread, others[0])
 
     def _virtual(self, owner: str) -> list[str]:
         return [name for name in self._table.of(owner) if name not in self._cables.names]

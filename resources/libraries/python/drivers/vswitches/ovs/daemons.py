@@ -180,13 +180,22 @@ class Daemons:
             [path_of("ovs-appctl"), f"--target={self._control}", f"--timeout={_ANSWER_S:.0f}", *words], _ANSWER_S
         )
 
-    def add_rules(self, bridge: str, rules: Sequence[str]) -> None:
-        """Add OpenFlow rules to a bridge, all of them or none."""
-        socket, file = self._folder / f"{bridge}.mgmt", self._folder / f"{bridge}.rules"
+    def replace_rules(self, bridge: str, rules: Sequence[str]) -> None:
+        """Replace all OpenFlow rules of a bridge, in one transaction."""
+        file = self._folder / f"{bridge}.rules"
         file.write_text("\n".join(rules) + "\n", encoding="utf-8")
-        timeout = f"--timeout={_ANSWER_S:.0f}"
-        argv = [path_of("ovs-ofctl"), timeout, "--bundle", "add-flows", f"unix:{socket}", str(file)]
-        self._run(argv, _ANSWER_S)
+        self._control_bridge(bridge, "--bundle", "replace-flows", str(file))
+
+    def count_rules(self, bridge: str, cookie: int) -> int:
+        """Return how many OpenFlow rules of a bridge have a cookie."""
+        return self._control_bridge(bridge, "dump-flows", f"cookie={cookie}/-1").count(f"cookie={cookie:#x},")
+
+    def _control_bridge(self, bridge: str, *words: str) -> str:
+        """Run ovs-ofctl; the bridge comes before the last word."""
+        *first, last = words
+        socket = f"unix:{self._folder / f'{bridge}.mgmt'}"
+        argv = [path_of("ovs-ofctl"), f"--timeout={_ANSWER_S:.0f}", *first, socket, last]
+        return self._run(argv, _ANSWER_S)
 
     def problems(self) -> tuple[str, ...]:
         """Why they do not run."""

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.cpu.memory import discover_memory, 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import threads_of
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
+from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.drivers.vswitches.ovs import transaction
 from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
@@ -165,6 +165,7 @@ class OpenVSwitch(Disturbed):
         self._kind: PortKind | None = None
         self._kinds: dict[str, PortKind] = {}
         self._version = ""
+        self._rules_loaded = 0
 
     def start(self) -> None:
         """Start the daemons, connect all segments in one transaction, put data threads on their cores.
@@ -203,8 +204,7 @@ class OpenVSwitch(Disturbed):
         mine = [segment for segment in plan.segments if self._kinds.keys() >= set(segment.members)]
         self._daemons.configure(transaction.of_plan(plan, self._kind, mtu, owner, mine, self._sockets()))
         self._check_interfaces()
-        if rules := transaction.rules_of_copies(plan):
-            self._daemons.add_rules(transaction.BRIDGE, rules)
+        self._load_rules()
         self._place_threads()
         _log.info("Open vSwitch %s: %d ports, %s", self._version, len(self._kinds), self._described())
 
@@ -231,18 +231,50 @@ class OpenVSwitch(Disturbed):
         """Let forwarding threads go before ordinary ones. PMD threads are on their CPUs already, OVS has done that."""
         if self._kind is KERNEL:
             return
-        if not self._polled and not self._nics:
-            thread = self._running.forwarder.pid
-            data_threads.pin(thread, self._plan.cores.cpus(self._owner)[0])
-            data_threads.make_realtime(thread)
-        elif self._sleeps:
+        by_main = not self._polled and not self._nics
+        for thread in self._threads():
+            if by_main:
+                data_threads.pin(thread, self._plan.cores.cpus(self._owner)[0])
             # One that never sleeps would stop the receiving threads of the ports on its CPU.
-            for thread in self._pmds().values():
+            if by_main or self._sleeps:
                 data_threads.make_realtime(thread)
+
+    def _load_rules(self) -> None:
+        """Replace all OpenFlow rules; a bridge without any of ours keeps the one that it is made with.
+
+        Raises:
+            Unsupported: A segment cannot have copies.
+            CsitError: They are refused.
+        """
+        rules = transaction.rules(self._plan, self._settings.openflow_rules, self._rules_loaded + 1)
+        if len(rules) > 1:
+            self._rules_loaded += 1
+            self._running.replace_rules(transaction.BRIDGE, rules)
+
+    def _check_rules(self) -> None:
+        """See that all rules are those that were loaded last.
+
+        Raises:
+            CsitError: They are not.
+        """
+        loaded = len(transaction.rules(self._plan, self._settings.openflow_rules, self._rules_loaded))
+        found = self._running.count_rules(transaction.BRIDGE, self._rules_loaded)
+        if found != loaded:
+            raise CsitError(f"Open vSwitch has {found} of the {loaded} OpenFlow rules that were loaded")
+
+    def _threads(self) -> list[int]:
+        """Threads of the daemon that forward; none where the kernel does."""
+        if self._kind is KERNEL:
+            return []
+        return list(self._pmds().values()) if self._polled or self._nics else [self._running.forwarder.pid]
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
         if target != self._owner:
             return None
+        if event is PartEvent.MOVE:
+            return Steps(MOVED, partial(self._fabric.move_threads, target, self._threads()))
+        if event is PartEvent.RELOAD and (own := self._settings.openflow_rules):
+            return Steps(f"{own} OpenFlow rules replaced", self._load_rules, after=self._check_rules)
         with_dpdk = self._kind is DPDK or bool(self._nics)
         if event is PartEvent.RESTART and with_dpdk and self._plan.cores.oversubscribed:
             raise Unsupported(
@@ -263,8 +295,7 @@ class OpenVSwitch(Disturbed):
         cpus = set(cores.cpus(self._owner, ThreadRole.DATA if cores.oversubscribed else ThreadRole.MAIN))
         self._running.restart_forwarder(partial(self._fabric.run_inside, self._owner), cpus, self._machine)
         self._check_interfaces()
-        if rules := transaction.rules_of_copies(self._plan):
-            self._running.add_rules(transaction.BRIDGE, rules)
+        self._load_rules()
         self._place_threads()
 
     def begin_accounts(self) -> None:
@@ -326,6 +357,7 @@ class OpenVSwitch(Disturbed):
             "vswitch": f"Open vSwitch {self._version}",
             "datapath": f"{'kernel' if self._kind is KERNEL else 'userspace'}, {self._described()}",
             **(physical if self._nics else {}),
+            **({"rules": f"{own} OpenFlow rules"} if (own := self._settings.openflow_rules) else {}),
             "scheduling": (
                 f"PMD threads at SCHED_FIFO, sleeping up to {self._sleep_us} us when nothing comes"
                 if self._sleeps

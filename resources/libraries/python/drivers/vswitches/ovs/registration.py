@@ -30,6 +30,14 @@ class Ovs(Frozen):
     )
     """Longest sleep of a PMD thread that finds no packets; 0 for polling without end. `auto` is 100, and 0 for physical
     ports on CPUs of their own."""
+    openflow_rules: Annotated[int, Field(ge=0, le=10_000)] = Field(default=0, exclude_if=lambda rules: not rules)
+    """OpenFlow rules that the first packet of each flow is looked up in before what it has learned; 0 for none. None of
+    them matches. Later packets of a flow find it in the datapath's cache until the rules change."""
+
+
+def reload_problem(dut: DutNode) -> str | None:
+    """Reason why no rule set can be loaded anew; None where there is one."""
+    return None if dut.settings(Ovs).openflow_rules else "it has no OpenFlow rules (set ovs: {openflow_rules: 100})"
 
 
 WITH_DPDK = "ovs_dpdk"
@@ -79,7 +87,8 @@ DRIVERS = (
             KernelFeature("the module openvswitch", "OPENVSWITCH", "openvswitch", when=_takes("kernel")),
         ),
         memory=_memory,
-        events=frozenset({PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE}),
+        events=frozenset(PartEvent) - {PartEvent.ADD},
+        reload_problem=reload_problem,
         variant=variant,
         media={WITH_DPDK: {NfKind("testpmd"): Medium.VHOST_USER}},
         interface_words={"ovs": "ovs"},

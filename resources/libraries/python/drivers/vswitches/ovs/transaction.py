@@ -1,6 +1,7 @@
 """The configuration of Open vSwitch: a command for the daemon, one for all that a plan connects, rules for copies."""
 
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Literal
 
@@ -8,6 +9,7 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import DPDK, KERNEL,
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Nic, Plan, Segment
+from resources.libraries.python.planning.address_bounds import NO_SENDER
 from resources.libraries.python.planning.names import VSWITCH
 
 BRIDGE = "csit"
@@ -132,6 +134,22 @@ def of_plan(  # noqa: PLR0917 - one transaction has all of it
             if row := columns(kinds[member], port, [cpus[thread] for thread in port.queues], mtu, socket):
                 words += ["--", "set", "Interface", member, *row]
     return words
+
+
+def rules(plan: Plan, own: int, version: int) -> list[str]:
+    """All OpenFlow rules of the bridge: those that no packet matches, those of copies, and learning for all the rest.
+
+    Args:
+        plan: Has the segments.
+        own: Rules that no packet matches.
+        version: Cookie of every rule: the same rule with another one replaces it.
+
+    Raises:
+        Unsupported: As `rules_of_copies`.
+    """
+    senders = (IPv4Address(NO_SENDER + number) for number in range(own))
+    unused = [f"priority=200,ip,nw_src={sender},actions=drop" for sender in senders]
+    return [f"cookie={version},{rule}" for rule in (*unused, *rules_of_copies(plan), "priority=0,actions=NORMAL")]
 
 
 def rules_of_copies(plan: Plan) -> list[str]:
