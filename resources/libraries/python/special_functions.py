@@ -8,4 +8,4 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - scipy has no types
-    return getattr(import_module("scipy.special"), name)
+    return globals().setdefault(name, getattr(import_module("scipy.special"), name))  # the next call finds it here
