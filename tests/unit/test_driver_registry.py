@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,12 @@ def test_a_topology_names_only_drivers_that_there_are(topology: Path) -> None:
 def test_what_a_declaration_names_is_there(driver: Driver) -> None:
     for name in (driver.factory, driver.missing):
         assert name is None or callable(driver_registry.load(name))
+
+
+def test_checks_of_packages_are_there() -> None:
+    for check in driver_registry.node_checks():
+        assert callable(driver_registry.load(check.check))
+        assert import_module(check.sent)
 
 
 def test_every_kind_has_its_place_in_topologies() -> None:

@@ -91,7 +91,7 @@ def _wanted(node: TgNode | DutNode) -> Mapping[str, Any] | None:
 
 _PACKAGE = "resources.libraries.python.drivers.functions.vm"
 CHECKS = (
-    NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.requirements:check", lab_only=True),
+    NodeCheck(sent=f"{_PACKAGE}.kvm_facts", arguments=_wanted, check=f"{_PACKAGE}.accelerator:check", lab_only=True),
 )
 DRIVERS = (
     FunctionDriver(
