@@ -15,11 +15,10 @@ import typer
 from pydantic import ValidationError
 
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
-from csit_utils.bisection.page import render_bisection
+from csit_utils.bisection.page import as_object, effort, headline, place, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, narrowed, share_of
-from csit_utils.bisection.texts import as_object, effort, headline, place
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
 from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent

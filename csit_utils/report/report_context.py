@@ -12,7 +12,7 @@ from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.characterizations import views
 from csit_utils.report.study import View
-from csit_utils.report.trends.recent_changes import Changed, changed
+from csit_utils.report.trends.event_view import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
 from csit_utils.studies.density.speedup_figures import SpeedupLimits, generator_limit

@@ -23,11 +23,10 @@ from unittest.mock import patch
 import numpy as np
 
 from csit_utils.analysis.bisection import BisectionQuestion
-from csit_utils.bisection.page import render_bisection
+from csit_utils.bisection.page import as_object, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
-from csit_utils.bisection.texts import as_object
 from csit_utils.dataset.inputs import sources
 from csit_utils.dataset.items import Problem, Recorded
 from csit_utils.dataset.load import items, read_json, read_source
@@ -84,7 +83,7 @@ from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulJournal
 from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
 from resources.libraries.python.studies.sweep.journal import SweepJournal
-from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
+from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
 from resources.libraries.python.testbed.node.energy import power_of, read_meter
 from resources.libraries.python.testbed.node.node_query import MARK
 from resources.libraries.python.testbed.node.sent import energy, leases

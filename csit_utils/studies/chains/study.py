@@ -38,8 +38,7 @@ from resources.libraries.python.studies.chains.model.record import (
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import Chain, load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.chains.planning.cost import cost
+from resources.libraries.python.studies.chains.planning.chain_generation import cost, generate
 
 EXPLANATIONS = (
     Explanation(

@@ -11,7 +11,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Cost
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.model.record import HOST, Edge, FeatureSeries, StateGraph
-from resources.libraries.python.studies.chains.planning.cost import LEAD_S
+from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, SWITCH, TRACER, NodeRequest, Role
 from resources.libraries.python.testbed.deployment.parts import NodeParts as CellShare

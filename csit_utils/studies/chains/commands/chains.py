@@ -9,8 +9,7 @@ import typer
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.chains.model.spec import load_chains
-from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
-from resources.libraries.python.studies.chains.planning.cost import AROUND_S, cost
+from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
 
 _NAMES = " > "
 _LENGTHS = ("length", "orders")

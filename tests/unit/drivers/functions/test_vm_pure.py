@@ -17,9 +17,15 @@ from resources.libraries.python.drivers.functions.vm.accelerator import Accelera
 from resources.libraries.python.drivers.functions.vm.archive import cpio, file, folder
 from resources.libraries.python.drivers.functions.vm.driver import place_workers
 from resources.libraries.python.drivers.functions.vm.guest import Console
-from resources.libraries.python.drivers.functions.vm.image import Description, cached, depends, load_order, recipe
+from resources.libraries.python.drivers.functions.vm.image import (
+    Description,
+    cached,
+    depends,
+    load_order,
+    package_depends,
+    recipe,
+)
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
-from resources.libraries.python.drivers.functions.vm.packages import depends as package_depends
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.kinds import NfKind

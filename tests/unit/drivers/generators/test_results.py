@@ -9,7 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from resources.libraries.python.dialogue import line_of
-from resources.libraries.python.drivers.generators.builtin import counters, latency, wire
+from resources.libraries.python.drivers.generators.builtin import arrivals, counters, wire
 from resources.libraries.python.drivers.generators.builtin.counters import (
     Lateness,
     Settled,
@@ -109,16 +109,16 @@ def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> Non
 def test_latency_of_stamped_probes_only() -> None:
     sent = np.array([1000, 0, 3000, 4000, 5000], dtype=np.int64)
     received = np.array([1500, 2500, 0, 3999, 5100], dtype=np.int64)
-    assert latency.latencies_ns(sent, received).tolist() == [100, 500]
+    assert arrivals.latencies_ns(sent, received).tolist() == [100, 500]
 
 
 def test_no_sample_no_report() -> None:
-    assert latency.report(np.zeros(0, dtype=np.int64)) is None
+    assert arrivals.latency_report(np.zeros(0, dtype=np.int64)) is None
 
 
 def test_percentiles_are_samples_and_the_histogram_agrees() -> None:
     values = np.arange(1, 1001, dtype=np.int64) * 1000
-    report = latency.report(values)
+    report = arrivals.latency_report(values)
     assert report is not None
     assert (report.min_ns, report.max_ns, report.mean_ns) == (1000, 1_000_000, 500_500.0)
     assert (report.p50_ns, report.p90_ns, report.p99_ns, report.p999_ns) == (500_000, 900_000, 990_000, 999_000)
@@ -134,7 +134,7 @@ def report(sent: int, planned: int, offered_s: float = 1.0, unstamped: int = 0) 
 
 
 def test_a_report_survives_the_wire() -> None:
-    values = latency.report(np.array([5], dtype=np.int64))
+    values = arrivals.latency_report(np.array([5], dtype=np.int64))
     whole = wire.TrialReport(1, 1.0, 1.0, 0.0, True, (wire.FlowReport(1, 1, 0, 1, 1, values, 0),))
     for before in (whole, report(5, 5)):
         assert wire.trial_report(json.loads(line_of(asdict(before)))) == before

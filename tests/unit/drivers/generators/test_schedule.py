@@ -3,7 +3,7 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.builtin.schedule import Schedule
+from resources.libraries.python.drivers.generators.builtin.sender import Schedule
 from resources.libraries.python.drivers.generators.ring.sender import Pacer
 
 RATES = st.floats(1.0, 5e6)

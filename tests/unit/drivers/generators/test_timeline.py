@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.generators.builtin.timeline import timeline
+from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
 from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
 
 BEGIN_NS = 1_700_000_000_000_000_000

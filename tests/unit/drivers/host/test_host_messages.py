@@ -11,7 +11,7 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
-from resources.libraries.python.drivers.host.links import rtnetlink_messages, vlans
+from resources.libraries.python.drivers.host.links import link_devices, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.netlink import HEADER_BYTES, Request
 from tests.unit.drivers.host.messages import said
 
@@ -35,7 +35,7 @@ NEAR, FAR = ("csv1p1", 100, "02:01:00:00:01:01"), ("csg1p1", 101, "06:00:00:00:0
     ("request_", "number", "flags", "kind", "wanted"),
     [
         (
-            vlans.drop_tail("csg0p1", 9), RTM_NEWQDISC, CREATE_NEW, tcmsg,
+            link_devices.drop_tail("csg0p1", 9), RTM_NEWQDISC, CREATE_NEW, tcmsg,
             {"index": 9, "parent": 0xFFFFFFFF, "TCA_KIND": "pfifo", "TCA_OPTIONS": {"limit": 1000}},
         ),
         (

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.host.nics.nic_driver import Surroundings
-from resources.libraries.python.drivers.host.nics.nic_facts import device_at, driver_of, group_of, numa_node_of, pci_ids
+from resources.libraries.python.drivers.host.nics.port_inventory import (
+    device_at,
+    driver_of,
+    group_of,
+    numa_node_of,
+    pci_ids,
+)
 from tests.unit.drivers.host.fake_pci import FakePci
 
 PORT = "0000:3b:00.0"

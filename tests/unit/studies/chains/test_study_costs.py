@@ -10,8 +10,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
+from resources.libraries.python.studies.chains.planning.chain_generation import cost as chain_cost
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
-from resources.libraries.python.studies.chains.planning.cost import cost as chain_cost
 from resources.libraries.python.studies.chains.run import ChainStudyTest
 from resources.libraries.python.studies.interference.model.record import Contender, InterferenceSpec, NfType
 from resources.libraries.python.studies.interference.planning import cost as interference_cost

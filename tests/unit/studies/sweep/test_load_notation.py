@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts, parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
+from resources.libraries.python.studies.sweep.request import RelativeBursts, parse_bursts, parse_rates
 
 
 def test_rates_are_a_row_one_load_or_left_to_a_short_test() -> None:

@@ -8,10 +8,10 @@ from pyroute2.netlink.rtnl import RTM_GETLINK
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end
 from resources.libraries.python.drivers.host.cgroups.cgroups import Controllers, GroupLimits
 from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages
+from resources.libraries.python.drivers.host.links.link_devices import settings
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of, run_inside
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.links.veth import settings
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until

@@ -9,10 +9,10 @@ from ipaddress import IPv4Address, IPv4Network
 from pyroute2.netlink.rtnl import RTM_GETSTATS
 
 from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages
+from resources.libraries.python.drivers.host.links.link_devices import settings
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
-from resources.libraries.python.drivers.host.links.veth import settings
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.model.plan import Port

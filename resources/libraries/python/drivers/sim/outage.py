@@ -13,8 +13,8 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
+from resources.libraries.python.drivers.generators.builtin.arrivals import timeline
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_timeline
-from resources.libraries.python.drivers.generators.builtin.timeline import timeline
 from resources.libraries.python.drivers.generators.builtin.wire import TimelineReport
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import Interruptions

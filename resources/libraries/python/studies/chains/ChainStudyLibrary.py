@@ -11,7 +11,7 @@ from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains
-from resources.libraries.python.studies.chains.planning.cost import sampling_s
+from resources.libraries.python.studies.chains.planning.chain_generation import sampling_s
 from resources.libraries.python.studies.chains.run import MOST_SAMPLED, ChainEnded, ChainJournal, ChainStudyTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import (

@@ -21,7 +21,7 @@ from resources.libraries.python.studies.chains.model.record import (
     StepCost,
 )
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
-from resources.libraries.python.studies.chains.planning.cost import LEAD_S
+from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

@@ -34,8 +34,7 @@ from resources.libraries.python.studies.chains.model.record import (
 )
 from resources.libraries.python.studies.chains.model.spec import ANY_GENERATOR, Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_cell import cell_of, owners, planted
-from resources.libraries.python.studies.chains.planning.chain_generation import Chains, generate
-from resources.libraries.python.studies.chains.planning.cost import cost
+from resources.libraries.python.studies.chains.planning.chain_generation import Chains, cost, generate
 from resources.libraries.python.studies.shared.steps import measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of

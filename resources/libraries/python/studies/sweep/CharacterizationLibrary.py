@@ -30,10 +30,9 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
 from resources.libraries.python.studies.sweep.analysis.tables import tables_of
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.load_steps import LoadEnded, duration_s, loads
-from resources.libraries.python.studies.sweep.model.load_notation import parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
-from resources.libraries.python.studies.sweep.request import AskedSweep
+from resources.libraries.python.studies.sweep.request import AskedSweep, parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 

@@ -27,11 +27,10 @@ from resources.libraries.python.studies.sweep.load_steps import (
     rates_around,
     sweep,
 )
-from resources.libraries.python.studies.sweep.model.load_notation import RelativeBursts
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
-from resources.libraries.python.studies.sweep.request import AskedSweep
+from resources.libraries.python.studies.sweep.request import AskedSweep, RelativeBursts
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log

@@ -11,9 +11,9 @@ from resources.libraries.python.drivers.context import NO_CONTAINERS, DriverCont
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.cpu import discover, kept_awake
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
-from resources.libraries.python.drivers.host.links import vlans
+from resources.libraries.python.drivers.host.links import link_devices
 from resources.libraries.python.drivers.host.links.fabric import Fabric
-from resources.libraries.python.drivers.host.nics.nic_facts import numa_node_of
+from resources.libraries.python.drivers.host.nics.port_inventory import numa_node_of
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
@@ -94,7 +94,7 @@ class TestbedMachine:
             # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
             if node is not None and not (found and node is self._tg):
                 found += makers.missing(node)
-                found += vlans.missing() if has_vlan_devices(self._topology, node) else ()
+                found += link_devices.missing() if has_vlan_devices(self._topology, node) else ()
         self._looked = tuple(map(str, found))
         return self._looked
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.drivers.generators.builtin.given_frames import PAYLOAD_BYTES, GivenProbeFrames, payload
-from resources.libraries.python.drivers.generators.builtin.schedule import schedules
+from resources.libraries.python.drivers.generators.builtin.sender import schedules
 from resources.libraries.python.drivers.generators.otg.server.packets import checksum
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import PlannedFlow, planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import (

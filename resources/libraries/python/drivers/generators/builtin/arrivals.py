@@ -1,13 +1,15 @@
-"""Times of arrival of all frames at a port, by the kernel's time stamps, and the gaps between them."""
+"""Times of arrival of frames at a port by the kernel's time stamps, and what follows: gaps, delays, bins of time."""
 
 import mmap
 import socket
 
 import numpy as np
+from hdrh.histogram import HdrHistogram
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import kernel
-from resources.libraries.python.drivers.generators.builtin.wire import GapReport
+from resources.libraries.python.drivers.generators.builtin.wire import GapReport, LatencyReport, TimelineReport
+from resources.libraries.python.drivers.generators.losses import departures, loss_periods
 from resources.libraries.python.errors import CsitError
 
 MOST_FRAMES = 1 << 17
@@ -62,3 +64,115 @@ def gap_report(stamps_ns: NDArray[np.int64]) -> GapReport | None:
         return None
     p50, p99, p999 = np.percentile(np.diff(stamps_ns), (50, 99, 99.9))
     return GapReport(len(stamps_ns), round(p50), round(p99), round(p999))
+
+
+_MOST_GAPS = 1000
+"""Gaps that a timeline lists."""
+
+
+def timeline(
+    arrived_ns: NDArray[np.int64],
+    sent_ns: NDArray[np.int64],
+    due_ns: tuple[int, float],
+    bin_ns: int,
+    *,
+    sent: int,
+    frames: int,
+) -> TimelineReport:
+    """Put the frames of a flow into bins by the time at which they left.
+
+    Args:
+        arrived_ns: When each frame came, by number, 0 where it did not.
+        sent_ns: When each left, 0 where that is not known.
+        due_ns: When the first one was due, and the time between two: for flows of which nothing arrived.
+        bin_ns: Length of a bin.
+        sent: Frames that were sent.
+        frames: Frames that came, duplicates included.
+    """
+    arrived_ns, sent_ns = arrived_ns[:sent], sent_ns[:sent]
+    stamped = np.flatnonzero(sent_ns > 0)
+    left_ns = departures(np.arange(sent), stamped, sent_ns[stamped], due_ns)
+    came = arrived_ns > 0
+    begin_ns = int(left_ns[0]) if sent else due_ns[0]
+    places = np.maximum(0, (left_ns - begin_ns) // bin_ns)
+    bins = int(places.max()) + 1 if sent else 0
+    received = np.bincount(places[came], minlength=bins)
+    delays_ns = np.maximum(0, arrived_ns - left_ns)
+    total_ns = np.bincount(places[came], weights=delays_ns[came], minlength=bins)
+    worst_ns = np.zeros(bins, dtype=np.int64)
+    np.maximum.at(worst_ns, places[came], delays_ns[came])
+    gaps, more = _gaps(came, arrived_ns, left_ns)
+    unique = int(came.sum())
+    return TimelineReport(
+        begin_ns=begin_ns,
+        sent=np.bincount(places, minlength=bins).tolist(),
+        received=received.tolist(),
+        delay_ns=[round(total / count) if count else None for total, count in zip(total_ns, received, strict=True)],
+        worst_ns=[int(worst) if count else None for worst, count in zip(worst_ns, received, strict=True)],
+        gaps=gaps,
+        more_gaps=more,
+        duplicates=max(0, frames - unique),
+        arrivals_ns=(int(arrived_ns[came].min()), int(arrived_ns[came].max())) if unique else None,
+    )
+
+
+def _gaps(
+    came: NDArray[np.bool_], arrived_ns: NDArray[np.int64], left_ns: NDArray[np.int64]
+) -> tuple[list[tuple[int, int, int, int | None]], int]:
+    """Runs of lost frames in order, the largest ones, and the number of all others."""
+    firsts, lengths = loss_periods(came)
+    kept = np.sort(np.argsort(-lengths, kind="stable")[:_MOST_GAPS])
+    gaps = [
+        (
+            int(first),
+            int(packets),
+            int(arrived_ns[first - 1] if first else left_ns[0]),
+            int(arrived_ns[first + packets]) if first + packets < len(came) else None,
+        )
+        for first, packets in zip(firsts[kept], lengths[kept], strict=True)
+    ]
+    return gaps, len(firsts) - len(kept)
+
+
+_LONGEST_NS = 60_000_000_000
+_DIGITS = 3
+
+
+def latencies_ns(sent_ns: NDArray[np.int64], received_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Latency of the probes that have both stamps, sorted.
+
+    A negative one (the clock was set in between) is left out.
+
+    Args:
+        sent_ns: by probe number, 0 where the kernel gave no stamp, shape (probes,).
+        received_ns: likewise.
+    """
+    difference = received_ns - sent_ns
+    return np.sort(difference[(sent_ns > 0) & (received_ns > 0) & (difference >= 0)])
+
+
+def latency_report(values_ns: NDArray[np.int64]) -> LatencyReport | None:
+    """Percentiles and histogram of sorted latencies; None when there are none.
+
+    Percentiles are samples, not bucket bounds: the smallest sample that the share of samples does not exceed.
+    """
+    if not len(values_ns):
+        return None
+    histogram = HdrHistogram(1, _LONGEST_NS, _DIGITS)
+    values, counts = np.unique(np.clip(values_ns, 1, _LONGEST_NS), return_counts=True)
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        histogram.record_value(value, count)
+
+    def percentile(per_mille: int) -> int:
+        return int(values_ns[-(-per_mille * len(values_ns) // 1000) - 1])
+
+    return LatencyReport(
+        min_ns=int(values_ns[0]),
+        mean_ns=float(values_ns.mean()),
+        p50_ns=percentile(500),
+        p90_ns=percentile(900),
+        p99_ns=percentile(990),
+        p999_ns=percentile(999),
+        max_ns=int(values_ns[-1]),
+        histogram=histogram.encode().decode(),
+    )

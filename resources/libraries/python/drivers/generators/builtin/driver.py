@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.builtin.captured import probe
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency, flow_timeline
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
-from resources.libraries.python.drivers.generators.builtin.schedule import Schedule
+from resources.libraries.python.drivers.generators.builtin.sender import Schedule
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,

@@ -1,4 +1,4 @@
-"""Reports of a worker as results of a trial. Apart from `latency` and `timeline`, as workers do not load models."""
+"""Reports of a worker as results of a trial. Apart from `arrivals`, as workers do not load models."""
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
 from resources.libraries.python.model.plan import Flow

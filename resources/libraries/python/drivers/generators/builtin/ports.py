@@ -12,14 +12,24 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel, latency
-from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
+from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel
+from resources.libraries.python.drivers.generators.builtin.arrivals import (
+    ArrivalRing,
+    gap_report,
+    latencies_ns,
+    latency_report,
+    timeline,
+)
 from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
-from resources.libraries.python.drivers.generators.builtin.schedule import Schedule, schedules
-from resources.libraries.python.drivers.generators.builtin.sender import LossWatch, Sender, SentTraffic
-from resources.libraries.python.drivers.generators.builtin.timeline import timeline
+from resources.libraries.python.drivers.generators.builtin.sender import (
+    LossWatch,
+    Schedule,
+    Sender,
+    SentTraffic,
+    schedules,
+)
 from resources.libraries.python.drivers.generators.builtin.wire import (
     FlowReport,
     FlowSpec,
@@ -374,7 +384,7 @@ def _probed(sent: SentTraffic, receivers: Sequence[ProbeReceiver]) -> list[_Prob
     for flow, receiver in enumerate(receivers):
         arrivals = receiver.collect()
         sent_ns = sent.stamps_ns[flow] if sent.stamps_ns is not None else arrivals.sent_ns
-        values_ns = latency.latencies_ns(sent_ns, arrivals.arrived_ns)
+        values_ns = latencies_ns(sent_ns, arrivals.arrived_ns)
         unstamped = max(0, arrivals.received - len(values_ns))
-        probed.append(_Probed(arrivals.received, latency.report(values_ns), unstamped))
+        probed.append(_Probed(arrivals.received, latency_report(values_ns), unstamped))
     return probed

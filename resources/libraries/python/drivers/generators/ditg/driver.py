@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.arrival_gaps import arrival_gaps
+from resources.libraries.python.drivers.generators.builtin.arrivals import latency_report
 from resources.libraries.python.drivers.generators.builtin.counters import settle
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency
-from resources.libraries.python.drivers.generators.builtin.latency import report
 from resources.libraries.python.drivers.generators.ditg import flows
 from resources.libraries.python.drivers.generators.ditg.programs import (
     SENDER,
@@ -125,7 +125,7 @@ def _count(flow: Flow, before: Counters, after: Counters) -> FlowCount:
 
 
 def _latency(count: FlowCount, returned: Packets) -> FlowLatency:
-    values = report(one_way_ns(returned))
+    values = latency_report(one_way_ns(returned))
     return flow_latency(count.instance, count.direction, sent=count.sent, received=len(returned), values=values)
 
 

@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel
 from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
-from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
-from resources.libraries.python.drivers.generators.builtin.sender import EVERY_S, LossWatch, SentTraffic
+from resources.libraries.python.drivers.generators.builtin.sender import (
+    EVERY_S,
+    GRACE_S,
+    LossWatch,
+    Schedule,
+    SentTraffic,
+    schedules,
+)
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.ring.tx_ring import TxRing
 from resources.libraries.python.errors import CsitError

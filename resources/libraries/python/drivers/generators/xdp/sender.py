@@ -13,8 +13,14 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
 from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.schedule import GRACE_S, Schedule, schedules
-from resources.libraries.python.drivers.generators.builtin.sender import EVERY_S, LossWatch, SentTraffic
+from resources.libraries.python.drivers.generators.builtin.sender import (
+    EVERY_S,
+    GRACE_S,
+    LossWatch,
+    Schedule,
+    SentTraffic,
+    schedules,
+)
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec, TrialSpec
 from resources.libraries.python.drivers.generators.xdp import live_frames, memory, netlink
 from resources.libraries.python.drivers.generators.xdp.bpf import XdpProgram

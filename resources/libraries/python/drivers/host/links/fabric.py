@@ -10,7 +10,7 @@ from pyroute2.netlink.rtnl import RTM_GETLINK, RTM_GETSTATS
 
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
-from resources.libraries.python.drivers.host.links import namespaces, rtnetlink_messages, veth
+from resources.libraries.python.drivers.host.links import link_devices, namespaces, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
@@ -209,14 +209,14 @@ class Fabric:
         home = Netlink()  # before this thread enters namespaces
         try:
             kinds = {function.name: function.kind for function in self._plan.functions}  # of passive ones none routes
-            wanted = [(name_of(owner), veth.settings(owner, kinds.get(owner))) for owner in self._owners]
+            wanted = [(name_of(owner), link_devices.settings(owner, kinds.get(owner))) for owner in self._owners]
             for owner, namespace in zip(self._owners, namespaces.create(wanted), strict=True):
                 self._namespaces[owner] = namespace
             self._cables.take(home, self._namespaces)
         finally:
             home.close()
         self._table.choose_indexes(self._cables.index)
-        for owner, requests in veth.pairs(self._links, self._table.index, self._namespaces, self._mtu).items():
+        for owner, requests in link_devices.pairs(self._links, self._table.index, self._namespaces, self._mtu).items():
             self._namespaces[owner].netlink.do(requests)
         self._bring_up()
 

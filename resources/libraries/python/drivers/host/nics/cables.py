@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from resources.libraries.python.drivers.host.links import rtnetlink_messages, vlans
+from resources.libraries.python.drivers.host.links import link_devices, rtnetlink_messages
+from resources.libraries.python.drivers.host.links.link_devices import device_mac
 from resources.libraries.python.drivers.host.links.namespaces import Namespace, name_of
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.links.veth import device_mac
 from resources.libraries.python.drivers.host.nics import nic_adoption
 from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back
 from resources.libraries.python.drivers.host.nics.port_inventory import devices
@@ -93,9 +93,9 @@ class Cables:
                 self.index[port.interface] = index
                 continue
             row = self._vlans[port.trunk]
-            vlans.make(inside.netlink, index, row, self._mtu)
+            link_devices.make(inside.netlink, index, row, self._mtu)
             if port.owner == GENERATOR:
-                inside.netlink.do([vlans.drop_tail(port.trunk, index)])
+                inside.netlink.do([link_devices.drop_tail(port.trunk, index)])
             known = devices(inside.netlink)
             self.index |= {each.interface: known[each.interface].index for each in row}
             self._trunks[port.trunk] = index

@@ -16,8 +16,7 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import CLO
 from resources.libraries.python.drivers.host.links.namespaces import DIRECTORY, Namespace
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.nics import ethtool
-from resources.libraries.python.drivers.host.nics.nic_facts import device_at
-from resources.libraries.python.drivers.host.nics.port_inventory import Device, devices, why_not
+from resources.libraries.python.drivers.host.nics.port_inventory import Device, device_at, devices, why_not
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, SystemBroken
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.plan import Nic

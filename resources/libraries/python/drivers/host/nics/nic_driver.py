@@ -15,8 +15,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.links.sysfs import ROOT
-from resources.libraries.python.drivers.host.nics.nic_facts import device_at, driver_of, group_of
-from resources.libraries.python.drivers.host.nics.port_inventory import devices, why_not
+from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices, driver_of, group_of, why_not
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported

@@ -16,8 +16,7 @@ from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.netlink import Netlink, Request
 from resources.libraries.python.drivers.host.links.sysfs import ROOT
 from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction, Surroundings
-from resources.libraries.python.drivers.host.nics.nic_facts import device_at
-from resources.libraries.python.drivers.host.nics.port_inventory import devices
+from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices
 from resources.libraries.python.drivers.host.ownership.claims import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported

@@ -1,4 +1,4 @@
-"""The chains of a study: all orders of its VNFs that its policies allow, with all resources that they may have.
+"""The chains of a study (all orders of VNFs that policies allow, with all resources they may have), and their cost.
 
 A VNF alone is the ground truth of what it does in a chain. So chains of one VNF are always there, whatever lengths are
 asked for, and policies judge chains of two and more.
@@ -11,9 +11,11 @@ from math import comb, prod
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import MOST_SETS, refuse_endless
+from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.studies.chains.model.record import DroppedChains
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Member
 from resources.libraries.python.studies.chains.planning.chain_policies import Pair, Policy, policy
+from resources.libraries.python.studies.density.planning.extras import READ_STACKS_S
 
 EXAMPLES = 3
 """Of chains that a policy forbids."""
@@ -214,3 +216,60 @@ def _with_resources(spec: ChainStudySpec, order: Sequence[str]) -> Iterator[Chai
     ]
     for members in product(*choices):
         yield Chain(members=members)
+
+
+AROUND_S = 4.0
+"""Assumed for deploying a chain, a look at its traffic, latency, starting to trace and removing it; virtual machines
+take longer."""
+LEAD_S = 1
+"""Of each workload before its first sample: the generator gets going in that second, which counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStudyCost(StudyCost):
+    """Cost of a study of chains; its steps are chains, its runs chains under a workload."""
+
+    deployments: int
+    """A chain is deployed once for each number of sessions."""
+
+    def counts(self) -> dict[str, float]:
+        """See StudyCost."""
+        return {
+            "chains": self.steps,
+            "deployments": self.deployments,
+            "measurements": self.runs,
+            "seconds": self.seconds,
+        }
+
+
+def cost(chains: Chains, around_s: float = AROUND_S) -> ChainStudyCost:
+    """Count without making any chain.
+
+    Args:
+        chains: What is asked.
+        around_s: Seconds around the workloads of a deployment.
+
+    Raises:
+        ConfigError: It exceeds a bound of `model.bounds`.
+    """
+    workloads = chains.spec.workloads
+    deployments = chains.count * len({workload.sessions for workload in workloads})
+    measurements = chains.count * len(workloads)
+    seconds = deployments * around_s + measurements * (LEAD_S + chains.spec.duration_s)
+    return ChainStudyCost(
+        name=chains.spec.name,
+        steps=chains.count,
+        runs=measurements,
+        unit="measurements of chains under workloads",
+        seconds=seconds,
+        deployments=deployments,
+    )
+
+
+def sampling_s(trial_s: float) -> float:
+    """Return the seconds that sampling the call stacks of one chain takes.
+
+    Args:
+        trial_s: Length of the trial.
+    """
+    return AROUND_S + trial_s + READ_STACKS_S
