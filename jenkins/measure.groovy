@@ -6,30 +6,34 @@ import groovy.transform.Field
 
 // What a value may look like. What it means is checked by the program that gets it.
 @Field final Map<String, String> FORMS = [
-    TESTBEDS: /(topologies\/[\w.\/-]+\.yaml)(\s+topologies\/[\w.\/-]+\.yaml)*/,
-    TYPES   : /(VSC|CSC|CSP)(,(VSC|CSC|CSP))*/,
-    TESTS   : /(NDRPDR|MRR|LATENCY)(,(NDRPDR|MRR|LATENCY))*/,
-    CELLS   : /[0-9x,{}-]+/,
-    NF_SIZES: /[0-9c.,+]+/,
-    NF_KINDS: /[a-z0-9_+]*/,
-    VSWITCH : /[124](,[124])*/,
-    FRAMES  : /[0-9A-Za-z,-]+/,
-    SEARCH  : /[a-z0-9_]+/,
-    LOSSES  : /(\d{1,2}(\.\d{1,3})?)?/,
-    ENERGY  : /([1-9]\d{0,2}(\.\d{1,3})?)?/,
-    INCLUDE : /[\w.]*/,
-    EXCLUDE : /[\w.]*/,
-    STUDIES : /(\w+( OR \w+)*)?/,
-    BUDGET  : /(\d{1,3}(\.\d{1,2})?)?/,
-    STEP    : /[\w\s.,:"{}\[\]()\/+~-]*/,
-    VPP     : /(\/[\w.+~-]+)*/,
-    REASON  : /\S[^\r\n]{0,199}/,
-    HOURS   : /[1-9]\d{0,2}/,
-    WAIT    : /\d+[mh]/,
+    TESTBEDS    : /(topologies\/[\w.\/-]+\.yaml)(\s+topologies\/[\w.\/-]+\.yaml)*/,
+    TYPES       : /(VSC|CSC|CSP)(,(VSC|CSC|CSP))*/,
+    TESTS       : /(NDRPDR|MRR|LATENCY)(,(NDRPDR|MRR|LATENCY))*/,
+    CELLS       : /[0-9x,{}-]+/,
+    NF_SIZES    : /[0-9c.,+]+/,
+    NF_KINDS    : /[a-z0-9_+]*/,
+    VSWITCH     : /[124](,[124])*/,
+    FRAMES      : /(\w[\w-]*|pcap:[\w.\/+@=-]+)(,(\w[\w-]*|pcap:[\w.\/+@=-]+))*/,
+    SEARCH      : /[a-z0-9_]+/,
+    LOSSES      : /(\d{1,2}(\.\d{1,3})?)?/,
+    ENERGY      : /([1-9]\d{0,2}(\.\d{1,3})?)?/,
+    STACKS      : /([1-9]\d{0,2}(\.\d{1,3})?)?/,
+    BACK_TO_BACK: /([1-9]\d{0,2}|1000)?/,
+    NOISE_FLOOR : /(\d(\.\d{1,3})?|10)?/,
+    INCLUDE     : /[\w.]*/,
+    EXCLUDE     : /[\w.]*/,
+    STUDIES     : /(\w+( OR \w+)*)?/,
+    BUDGET      : /(\d{1,3}(\.\d{1,2})?)?/,
+    STEP        : /[\w\s.,:"{}\[\]()\/+~-]*/,
+    VPP         : /(\/[\w.+~-]+)*/,
+    REASON      : /\S[^\r\n]{0,199}/,
+    HOURS       : /[1-9]\d{0,2}/,
+    WAIT        : /\d+[mh]/,
 ]
 @Field final Map<String, String> DEFAULTS = [
     TYPES: 'VSC,CSC,CSP', TESTS: 'NDRPDR', CELLS: '{1,2,4}x{1,2,4}', NF_SIZES: '1c', NF_KINDS: '', VSWITCH: '1', FRAMES: '64B',
-    SEARCH: 'ladder', LOSSES: '', ENERGY: '', INCLUDE: '', EXCLUDE: '', STUDIES: '', BUDGET: '', STEP: '', VPP: '', HOURS: '12', WAIT: '2h',
+    SEARCH: 'ladder', LOSSES: '', BACK_TO_BACK: '', ENERGY: '', STACKS: '', NOISE_FLOOR: '',
+    INCLUDE: '', EXCLUDE: '', STUDIES: '', BUDGET: '', STEP: '', VPP: '', HOURS: '12', WAIT: '2h',
 ]
 // What `./csit outcome` ends with.
 @Field final int PASSED = 0
@@ -117,7 +121,8 @@ List<String> variablesOf(String topology, Map<String, String> wanted, String bui
         "LEASE=${(wanted.HOURS as int) + 1}h",
         "REASON=${wanted.REASON}; ${build}",
     ]
-    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'LOSSES', 'ENERGY', 'STUDIES', 'BUDGET', 'VPP', 'WAIT']) {
+    for (String name in ['TYPES', 'TESTS', 'CELLS', 'NF_SIZES', 'NF_KINDS', 'VSWITCH', 'FRAMES', 'SEARCH', 'LOSSES', 'BACK_TO_BACK', 'ENERGY', 'STACKS',
+                         'NOISE_FLOOR', 'STUDIES', 'BUDGET', 'VPP', 'WAIT']) {
         variables << "${name}=${wanted[name]}"
     }
     return variables*.toString()
@@ -164,7 +169,7 @@ def withSecrets(Closure body) {
 def reservedFor(String results, Map<String, String> wanted) {
     stage('Prepare') {
         sh 'rm -rf "$RESULTS" && mkdir -p "$RESULTS" && ./csit setup'
-        sh './csit plan "$TOPOLOGY" --types "$TYPES" --tests "$TESTS" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH"'
+        sh './csit plan "$TOPOLOGY" --types "$TYPES" --tests "$TESTS" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH" -v LOSSES:"$LOSSES" -v BACK_TO_BACK:"$BACK_TO_BACK" -v ENERGY:"$ENERGY" -v STACKS:"$STACKS"'
     }
     boolean isOurs = false
     try {
@@ -211,7 +216,7 @@ def measured(String results, Map<String, String> wanted) {
     timeout(time: wanted.HOURS as int, unit: 'HOURS') {
         stage('Run') {
             // Its status counts failed tests; what became of the run is in its journal.
-            sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH" -v LOSSES:"$LOSSES" -v ENERGY:"$ENERGY" $FILTER -d "$RESULTS" --xunit xunit.xml tests/density'
+            sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" -v CELLS:"$CELLS" -v NF_SIZES:"$NF_SIZES" -v NF_KINDS:"$NF_KINDS" -v VSWITCH:"$VSWITCH" -v FRAMES:"$FRAMES" -v SEARCH:"$SEARCH" -v LOSSES:"$LOSSES" -v BACK_TO_BACK:"$BACK_TO_BACK" -v ENERGY:"$ENERGY" -v STACKS:"$STACKS" -v NOISE_FLOOR:"$NOISE_FLOOR" $FILTER -d "$RESULTS" --xunit xunit.xml tests/density'
             outcome = sh returnStatus: true, script: './csit outcome "$RESULTS"'
         }
         if (outcome == UNFINISHED) {
@@ -238,7 +243,7 @@ def budgeted(Map<String, String> wanted) {
     int outcome = PASSED
     timeout(time: wanted.HOURS as int, unit: 'HOURS') {
         stage('Night') {
-            outcome = sh returnStatus: true, script: './csit night "$TESTBED" --hours "$BUDGET" --types "$TYPES" --tests "$TESTS" --cells "$CELLS" --nf-sizes "$NF_SIZES" --nf-kinds "$NF_KINDS" --vswitch "$VSWITCH" --frames "$FRAMES" --search "$SEARCH" -v LOSSES:"$LOSSES" -v ENERGY:"$ENERGY" --studies "$STUDIES" --data "${CSIT_HISTORY:-$RESULTS/history}" -d "$RESULTS/night"'
+            outcome = sh returnStatus: true, script: './csit night "$TESTBED" --hours "$BUDGET" --types "$TYPES" --tests "$TESTS" --cells "$CELLS" --nf-sizes "$NF_SIZES" --nf-kinds "$NF_KINDS" --vswitch "$VSWITCH" --frames "$FRAMES" --search "$SEARCH" -v LOSSES:"$LOSSES" -v BACK_TO_BACK:"$BACK_TO_BACK" -v ENERGY:"$ENERGY" -v STACKS:"$STACKS" -v NOISE_FLOOR:"$NOISE_FLOOR" --studies "$STUDIES" --data "${CSIT_HISTORY:-$RESULTS/history}" -d "$RESULTS/night"'
         }
         if (outcome == UNFINISHED) {
             stage('Resume night') {
@@ -271,14 +276,23 @@ def bisected(String results, Map<String, String> wanted) {
     }
 }
 
-// Studies of tests/characterization by a tag, such as OUTAGE, beside the selection of density tests.
+// Studies of tests/characterization by a tag, such as OUTAGE, beside the selection of density tests. An interrupted one is resumed once.
 def studied() {
+    int outcome = PASSED
     stage('Studies') {
-        sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" --include "$STUDIES" -d "$RESULTS/studies" --xunit xunit.xml tests/characterization'
-        int outcome = sh returnStatus: true, script: './csit outcome "$RESULTS/studies"'
-        if (outcome != PASSED) {
-            unstable "studies have failed: ./csit outcome ended with ${outcome}"
+        sh returnStatus: true, script: './csit robot -v TOPOLOGY:"$TESTBED" --include "$STUDIES" -v STACKS:"$STACKS" -v NOISE_FLOOR:"$NOISE_FLOOR" -d "$RESULTS/studies" --xunit xunit.xml tests/characterization'
+        outcome = sh returnStatus: true, script: './csit outcome "$RESULTS/studies"'
+    }
+    if (outcome == UNFINISHED) {
+        stage('Resume studies') {
+            sh './csit cleanup "$TOPOLOGY" --yes'
+            sh './csit doctor "$TESTBED"'
+            sh returnStatus: true, script: './csit robot --resume "$RESULTS/studies"'
+            outcome = sh returnStatus: true, script: './csit outcome "$RESULTS/studies"'
         }
+    }
+    if (outcome != PASSED) {
+        unstable "studies have failed: ./csit outcome ended with ${outcome}"
     }
 }
 

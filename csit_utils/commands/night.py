@@ -51,6 +51,7 @@ from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, parse_selection
+from resources.libraries.python.studies.shared.choices import chosen_noise_s
 
 _SPACE_BYTES = 100_000_000
 _FAILED, _INTERRUPTED, _LACKED_TIME = 1, 3, 4
@@ -125,7 +126,8 @@ def night(
     if not 0 < hours <= MOST_HOURS:
         raise ConfigError(f"--hours {hours:g}: expected more than 0 and at most {MOST_HOURS:g}")
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
-    words |= {"SEARCH": search} | variables_of(variable or [])
+    words |= {"SEARCH": search} | variables_of(variable or [], ("NOISE_FLOOR",))
+    chosen_noise_s(words.get)  # refused here, not by the first run
     choices = NightChoices(
         topology=str(topology.absolute()),
         simulated=load_topology(topology).world is World.SIM,

@@ -12,7 +12,7 @@ import pytest
 from csit_utils.night.state import PLAN_FILE, NightJournal, NightState
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_json
-from tests.integration.robot_runs import PROJECT, csit, environment
+from tests.integration.robot_runs import PROJECT, csit, environment, results
 
 
 def argv(output: Path, topology: str, *options: str) -> list[str]:
@@ -59,6 +59,7 @@ def test_a_night_that_was_cut_short_continues_with_what_it_lacks(tmp_path: Path,
 def test_a_night_on_this_machine_ends_in_time(tmp_path: Path) -> None:
     output, begin = tmp_path / "night", time.monotonic()
     options = ("--hours", "0.008", "--types", "CSC", "--cells", "1x1,2x1", "--tests", "MRR", "--search", "quick")
+    options += ("-v", "NOISE_FLOOR:0")
     done = subprocess.run(
         argv(output, "local", *options), cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=200,
         check=False,
@@ -69,4 +70,8 @@ def test_a_night_on_this_machine_ends_in_time(tmp_path: Path) -> None:
     assert took_s < 0.008 * 3600 + longest_s + around_s
     assert len(ended(output)) >= 2
     assert "unseen: never measured" in done.stdout
+    wrong = csit("night", str(PROJECT / "topologies" / "local.yaml"), "-v", "NOISE_FLOOR:11")
+    assert wrong.returncode == 2 and wrong.stderr.startswith("NOISE_FLOOR '11': the noise floor is observed for ")
+    records = [record for run in output.glob("*/results") for record in results(run.parent)]
+    assert len(records) >= 2 and not any(record.noise for record in records)
     assert (output / "density.html").exists() and (output / "night.html").exists()

@@ -123,18 +123,21 @@ def plan(
         typer.echo(f"page: {html}")
 
 
-def variables_of(given: list[str]) -> dict[str, str]:
+def variables_of(given: list[str], more: Sequence[str] = ()) -> dict[str, str]:
     """Return the values of Robot variables `NAME:value` by name.
 
+    Args:
+        given: As typed.
+        more: Names beside those that choose cells and measurements.
+
     Raises:
-        ConfigError: One has another form, or chooses no cells.
+        ConfigError: One has another form, or an unknown name.
     """
-    found = {}
+    found, names = {}, (*VARIABLES, *EXTRAS, *more)
     for text in given:
         name, colon, value = text.partition(":")
-        if not colon or name not in (*VARIABLES, *EXTRAS):
-            known = ", ".join((*VARIABLES, *EXTRAS))
-            raise ConfigError(f"'{text}': expected NAME:value, with NAME one of {known}")
+        if not colon or name not in names:
+            raise ConfigError(f"'{text}': expected NAME:value, with NAME one of {', '.join(names)}")
         found[name] = value
     return found
 

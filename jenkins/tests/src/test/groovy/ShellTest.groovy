@@ -15,7 +15,7 @@ class ShellTest extends Jenkins {
     @Rule
     public TemporaryFolder temporary = new TemporaryFolder()
     Path workspace
-    /** The branch whose run is killed after its first test. */
+    /** The branch whose runs are killed after their first tests. */
     String killed = ''
 
     @Before
@@ -44,7 +44,8 @@ class ShellTest extends Jenkins {
         builder.environment().putAll(line.env)
         Process process = builder.start()
         if (line.script.startsWith('./csit robot -v') && line.branch == killed) {
-            Path journal = workspace.resolve("${line.env.RESULTS}/journal.jsonl")
+            Path folder = workspace.resolve(line.env.RESULTS)
+            Path journal = folder.resolve(line.stages.last() == 'Studies' ? 'studies/journal.jsonl' : 'journal.jsonl')
             while (process.alive && !hasEnded(journal)) { sleep(5) }
             process.descendants().forEach { it.destroyForcibly() }
             process.destroyForcibly()
@@ -57,12 +58,18 @@ class ShellTest extends Jenkins {
     static boolean hasEnded(Path journal) { Files.exists(journal) && journal.text.contains('"event":"finished"') }
 
     @Test
-    void 'a run that was killed is resumed to its end and reported'() {
+    void 'a run and its studies that were killed are resumed to their ends and reported'() {
         killed = 'one'
         Path history = workspace.resolve('history')
         env.CSIT_HISTORY = history.toString()
-        assert build('density', ASKED + [TESTBEDS: 'topologies/one.yaml']) == 'SUCCESS'
+        Map extras = [LOSSES: '0.5', BACK_TO_BACK: '2', ENERGY: '1', STACKS: '', NOISE_FLOOR: '0.1', STUDIES: 'FIREWALLSANDOUTAGE OR ROUTERSANDOUTAGE']
+        assert build('density', ASKED + extras + [TESTBEDS: 'topologies/one.yaml', TESTS: 'MRR']) == 'SUCCESS'
         Path results = workspace.resolve('results/one')
+        List<String> studies = results.resolve('studies/journal.jsonl').readLines()
+        assert studies.count { it.contains('"event":"resumed"') } == 1
+        assert studies.count { it.contains('"status":"PASS"') } == 2
+        assert results.resolve('site/studies.html').text.contains('kill nf-1-1')
+        assert new XmlSlurper().parse(results.resolve('studies/xunit.xml').toFile()).@tests == '2'
         List<String> journal = results.resolve('journal.jsonl').readLines()
         assert journal.count { it.contains('"event":"finished"') } == 12
         assert journal.count { it.contains('"event":"resumed"') } == 1
