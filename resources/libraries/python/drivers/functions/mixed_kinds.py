@@ -163,12 +163,10 @@ class ConfinedFunctions:
         return self._functions.processed() if isinstance(self._functions, Processing) else {}
 
     def disturb(self, coming: Disturbance) -> None:
-        """Let an event take place later."""
         if isinstance(self._functions, Disturbable):
             self._functions.disturb(coming)
 
     def disturbed(self) -> tuple[Happened, ...]:
-        """When it took place."""
         return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
 
     def begin_accounts(self) -> None:

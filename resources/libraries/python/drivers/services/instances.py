@@ -86,7 +86,6 @@ class ServiceInstance:
         return said
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with it, a sentence each."""
         found = []
         if killed := self.group.killed_for_memory():
             limit = f"{self._limits.memory_bytes >> 20} MB" if self._limits.memory_bytes is not None else "memory"

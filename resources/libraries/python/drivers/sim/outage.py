@@ -63,7 +63,6 @@ class SimulatedEvents:
         self._coming, self._happened = coming, ()
 
     def disturbed(self) -> tuple[Happened, ...]:
-        """When it took place."""
         return self._happened
 
     def timelines(

@@ -297,7 +297,6 @@ class VppMember:
         return {name: text for name, text in found.items() if text}
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with it now."""
         if problem := self.instance.problem():
             return (problem,)
         states = show_output.interfaces(self.instance.ask("show interface"))

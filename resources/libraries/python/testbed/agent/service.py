@@ -85,11 +85,9 @@ class AgentDeployment:
         return found
 
     def generator_counters(self) -> Mapping[str, InterfaceCounters]:
-        """Return counters of the generator's interfaces here."""
         return self._share().generator_counters()
 
     def call(self, call: RoleCall, arguments: Sequence[object]) -> object:
-        """Call a method of a role, or read its property."""
         target = self.part(call.role)
         if (call.role, call.method) == (Role.GENERATOR, "counters"):
             return self.generator_counters()

@@ -78,13 +78,11 @@ class Deployment:
         return self.parts.sampler.read() if self.parts.sampler else Sample()
 
     def facts(self) -> dict[str, dict[str, str]]:
-        """What was found out about the parts, by role."""
         parts = self.parts
         rows = (("vswitch", parts.switch), ("functions", parts.functions), ("generator", parts.generator))
         return {role: found for role, part in rows if (found := dict(part.facts()))}
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with any of the parts now."""
         parts = self.parts
         return (*parts.switch.problems(), *parts.functions.problems(), *parts.generator.problems())
 

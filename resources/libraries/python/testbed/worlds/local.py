@@ -24,7 +24,6 @@ class Finished(Generic[R]):
     value: R
 
     def result(self) -> R:
-        """Return it."""
         return self.value
 
 

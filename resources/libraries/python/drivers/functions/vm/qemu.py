@@ -172,7 +172,6 @@ class Monitor:
                 raise CommandFailed(("qmp", command), None, f"{self._name}: {said or shown(error)}")
 
     def close(self) -> None:
-        """Close this end."""
         self._socket.close()
 
     def _send(self, message: dict[str, Any]) -> None:

@@ -276,7 +276,6 @@ class Applications(Router):
             yield f"{received} packets entered the guest of {name}, and its {what} saw {seen} of them"
 
     def stop(self) -> None:
-        """Close the connections."""
         questions, self._questions = self._questions, {}
         for each in questions.values():
             each.close()

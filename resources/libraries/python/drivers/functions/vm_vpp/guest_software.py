@@ -281,7 +281,6 @@ class VppInside:
         return self._vpps[name].problems()
 
     def stop(self) -> None:
-        """Close the connections."""
         vpps, self._vpps = self._vpps, {}
         for vpp in vpps.values():
             vpp.close()

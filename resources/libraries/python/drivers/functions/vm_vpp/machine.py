@@ -113,7 +113,6 @@ class GuestVpp:
         return (*down, *gone)
 
     def close(self) -> None:
-        """Close the connection."""
         self._cli.close()
 
     def _ask(self, command: str) -> str:

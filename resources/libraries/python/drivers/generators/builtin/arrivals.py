@@ -53,7 +53,6 @@ class ArrivalRing:
         return np.sort(used["s"].astype(np.int64) * 1_000_000_000 + used["ns"])
 
     def close(self) -> None:
-        """Close the ring."""
         self._memory.close()
         self._socket.close()
 

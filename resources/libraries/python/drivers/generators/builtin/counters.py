@@ -81,7 +81,6 @@ class Counters:
             raise CsitError(f"generator port {error.args[0]} is gone") from error
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
 

@@ -113,5 +113,4 @@ class MarkCounter:
         return self._count
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()

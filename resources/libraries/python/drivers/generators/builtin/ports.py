@@ -149,7 +149,6 @@ class ProbeReceiver:
         return Arrivals(received, sent, arrived)
 
     def close(self) -> None:
-        """Close the ring."""
         self._memory.close()
         self._socket.close()
 

@@ -86,7 +86,6 @@ class OtgClient:
         return str(found.app_version or found.api_spec_version or "of an unknown version")
 
     def configure(self, configuration: Mapping[str, object]) -> None:
-        """Set a configuration."""
         config = self._snappi.Config().deserialize(dict(configuration))
         warned = self._ask("configuration", lambda: self._api.set_config(config))
         for text in getattr(warned, "warnings", None) or ():

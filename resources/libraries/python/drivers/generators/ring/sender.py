@@ -129,7 +129,6 @@ class ProbeSender:
         return True
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
 

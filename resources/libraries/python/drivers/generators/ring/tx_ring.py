@@ -192,7 +192,6 @@ class TxRing:
         return tail - left
 
     def close(self) -> None:
-        """Give the ring back."""
         self._words.release()
         del self._status, self._tuples
         self._memory.close()

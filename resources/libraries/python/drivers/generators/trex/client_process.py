@@ -125,7 +125,6 @@ class TrexTrial:
         self._sending_s = 0.0
 
     def run(self) -> "dict[str, Any]":
-        """Send, settle, count."""
         client, session = self._client, self._session
         # Streams are made anew for each trial: then the server's own counts begin anew as well, those of latency too,
         # which cannot be cleared otherwise.

@@ -165,7 +165,6 @@ class TrexConnections:
         return highest(all_answered, MOST_CONNECTIONS / trial.duration_s, count)
 
     def facts(self) -> Mapping[str, str]:
-        """Versions, ports and cores."""
         if self._opened is None:
             return {}
         return {

@@ -96,7 +96,6 @@ class FlowReceiver:
         )
 
     def close(self) -> None:
-        """Detach the program."""
         self._stack.close()
 
 

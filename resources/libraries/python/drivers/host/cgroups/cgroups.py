@@ -233,7 +233,6 @@ class ControlGroup:
         return _table(self._file("memory", name)).get("oom_kill", 0)
 
     def processes(self) -> tuple[int, ...]:
-        """Ids of its processes."""
         return processes_of(self.folders)
 
     def remove(self) -> None:

@@ -110,7 +110,6 @@ class Rings:
         return int(now)
 
     def close(self) -> None:
-        """Release its memory."""
         os.close(self._memory)
 
 

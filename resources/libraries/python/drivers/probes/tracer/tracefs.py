@@ -190,7 +190,6 @@ class TraceInstance:
             raise Unsupported(f"a tracing instance cannot be made: {error.strerror} ({error.filename})") from error
 
     def write(self, setting: str, value: str) -> None:
-        """Set something."""
         descriptor = os.open(self._path / setting, os.O_WRONLY | os.O_TRUNC)
         try:
             os.write(descriptor, value.encode())

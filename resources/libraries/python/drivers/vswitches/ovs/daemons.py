@@ -171,7 +171,6 @@ class Daemons:
         return self._configure(["--", *words], _CONFIGURE_S)
 
     def read(self, *words: str) -> str:
-        """Read from the database."""
         return self._configure(words, _ANSWER_S)
 
     def ask(self, *words: str) -> str:

@@ -275,7 +275,6 @@ class OtgConfig(Frozen):
 
     @property
     def warnings(self) -> list[str]:
-        """What is ignored."""
         return [
             f"{name}: ignored, ports stay as the kernel has them"
             for name in ("layer1", "options")
