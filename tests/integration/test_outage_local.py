@@ -32,7 +32,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.outage.analysis.impact import impacts
+from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, Strike
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment

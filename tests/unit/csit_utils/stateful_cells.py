@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.connections import ConnectionTable
 from resources.libraries.python.paths import PROJECT
-from resources.libraries.python.studies.stateful.analysis.tables import checks
+from resources.libraries.python.studies.stateful.analysis import checks
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,
     ConnectionTrial,

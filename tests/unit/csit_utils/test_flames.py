@@ -12,7 +12,7 @@ from scipy.stats import chi2_contingency
 from csit_utils.analysis.flames import StackSide, differences, flame, functions, path_differences, probability
 from csit_utils.report.details.flames import difference_graph, flame_graph
 from csit_utils.report.html import fill
-from resources.libraries.python.drivers.probes.stacks.sim import shares
+from resources.libraries.python.drivers.sim.probes import shares
 from resources.libraries.python.model.stacks import described
 from tests.unit.csit_utils.sampled_stacks import sampled
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.report.details.loss_patterns import loss_pattern_figure, loss_patterns
-from resources.libraries.python.drivers.sim.packet_losses import PacketLosses, flow_losses
+from resources.libraries.python.drivers.sim.impairment import PacketLosses, flow_losses
 from resources.libraries.python.model.result import LossesAtLoad
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.search.losses import flow_in_words, worst_flow

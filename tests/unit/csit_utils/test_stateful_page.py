@@ -10,7 +10,7 @@ from csit_utils.dataset.items import Characterized, Status
 from csit_utils.studies.registry import explanations, measures, record_kinds
 from csit_utils.studies.stateful.study import STUDY, headline
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.stateful.analysis.tables import DEVIATIONS
+from resources.libraries.python.studies.stateful.analysis import DEVIATIONS
 from resources.libraries.python.studies.stateful.model.record import (
     EstablishmentRate,
     Phase,

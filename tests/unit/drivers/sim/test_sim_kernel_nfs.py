@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
-from resources.libraries.python.drivers.sim.capacity import capacity_pps, nfs_pps
+from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.simulation import parse_simulation
+from resources.libraries.python.drivers.sim.truth import capacity_pps, nfs_pps
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.kinds import NfKind

@@ -2,8 +2,8 @@
 
 import pytest
 
-from resources.libraries.python.drivers.probes.sampler.sim import SimSampler
-from resources.libraries.python.drivers.sim.capacity import capacity_pps, one_pps
+from resources.libraries.python.drivers.sim.probes import SimSampler
+from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap, TestType
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.function import Limits, UserProgram

@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.report.stack_sides import CellStacks, grown
 from csit_utils.studies.chains.suspect_stacks import stacks_of
-from resources.libraries.python.drivers.probes.stacks.sim import shares
+from resources.libraries.python.drivers.sim.probes import shares
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked

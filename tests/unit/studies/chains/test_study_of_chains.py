@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from resources.libraries.python.drivers.probes.tracer.sim import IN_PROGRAM
+from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
 from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits

@@ -9,7 +9,7 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError,
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.stateful.analysis.tables import in_words, stateful_tables
+from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest

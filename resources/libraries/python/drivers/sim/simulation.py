@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from resources.libraries.python.drivers.sim.impairment import Impairment
-from resources.libraries.python.drivers.sim.packet_losses import PacketLosses
+from resources.libraries.python.drivers.sim.impairment import Impairment, PacketLosses
 from resources.libraries.python.drivers.sim.power import Power
 from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError

@@ -9,11 +9,10 @@ from random import Random
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.flows import Copies, FlowState, crosses, first_of, shape, split
 from resources.libraries.python.drivers.sim.host_gaps import HostInterruptions, InterruptingHost
-from resources.libraries.python.drivers.sim.impairment import Impairment, impaired
+from resources.libraries.python.drivers.sim.impairment import MOST_PACKETS, Impairment, flow_losses, impaired
 from resources.libraries.python.drivers.sim.latency import add_waits, flow_latency, simulate_latency
 from resources.libraries.python.drivers.sim.models import Model, TrialPart, forward, make_model
 from resources.libraries.python.drivers.sim.outage import SimulatedEvents
-from resources.libraries.python.drivers.sim.packet_losses import MOST_PACKETS, flow_losses
 from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPower, cpu_use
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.state_tables import SimulatedTables

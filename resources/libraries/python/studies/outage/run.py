@@ -30,8 +30,7 @@ from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.studies.outage.analysis.effects import effects, quarantined
-from resources.libraries.python.studies.outage.analysis.impact import impacts, traces
+from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, quarantined, traces
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, Strike
 from resources.libraries.python.studies.outage.planning import (

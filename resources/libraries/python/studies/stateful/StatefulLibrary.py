@@ -8,7 +8,7 @@ from resources.libraries.python.studies.shared.choices import changed_specificat
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
 from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.robot_context import variable
-from resources.libraries.python.studies.stateful.analysis.tables import in_words, stateful_tables
+from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
 from resources.libraries.python.studies.stateful.model.record import StatefulRecord
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest

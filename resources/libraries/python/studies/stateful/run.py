@@ -26,7 +26,7 @@ from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.studies.shared.steps import measure_step
-from resources.libraries.python.studies.stateful.analysis.tables import checks
+from resources.libraries.python.studies.stateful.analysis import checks
 from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import (
     CellConnections,

@@ -5,13 +5,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from resources.libraries.python.drivers.probes.sampler.sim import SimCostMeter, SimFeatureSampler, SimSampler
-from resources.libraries.python.drivers.probes.stacks.sim import SimStackSampler
-from resources.libraries.python.drivers.probes.tracer.sim import SimTracer
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch, SimulatedLoop
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor
 from resources.libraries.python.drivers.sim.power import SimMeters
+from resources.libraries.python.drivers.sim.probes import (
+    SimCostMeter,
+    SimFeatureSampler,
+    SimSampler,
+    SimStackSampler,
+    SimTracer,
+)
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem

@@ -9,8 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.generators.builtin.given_frames import PAYLOAD_BYTES, GivenProbeFrames, payload
 from resources.libraries.python.drivers.generators.builtin.sender import schedules
-from resources.libraries.python.drivers.generators.otg.server.packets import checksum
-from resources.libraries.python.drivers.generators.otg.server.planned_flows import PlannedFlow, planned_flows
+from resources.libraries.python.drivers.generators.otg.server.planned_flows import PlannedFlow, checksum, planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import (
     ControlState,
     MetricsRequest,

@@ -7,8 +7,8 @@ import pytest
 
 from resources.libraries.python.drivers.generators.connection_rates import highest
 from resources.libraries.python.drivers.generators.trex.config import arguments, place, table_of, yaml_of
-from resources.libraries.python.drivers.generators.trex.connections import established, load_of, trial_result
 from resources.libraries.python.drivers.generators.trex.registration import Trex
+from resources.libraries.python.drivers.generators.trex.stateful import established, load_of, trial_result
 from resources.libraries.python.drivers.generators.trex.wire import (
     ConnectionCounts,
     ConnectionOrder,

@@ -1,1 +1,0 @@
-"""Validity and tables of a study of stateful density."""
