@@ -24,6 +24,7 @@ class Finished(Generic[R]):
     value: R
 
     def result(self) -> R:
+        """Return it."""
         return self.value
 
 
