@@ -8,13 +8,12 @@ import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.lab import Lab, missing
-from tests.integration.robot_runs import held_in_a_trial, network_state
+from tests.integration.robot_runs import held_in_a_trial, network_state, sent_packets
 
 needs_lab = pytest.mark.skipif(bool(missing()), reason=missing() or "it is all there")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 TG_CPUS = [{"cpus": "0", "cores": "0"}]
 """The nodes' processor is one and the same. What the DUT does in real time is on the others, where there are any."""
-PORTS = "grep -hs : /proc/net/dev"
 
 
 def topology_of(lab: Lab, folder: Path) -> Path:
@@ -65,19 +64,8 @@ def agents(lab: Lab, name: str) -> list[int]:
     ]
 
 
-def sent_packets(lab: Lab) -> int:
-    """Packets that the generator's ports have sent, wherever they are now."""
-    node = lab.nodes["TG"]
-    shown = node.run(
-        "sh",
-        "-c",
-        f"{PORTS}; for each in $(ls /run/netns 2>/dev/null); do ip netns exec $each sh -c '{PORTS}'; done; true",
-    )
-    rows = (line.partition(":") for line in shown.splitlines())
-    return sum(int(numbers.split()[8]) for name, _, numbers in rows if name.strip() not in ("lo", "mgmt"))
-
-
 def held_in_trial(lab: Lab, run: "subprocess.Popen[str]", output: Path, test: str) -> AbstractContextManager[None]:
     """Let a run stand still in the middle of a trial, its generator on the TG."""
+    namespace = f"/proc/{lab.nodes['TG'].pid}/root/run/netns/csit-generator"
     # More than what verifies the paths sends, and neighbours say to each other.
-    return held_in_a_trial(run, output, test, sent=lambda: sent_packets(lab), at_least=500)
+    return held_in_a_trial(run, output, test, sent=lambda: sent_packets(namespace), at_least=500)

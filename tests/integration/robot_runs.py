@@ -219,10 +219,14 @@ def wait_for_traffic(seconds: float = 120) -> None:
         wait_until("traffic", missing, seconds, pause_s=0.02)
 
 
-def sent_packets() -> int:
-    """Packets that the generator's first port has sent; 0 where there is none."""
+def sent_packets(namespace: str = "csit-generator") -> int:
+    """Packets that the generator's first port has sent; 0 where there is none.
+
+    Args:
+        namespace: Name, or path, of the generator's.
+    """
     try:
-        shown = run_inside("csit-generator", Path("/proc/thread-self/net/dev").read_text)
+        shown = run_inside(namespace, Path("/proc/thread-self/net/dev").read_text)
     except CsitError:
         return 0
     for line in shown.splitlines():

@@ -79,8 +79,7 @@ def impatient(lab: Lab, folder: Path) -> Path:
 @realtime(LOSS)
 def test_tests_that_lose_a_node_are_done_once_more(lab: Lab, tmp_path: Path) -> None:
     output, path = tmp_path / "out", impatient(lab, tmp_path)
-    # Long enough for a fault to come while packets are sent, however late it is seen that they are.
-    words = ("-v", "SEARCH:quick,sum=1,time=10,mrr=4", "-v", f"FRAMES:{','.join(FAULTS)}", *MRR)
+    words = ("-v", "SEARCH:quick,sum=1,time=10,mrr=2", "-v", f"FRAMES:{','.join(FAULTS)}", *MRR)
     with going_on(output, *options(path, *words)) as run:
         for name, (inject, _) in FAULTS.items():
             # The run goes on before the fault comes: one that stands still is itself a node that nobody hears.
