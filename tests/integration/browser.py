@@ -1,8 +1,8 @@
 """Chromium without a window, for the tests of pages.
 
-A module of such tests says `pytestmark = IN_CHROMIUM` and takes the fixture `browser` (one browser for the session,
-see `conftest.py`): `browser.look(390, 800)`, `browser.open(path, "#anchor")`, `browser.value("some JavaScript")`,
-`browser.press("ArrowRight")`, and at the end `assert browser.complaints() == []`.
+A module of such tests says `pytestmark = [pytest.mark.parallel, IN_CHROMIUM]` and takes the fixture `browser` (one
+browser for the session, see `conftest.py`): `browser.look(390, 800)`, `browser.open(path, "#anchor")`,
+`browser.value("some JavaScript")`, `browser.press("ArrowRight")`, and at the end `assert browser.complaints() == []`.
 """
 
 import base64
@@ -14,7 +14,7 @@ from tests.chromium import CHROMIUM, Chromium
 
 __all__ = ["CHROMIUM", "IN_CHROMIUM", "Browser"]
 
-IN_CHROMIUM = [pytest.mark.parallel, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
+IN_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 
 class Browser(Chromium):

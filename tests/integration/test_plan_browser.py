@@ -14,7 +14,7 @@ from resources.libraries.python.studies.density.model.selection import parse_sel
 from resources.libraries.python.studies.density.planning.matrix import candidates
 from tests.integration.browser import IN_CHROMIUM, Browser
 
-pytestmark = IN_CHROMIUM
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 CHOSEN = "document.querySelector('button[aria-pressed=true]')?.dataset.k"
 ABOUT = "document.getElementById('about').innerText"

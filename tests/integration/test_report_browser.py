@@ -16,7 +16,7 @@ from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.robot_output import write_output_xml
 
-pytestmark = IN_CHROMIUM
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=https://example.invalid/x onerror=alert(1)>"
 MAP = "document.querySelector('.map[data-map]')"

@@ -25,7 +25,7 @@ from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterized import dataset_of, one_of_each
 
-pytestmark = IN_CHROMIUM
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 PAGES = ("index", "profiles", "chains", "bursts", "sizings")
 BOUNDS = (

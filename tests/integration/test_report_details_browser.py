@@ -19,7 +19,7 @@ from resources.libraries.python.studies.density.model.record import DensityRecor
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
 
-pytestmark = IN_CHROMIUM
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 PAGES = (latency.PAGE, fairness.PAGE, losses.PAGE, spread.PAGE, failures.PAGE, environment.PAGE)
 HOSTILE = "</script><img src=https://example.invalid/x onerror=alert(1)>"

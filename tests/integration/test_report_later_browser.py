@@ -15,7 +15,7 @@ from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain
 
-pytestmark = IN_CHROMIUM
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 ROWS = "document.querySelectorAll('#list tbody tr').length"
 ENTRIES = "document.querySelectorAll('details.test').length"

@@ -13,7 +13,7 @@ from tests.unit.csit_utils.characterized import dataset_of
 from tests.unit.csit_utils.outages import outage_record
 from tests.unit.csit_utils.studied import chain_studied, interfered
 
-pytestmark = IN_CHROMIUM
+pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 SUSPECTS = ("1. nat > firewall", "2. ids > nat")
 MAP = "document.querySelector('[data-choices]')"
