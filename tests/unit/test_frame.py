@@ -143,7 +143,7 @@ def test_tests_get_their_tools_on_top(entry: Entry) -> None:
     assert "requirements-dev.txt" in entry.asked
     assert entry.asked.splitlines()[-1] == f"run -c {entry.root}/tox.ini -e unit"
     entry.run("test")
-    assert entry.asked.splitlines()[-1] == f"run-parallel -o -c {entry.root}/tox.ini", "all of them, several at a time"
+    assert entry.asked.splitlines()[-1] == f"run-parallel -o -p all -c {entry.root}/tox.ini", "all at a time"
     entry.run("plan")
     assert entry.asked == "-m csit_utils plan\n"
 
