@@ -12,6 +12,7 @@ STARTS = {
     # Commands that read results, and runs of the studies.
     "csit_utils.studies.density.results_table": ["scipy", "robot", "pyarrow", "plotly"],
     "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy", "robot", "plotly"],
+    "pyarrow, csit_utils.dataset.store.columns; pyarrow.array(['a'], pyarrow.string())": ["pandas"],
     "csit_utils.cli; csit_utils.cli.make_app(['--help'])": ["pydantic", "csit_utils.commands.show"],
     "csit_utils.cli; csit_utils.cli.make_app(['plan'])": ["numpy", "scipy", "robot", "paramiko"],
     "resources.libraries.python.studies.density.DensityLibrary": ["numpy", "scipy", "pyroute2.netlink"],
@@ -44,6 +45,12 @@ def test_a_package_that_drivers_defer_is_whole_for_other_programs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "IPRoute", "pyroute2.netns"]
+
+
+def test_arrow_imports_pandas_when_it_is_needed() -> None:
+    code = "import pyarrow as pa, csit_utils.dataset.store.columns; print(pa.table({'a': [1]}).to_pandas().a.sum())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
 
 
 def test_no_validator_of_a_model_is_built_before_it_is_used() -> None:

@@ -1,13 +1,41 @@
 """Rows of tests as columns of Arrow, and back."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
+from importlib.abc import MetaPathFinder
 from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import DEFAULTS, TestRow
+
+
+class _NoPandas(MetaPathFinder):
+    """Finder that refuses the import of pandas."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        """Refuse pandas, and leave other modules to other finders."""
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def _convert_without_pandas() -> None:
+    """Let Arrow convert its first list while pandas cannot be imported.
+
+    It would import pandas, for 0.3 s of CPU time in each process, only to ask whether lists are columns of it. Later
+    calls that need pandas, such as `to_pandas`, import it.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, finder := _NoPandas())
+        try:
+            pa.array([])
+        finally:
+            sys.meta_path.remove(finder)
+
+
+_convert_without_pandas()
 
 
 def _type(hint: object) -> pa.DataType:
