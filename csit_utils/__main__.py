@@ -1,8 +1,14 @@
 """`python -m csit_utils`."""
 
+import signal
 import sys
 
-from csit_utils.cli import main
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # Until a command runs, Ctrl-C has nothing to remove, and would show the line that was being imported.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # ./csit blocks it: Python would print a traceback
+
+from csit_utils.cli import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -106,6 +106,19 @@ def _terminated(number: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
 
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, where it ended the process at once: a command removes what it made."""
+    ends_at_once = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    if ends_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ends_at_once:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _discard_output() -> None:
     """Send what is still buffered to nowhere: it cannot be written, and Python would try again when it ends."""
     with suppress(OSError, ValueError):  # a stream without a descriptor, as in tests
@@ -119,9 +132,13 @@ def _run() -> int:
     arguments = sys.argv[2:] if debug else sys.argv[1:]
     try:
         try:
-            make_app(arguments)(arguments, prog_name="./csit")
+            app = make_app(arguments)
+            with _interruptible():
+                app(arguments, prog_name="./csit")
         finally:
             sys.stdout.flush()  # here, where a full disk still becomes a sentence
+    except KeyboardInterrupt:  # before or after the command, whose parser ends in the same way
+        return 128 + signal.SIGINT
     except BrokenPipeError:  # `| head` has seen enough
         _discard_output()
         return 1

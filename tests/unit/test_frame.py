@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -58,7 +59,7 @@ class Entry:
         for name in ("csit", *REQUIREMENTS):
             shutil.copy(ROOT / name, self.root)
         shutil.copytree(ROOT / "resources" / "tools", self.root / "resources" / "tools")
-        for tool in ("sh", "cat", "cksum", "dirname", "readlink", "flock", "rm", "mkdir", "cp", "id", "env"):
+        for tool in ("sh", "cat", "cksum", "dirname", "readlink", "flock", "rm", "mkdir", "cp", "id", "env", "true"):
             where = shutil.which(tool)
             assert where, tool
             (tools / tool).symlink_to(where)
@@ -109,6 +110,15 @@ def test_the_first_run_installs_and_the_second_does_not(entry: Entry) -> None:
     assert path_file.read_text(encoding="utf-8").strip() == str(entry.root)
     second = entry.run("plan")
     assert (second.returncode, second.stderr, entry.asked) == (0, "", "-m csit_utils plan\n")
+
+
+def test_ctrl_c_waits_until_python_has_started(entry: Entry) -> None:
+    assert entry.run("plan").returncode == 0
+    python = entry.root / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\nwhile read -r line; do echo "$line"; done </proc/$$/status', encoding="ascii")
+    blocked = re.search(r"SigBlk: (\w+)", " ".join(entry.run("plan").stdout.split()))
+    assert blocked is not None
+    assert int(blocked[1], 16) & 1 << signal.SIGINT - 1
 
 
 def test_a_changed_pin_installs_again(entry: Entry) -> None:

@@ -1,6 +1,8 @@
-"""Imports that programs do without when they start, because each start would pay for them."""
+"""Starts of programs: imports that they do without, because each start would pay for them, and Ctrl-C meanwhile."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -60,3 +62,15 @@ def test_no_validator_of_a_model_is_built_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_ctrl_c_while_a_command_starts_ends_it_without_a_word() -> None:
+    def send() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as ./csit does
+        os.kill(os.getpid(), signal.SIGINT)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "csit_utils", "show", "--help"],
+        cwd=PROJECT, capture_output=True, text=True, preexec_fn=send, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

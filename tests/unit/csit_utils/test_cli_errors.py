@@ -1,7 +1,9 @@
 """An error of a command is one sentence and an exit status; a defect leaves a log, and --debug shows its traceback."""
 
 import io
+import os
 import re
+import signal
 import stat
 from pathlib import Path
 
@@ -56,6 +58,36 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert ended(monkeypatch, CsitError("no space"), "--debug", "show") == 1
     said = capsys.readouterr().err
     assert said.startswith("Traceback") and said.endswith("\nno space\n")
+
+
+@pytest.mark.parametrize("in_the_command", [True, False])
+def test_ctrl_c_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], in_the_command: bool
+) -> None:
+    """SIGINT ends the process at once while it starts; in a command it raises, so that what was made is removed."""
+    removed = []
+
+    def command(*_: object, **__: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            removed.append(True)
+
+    def making(_: object) -> object:
+        if in_the_command:
+            return command
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "make_app", making)
+    monkeypatch.setattr("sys.argv", ["csit", "show"])
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        assert cli.main() == 130
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert removed == [True] * in_the_command
+    assert capsys.readouterr().err == ""
 
 
 class Terminal(io.StringIO):
