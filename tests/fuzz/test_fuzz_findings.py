@@ -355,6 +355,9 @@ FINDINGS: dict[str, Callable[[Path], None]] = {
     "a key of WireGuard with a NUL character": said_to("keys of wg", b"A" * 42 + b"\0="),
     "metrics of flows that are those of ports": said_to("metrics of OTG servers", b'{"choice": "port_metrics"}'),
     "metrics of OTG with merge keys for gigabytes": said_to("metrics of OTG servers", MERGE_BOMB.encode()),
+    "metrics of OTG of 1,000,000 flows": said_to(
+        "metrics of OTG servers", b'{"choice": "flow_metrics", "flow_metrics": [%b{}]}' % (b"{}," * 1_000_000)
+    ),
     "metrics of OTG of 100,000 brackets": said_to("metrics of OTG servers", b"[" * 100_000),
     "a power below 0": said_to(
         "readings of meters", TARGETS["readings of meters"].examples[0].replace(b"10.5", b"-5")
@@ -467,6 +470,9 @@ TESTED_BY = {
         "tests/integration/test_redfish_power.py::test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit"
     ),
     "answers of OTG servers": "tests/integration/test_otg_peers.py::test_answers_of_another_form_are_one_sentence",
+    "answers of OTG servers over gRPC": (
+        "tests/integration/test_otg_peers.py::test_answers_of_another_form_over_grpc_are_one_sentence"
+    ),
     "damaged import lists": "tests/unit/csit_utils/test_store.py::test_a_damaged_import_is_left_out_and_named",
     "unreadable folders": (
         "tests/integration/test_full_disks.py::test_unreadable_files_and_folders_are_named_beside_the_good_ones"

@@ -56,8 +56,11 @@ class Counting(otg_pb2_grpc.OpenapiServicer):  # type: ignore[misc]  # snappi is
 @contextmanager
 def grpc_server(servicer: Any, key: Path | None = None, certificate: Path | None = None) -> Iterator[int]:
     """Run a gRPC server; the value is its port."""
-    server = grpc.server(ThreadPoolExecutor(2))
-    otg_pb2_grpc.add_OpenapiServicer_to_server(servicer, server)
+    server = grpc.server(ThreadPoolExecutor(2), options=[("grpc.max_send_message_length", -1)])
+    if isinstance(servicer, grpc.GenericRpcHandler):
+        server.add_generic_rpc_handlers([servicer])
+    else:
+        otg_pb2_grpc.add_OpenapiServicer_to_server(servicer, server)
     if key is None or certificate is None:
         port = server.add_insecure_port("127.0.0.1:0")
     else:
@@ -82,6 +85,50 @@ def test_counters_come_over_grpc_and_what_a_server_lacks_is_said() -> None:
             Unsupported, match=rf"^OTG server {url}: configuration: .*\(not supported by this server\)$"
         ):
             client.configure({})
+
+
+class Saying(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC is not typed
+    """Answers every call with the same bytes, or with an error."""
+
+    def __init__(self, content: bytes, error: str = "") -> None:
+        self._content, self._error = content, error
+
+    def service(self, _: object) -> Any:
+        def answer(_: bytes, context: Any) -> bytes:
+            if self._error:
+                context.abort(grpc.StatusCode.INTERNAL, self._error)
+            return self._content
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+
+MANY_FLOWS = otg_pb2.GetMetricsResponse(
+    metrics_response=otg_pb2.MetricsResponse(
+        choice="flow_metrics", flow_metrics=[otg_pb2.FlowMetric() for _ in range(200_000)]
+    )
+).SerializeToString()
+LONG_VERSION = otg_pb2.GetVersionResponse(
+    version=otg_pb2.Version(api_spec_version="\x1b[2J\u202e" * 10_000)
+).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [(b"", ""), (b"\xff" * 1_000, ""), (bytes(5 << 20), ""), (MANY_FLOWS, ""), (b"", "\x1b[2J\u202e" + "[" * 6_000)],
+)
+def test_answers_of_another_form_over_grpc_are_one_sentence(content: bytes, error: str) -> None:
+    with grpc_server(Saying(content, error)) as port:
+        url, began_s = f"grpc://127.0.0.1:{port}", time.process_time()
+        with pytest.raises(CsitError, match=f"^OTG server {url}: flow metrics: ") as said:
+            OtgClient(Otg(location=url)).flow_metrics()
+    assert len(str(said.value)) <= LONGEST_MESSAGE and str(said.value).isprintable()
+    assert time.process_time() - began_s < 2.0
+
+
+def test_a_version_over_grpc_is_short_and_visible() -> None:
+    with grpc_server(Saying(LONG_VERSION)) as port:
+        version = OtgClient(Otg(location=f"grpc://127.0.0.1:{port}")).version()
+    assert version.startswith("\\x1b[2J\\u202e") and len(version) < 300 and version.isprintable()
 
 
 def test_a_server_without_counters_is_refused_before_a_run() -> None:
@@ -146,6 +193,7 @@ def test_an_answer_that_comes_a_byte_at_a_time_ends_at_the_limit(begin: bytes, m
         (b"500 Error", MERGE_BOMB.encode()),
         (b"200 OK", b"[" * 100_000),
         (b"200 OK", b"null"),
+        (b"200 OK", b'{"choice":"flow_metrics","flow_metrics":[%b{}]}' % (b"{}," * 1_000_000)),
         (b"200 OK", bytes(range(256))),
         (b"200 OK\r\nContent-Encoding: gzip", gzip.compress(b"a" * 10_000_000)),
         (b"302 Found\r\nLocation: /", b""),

@@ -9,8 +9,9 @@ import importlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,9 @@ _LOG = logging.getLogger(__name__)
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 _MOST_BYTES = 1 << 22
 """Of an answer: metrics of 10,000 flows."""
+_MOST_OBJECTS = 30_000
+"""In an answer: metrics of 10,000 flows, with their latencies and times. snappi takes 0.2 ms for each."""
+_MOST_WARNINGS = 10
 _MOST_REDIRECTS = 3
 _NOT_IMPLEMENTED = frozenset({12, 501})
 """Codes of errors: of gRPC and of HTTP."""
@@ -33,8 +37,42 @@ _NOT_IMPLEMENTED = frozenset({12, 501})
 class _Json:
     """In snappi's place of the module `yaml`."""
 
-    safe_load = staticmethod(record_of)
     safe_dump = staticmethod(json.dumps)
+
+    @staticmethod
+    def safe_load(text: str) -> dict[str, Any]:
+        _refuse_many(text.count("{"))
+        return record_of(text)
+
+
+class _BoundedCalls:
+    """Calls over gRPC, whose answers have at most `_MOST_OBJECTS`."""
+
+    def __init__(self, stub: Any) -> None:  # noqa: ANN401 - of snappi
+        self._stub = stub
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._stub, name)
+
+        def bounded(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - messages of gRPC
+            answer = call(*arguments, **options)
+            _refuse_many(sum(1 for _ in islice(_messages(answer), _MOST_OBJECTS + 1)))
+            return answer
+
+        return bounded
+
+
+def _messages(message: Any) -> Iterator[Any]:  # noqa: ANN401 - as above
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for each in (value,) if hasattr(value, "ListFields") else value:
+                yield from _messages(each)
+
+
+def _refuse_many(objects: int) -> None:
+    if objects > _MOST_OBJECTS:
+        raise CsitError(f"the answer has more than {_MOST_OBJECTS:,} objects")
 
 
 class OtgClient:
@@ -70,26 +108,27 @@ class OtgClient:
         grpc, calls = importlib.import_module("grpc"), importlib.import_module("snappi.otg_pb2_grpc")
         options = [("grpc.max_receive_message_length", _MOST_BYTES), ("grpc.enable_http_proxy", 0)]
         if not is_encrypted:
-            return calls.OpenapiStub(grpc.insecure_channel(address, options))
+            return _BoundedCalls(calls.OpenapiStub(grpc.insecure_channel(address, options)))
         try:
             trusted = Path(settings.ca_file).read_bytes() if settings.ca_file else None
         except OSError as error:
             raise CsitError(f"OTG server {self._location}: ca_file {settings.ca_file}: {error.strerror}") from error
-        return calls.OpenapiStub(grpc.secure_channel(address, grpc.ssl_channel_credentials(trusted), options))
+        credentials = grpc.ssl_channel_credentials(trusted)
+        return _BoundedCalls(calls.OpenapiStub(grpc.secure_channel(address, credentials, options)))
 
     def version(self) -> str:
         """Return the version of the server, or of its API where it has none."""
         try:
-            found = self._ask("version", self._api.get_version)
+            found = self._ask("version", lambda: _present(self._api.get_version()))
         except Unsupported:  # it answers, and that is what counts
             return "of an unknown version"
-        return str(found.app_version or found.api_spec_version or "of an unknown version")
+        return quoted(str(found.app_version or found.api_spec_version or "of an unknown version"))
 
     def configure(self, configuration: Mapping[str, object]) -> None:
         config = self._snappi.Config().deserialize(dict(configuration))
         warned = self._ask("configuration", lambda: self._api.set_config(config))
-        for text in getattr(warned, "warnings", None) or ():
-            _LOG.warning("%s: %s", self._location, text)
+        for text in (getattr(warned, "warnings", None) or ())[:_MOST_WARNINGS]:
+            _LOG.warning("%s: %s", self._location, quoted(str(text), LONGEST_REASON))
 
     def transmit(self, state: str) -> None:
         """`start` or `stop` all flows."""
@@ -101,7 +140,7 @@ class OtgClient:
         """Return snappi's `FlowMetric` of all flows by name."""
         request = self._snappi.MetricsRequest()
         request.flow.flow_names = []
-        found = self._ask("flow metrics", lambda: self._api.get_metrics(request))
+        found = self._ask("flow metrics", lambda: _present(self._api.get_metrics(request)))
         return {str(row.name): row for row in found.flow_metrics}
 
     def check_counters(self) -> None:
@@ -134,6 +173,12 @@ class OtgClient:
             if said is not None and said.code in _NOT_IMPLEMENTED:
                 raise Unsupported(f"{text} (not supported by this server)") from error
             raise CsitError(text) from error
+
+
+def _present(answer: Any) -> Any:  # noqa: ANN401 - objects of snappi
+    if answer is None:  # of gRPC, which may leave out what it answers with
+        raise CsitError("an empty answer")
+    return answer
 
 
 def _adapter(verify: bool | str) -> Any:  # noqa: ANN401 - of a package without types
