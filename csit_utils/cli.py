@@ -1,6 +1,7 @@
 """The command line: one module per command, in `csit_utils.commands` or in the folder of its study."""
 
 import ast
+import io
 import logging
 import os
 import re
@@ -10,6 +11,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
@@ -94,6 +96,7 @@ def main() -> int:
         exit status of the command. SIGTERM ends it as Ctrl-C does: it removes what it made, and exits with 143.
     """
     signal.signal(signal.SIGTERM, _terminated)
+    _complete_streams()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Visible())
     keep_named_secrets(os.environ)
@@ -214,6 +217,17 @@ class _Redacting:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the stream
         return getattr(self._stream, name)
+
+
+def _complete_streams() -> None:
+    """Give closed streams a place, and let none refuse a character."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # its descriptor is the lowest free one: no other file must get it
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
+            setattr(sys, f"__{name}__", getattr(sys, name))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # the encoding of a locale may have no dash
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Fuzzing of everything that is read: a short pass with fixed seeds, or a long one with new inputs.
 
-`./csit test -e fuzz` takes the same inputs in every run; `./csit test -e fuzz -- --inputs 5000` looks for new ones, so
-many for each target.
+`./csit test -e fuzz` takes the same inputs in every run; `./csit test -e fuzz -- --inputs 760 -n 2` looks for new ones,
+so many for each target, in two processes that take tests from each other.
 """
 
 import json

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,25 @@ def test_ctrl_c_is_no_traceback(
         signal.signal(signal.SIGINT, before)
     assert removed == [True] * in_the_command
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("closed", [("stdout",), ("stderr",), ("stdin", "stdout", "stderr")])
+def test_closed_streams_are_no_defect(monkeypatch: pytest.MonkeyPatch, closed: tuple[str, ...]) -> None:
+    for name in closed:
+        monkeypatch.setattr(sys, name, None)
+        monkeypatch.setattr(sys, f"__{name}__", None)
+    assert ended(monkeypatch, CsitError("no space")) == 1
+    for name in closed:
+        getattr(sys, name).close()
+
+
+def test_no_character_is_refused_by_the_encoding_of_a_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii", errors="strict"))
+    monkeypatch.setattr(cli, "make_app", lambda _: lambda *_, **__: print("1\u20132 \ud800"))
+    monkeypatch.setattr("sys.argv", ["csit", "show"])
+    assert cli.main() == 0
+    assert written.getvalue() == b"1\\u20132 \\ud800\n"
 
 
 class Terminal(io.StringIO):

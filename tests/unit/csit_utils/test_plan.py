@@ -41,6 +41,14 @@ def test_every_testbed_has_a_plan(capsys: pytest.CaptureFixture[str], path: Path
     assert "cells:" in plan(capsys, str(path), "--cells", "1x1")
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "-5", "wide"])
+def test_the_width_of_a_terminal_hides_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert "cells:" in "".join(plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cells", "1x1").split("\n"))
+
+
 def test_the_draft_grid_on_28_cores(capsys: pytest.CaptureFixture[str]) -> None:
     *cells, summary = objects(capsys, str(TOPOLOGIES / "sim.yaml"))
     fits = [cell["service_type"] for cell in cells if cell["fits"]]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -116,7 +117,7 @@ def plan(
             typer.echo(json.dumps(cell_object(row)))
         typer.echo(json.dumps(summary_object(testbed, rows, took)))
         return
-    print_plan(Console(highlight=False, markup=False), rows, took)
+    print_plan(_console(), rows, took)
     for line in (*attached(testbed), *assumptions(testbed)):
         typer.echo(line)
     if html is not None:
@@ -200,10 +201,15 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
         raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 
 
+def _console() -> Console:
+    # Console itself prints nothing where the environment has COLUMNS=0.
+    return Console(highlight=False, markup=False, width=shutil.get_terminal_size().columns)
+
+
 def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:
     (row,) = candidates(testbed, layout, selection, memory)
     made = make_plan(testbed, row.cell, layout) if row.runs else None
-    print_cell(Console(highlight=False, markup=False), row, made, selection.frames)
+    print_cell(_console(), row, made, selection.frames)
     if pages := in_pages(need(testbed, row.cell), node_of(testbed, memory)):
         typer.echo(f"  huge pages: {pages}")
     for line in assumptions(testbed):
