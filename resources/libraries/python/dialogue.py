@@ -147,7 +147,10 @@ def plain(error: BaseException) -> dict[str, Any]:
 
 
 def short(text: str) -> str:
-    """Return a text of an error, cut where it is far longer than any that a driver writes."""
+    """Return a text of an error with visible control characters, cut where it is far longer than any of a driver."""
+    from resources.libraries.python.redaction import outgoing  # noqa: PLC0415 (as in `shown`)
+
+    text = outgoing(text)
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}… ({len(text):,} characters)"
 
 

@@ -2,21 +2,24 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.testbed.agent import calls
+from resources.libraries.python.testbed.agent.calls import Call
+from resources.libraries.python.testbed.agent.role_calls import BY_NAME
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.unit.testbed.scripted_channel import ScriptedChannel
 
 
-def answered(*pieces: bytes | BaseException) -> object:
+def answered(*pieces: bytes | BaseException, call: Call[Any, Any] = calls.LEFTOVERS, asked: object = None) -> object:
     """What a caller gets when the agent writes this, as soon as it is asked."""
     channel = ScriptedChannel()
     link = AgentLink("DUT1", channel, silence_s=60.0)
     try:
-        pending = link.begin(calls.LEFTOVERS, None)
+        pending = link.begin(call, asked)
         for piece in pieces:
             channel.says(piece)
         begin = time.monotonic()
@@ -64,6 +67,31 @@ def test_an_answer_of_the_wrong_type_is_an_error_of_that_call(value: object) -> 
         answered(line({"id": 1, "value": value}))
     assert not isinstance(found.value, ConnectionFailed)
     assert len(str(found.value)) < 300
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e300", "9" * 30])
+def test_a_number_that_no_node_has_is_an_invalid_answer(number: str) -> None:
+    tables = f'{{"id": 1, "value": {{"csit-p1": {{"rx_packets": {number}, "tx_packets": 1}}}}}}\n'
+    with pytest.raises(CsitError, match=r"DUT1: invalid answer to 'generator\.counters': "):
+        answered(tables.encode(), call=BY_NAME["generator.counters"].call, asked=())
+
+
+def test_control_characters_of_a_node_are_visible() -> None:
+    hostile = "\x1b[2J\x1b]0;x\x07 \u202ea\u200b\udc80"
+    shown = "\\x1b[2J\\x1b]0;x\\x07 \\u202ea\\u200b\\udc80"
+    assert answered(line({"id": 1, "value": [hostile]})) == (shown,)
+    facts = line({"id": 1, "value": {hostile: hostile}})
+    assert answered(facts, call=BY_NAME["switch.facts"].call, asked=()) == {shown: shown}
+    for error in (
+        {"class": "CsitError", "text": hostile},
+        {"class": "OSError", "number": 5, "text": hostile, "file": hostile},
+    ):
+        with pytest.raises((CsitError, OSError)) as found:
+            answered(line({"id": 1, "error": error}))
+        assert "DUT1: " in str(found.value) and str(found.value).isprintable()
+    with pytest.raises(RuntimeError) as defect:
+        answered(line({"id": 1, "error": {"class": hostile, "text": hostile, "defect": True}}))
+    assert str(defect.value) == f"DUT1: {shown}: {shown}"
 
 
 @pytest.mark.parametrize("error", [None, 7, "text", [], {"class": []}, {"class": "CommandFailed", "argv": 1}])

@@ -9,12 +9,14 @@ from typing import Any, Generic, TypeVar
 
 from resources.libraries.python.dialogue import JsonLines, error_of, line_of, shown
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
+from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
 from resources.libraries.python.testbed.roles.connection import Channel
 
 _log = logging.getLogger(__name__)
 _GLANCE_S = 1.0
 _TRACEBACK = "Traceback (most recent call last):"
+_LARGEST_NUMBER = 2**64
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -52,7 +54,7 @@ class Pending(Generic[R]):
             raise error_of(self._reply["error"], self._link.name)
         value = self._reply.get("value")
         try:
-            return self._call.gives.validate_python(value)
+            return self._call.gives.validate_python(_sound(value))
         except (ValueError, RecursionError) as error:
             raise CsitError(f"{self._link.name}: invalid answer to '{self._call.name}': {shown(value)}") from error
 
@@ -60,6 +62,24 @@ class Pending(Generic[R]):
         """Deliver the answer; None: it will never come."""
         self._reply = reply
         self._answered.set()
+
+
+def _sound(value: object) -> object:
+    """Return a value of an answer whose texts may be shown on a terminal and on pages.
+
+    Raises:
+        ValueError: It has a number that is not finite, or larger than any counter.
+    """
+    match value:
+        case str():
+            return outgoing(value)
+        case int() | float() if not abs(value) <= _LARGEST_NUMBER:
+            raise ValueError(value)
+        case list():
+            return [_sound(each) for each in value]
+        case dict():
+            return {outgoing(key): _sound(each) for key, each in value.items()}
+    return value
 
 
 class AgentLink:
