@@ -13,6 +13,7 @@ from csit_utils.report import units
 from csit_utils.report.details.testview import bounds_pair, bounds_text
 from csit_utils.report.links import cell_anchor, cell_href, test_href
 from csit_utils.studies import template_folders
+from resources.libraries.python.redaction import outgoing
 
 TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
 
@@ -22,11 +23,17 @@ def html_templates() -> Environment:
     return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
+
+
+def _visible(value: object) -> object:
+    """A value of a page: topologies, results and nodes can have put any character into a text."""
+    return outgoing(value) if type(value) is str else value
 
 
 def own_file(name: str) -> Markup:

@@ -5,11 +5,10 @@ import time
 from typing import Any
 
 import pytest
-from resources.libraries.python.testbed.agent.role_calls import BY_NAME
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.testbed.agent import calls
-from resources.libraries.python.testbed.agent.calls import Call
+from resources.libraries.python.testbed.agent.calls import BY_NAME, Call
 from resources.libraries.python.testbed.remote.link import AgentLink
 from tests.unit.testbed.scripted_channel import ScriptedChannel
 
