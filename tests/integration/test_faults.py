@@ -18,8 +18,9 @@ from tests.integration.local_faults import (
     container_is_stopped,
     generator_gets,
     generator_is_killed,
-    ip,
     killed,
+    link_goes_down,
+    nf_loses_its_port,
     stopped,
 )
 from tests.integration.robot_runs import (
@@ -45,8 +46,8 @@ RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")
 
 FAULTS: dict[str, tuple[Callable[[], None], str]] = {
     "1R1C": (bridge_is_deleted, "bridge csb1x1"),
-    "1R2C": (lambda: ip("-n", "csit-vswitch", "link", "del", "csv1p1"), "csv1p1"),
-    "2R1C": (lambda: ip("-n", "csit-nf-1-1", "link", "del", "csn1x1i1"), "csn1x1i1 is gone"),
+    "1R2C": (link_goes_down, "csv1p1"),
+    "2R1C": (nf_loses_its_port, "csn1x1i1 is gone"),
     "2R2C": (generator_is_killed, "ended with -9"),
     "3R1C": (lambda: generator_gets(signal.SIGSTOP), "is stopped"),
 }

@@ -65,11 +65,12 @@ def commands(results: Path, disk: str) -> dict[str, list[str]]:
         "packed": ["export", output, "--uti", "--gzip", "-o", f"{disk}/uti"],
         "csv": ["report", output, "-o", f"{results.parent}/shared/{Path(disk).name}.html", "--csv", f"{disk}/csv"],
         "convert": ["convert", str(results.parent / "csit.yaml"), "-o", f"{disk}/lab.yaml", "--force"],
+        "night": ["night", "topologies/sim.yaml", "--cells", "1x1", "--data", output, "-d", f"{disk}/night"],
         "bisect": ["bisect", str(results.parent / "bisection.yaml"), "-d", f"{disk}/bisection"],
     }
 
 
-NAMES = ("site", "page", "plan", "import", "export", "packed", "csv", "convert", "bisect")
+NAMES = ("site", "page", "plan", "import", "export", "packed", "csv", "convert", "night", "bisect")
 
 
 def checked(done: subprocess.CompletedProcess[str], disk: str) -> None:

@@ -115,16 +115,18 @@ def test_records_as_files_are_taken_where_no_output_has_them(output: Path, tmp_p
     assert _tree(tmp_path / "d") == before
 
 
+@pytest.mark.parametrize("step", ["Layout.claim", "Layout.staged", "Layout.commit", "_sync", "_write"])
 def test_an_import_that_is_killed_leaves_nothing_and_the_next_one_goes_on(
-    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
+    """Before rows are read, staged, moved into their places, and named; the last step of all is `_write`."""
+
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     Layout.make(tmp_path / "d")
     with monkeypatch.context() as patch:
-        # The last step of all: files are in their places, and nothing names them yet.
-        patch.setattr("csit_utils.dataset.store.layout._write", killed)
+        patch.setattr(f"csit_utils.dataset.store.layout.{step}", killed)
         with pytest.raises(KeyboardInterrupt):
             _import(tmp_path / "d", output)
     assert Stored(Layout(tmp_path / "d")).tests == []
