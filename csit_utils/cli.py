@@ -45,7 +45,7 @@ _READ = (
 _OF_STUDIES = study_commands()
 COMMANDS = (*_RUN, *_OF_STUDIES, *_READ)
 """In the order of --help. Each is a function of that name in the module of that name, except those below."""
-_OTHER_NAMES = {"import": ("csit_utils.commands.importing", "import_")}
+_OTHER_NAMES = {"import": ("csit_utils.commands.import_command", "import_")}
 """Module and function of commands whose name is a keyword of Python."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}

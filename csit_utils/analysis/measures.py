@@ -6,7 +6,7 @@ from typing import Self
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.recording.packed import digest_of, revision_of
+from resources.libraries.python.recording.packed_record import digest_of, revision_of
 
 OF_WORKLOAD = "of the workload"
 """Unit of a measure in the unit of its workload, such as calls/s."""

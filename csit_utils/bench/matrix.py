@@ -13,7 +13,7 @@ from random import Random
 from statistics import fmean, stdev
 from typing import Any
 
-from csit_utils.bench.held_out import BLIND, HeldOut
+from csit_utils.bench.held_out_systems import BLIND, HeldOut
 from csit_utils.bench.search import (
     LINE_PPS,
     MOST_SPREAD_PERCENT,

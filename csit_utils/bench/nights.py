@@ -29,14 +29,14 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import nf_name
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.marker import REFUSED_MARKER, RESULT_MARKER
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.model.selection import DRAFT_GRID, Selection, parse_selection
 from resources.libraries.python.studies.density.planning.rows import Row, make_rows
 from resources.libraries.python.studies.density.run import DensityTest
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 TESTBEDS = ("sim-a", "sim-b", "sim-c")
 _NOISE = {"sim-a": 0.02, "sim-b": 0.02, "sim-c": 0.03}

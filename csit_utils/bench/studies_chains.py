@@ -23,7 +23,7 @@ from resources.libraries.python.studies.chains.model.spec import Chain, ChainStu
 from resources.libraries.python.studies.chains.planning.chain_cell import owners
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.chains.run import ChainStudyTest
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 FALSE_SUSPECTS = 0.01
 """Promised bound: share of fault-free chains that any rule flags."""

@@ -29,7 +29,7 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 SHARE_BOUND = 4.0
 """Promised worst error of a measured share of network I/O, in percentage points."""

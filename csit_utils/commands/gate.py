@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.called_steps import write_steps
-from csit_utils.commands.choosing import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.step_file import write_steps
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
 

@@ -7,8 +7,8 @@ from typing import Annotated, NoReturn
 import typer
 from robot.run import run_cli
 
+from csit_utils.commands.command_line import again, remembered
 from csit_utils.commands.report import report
-from csit_utils.commands.resuming import again, remembered
 from csit_utils.commands.show import show
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.called_steps import write_steps
-from csit_utils.commands.choosing import DatasetReader
-from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
+from csit_utils.commands.selections import DatasetReader
+from csit_utils.commands.step_file import write_steps
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError

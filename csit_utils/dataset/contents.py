@@ -15,7 +15,7 @@ from csit_utils.dataset.flatten import (
 from csit_utils.dataset.items import Characterized, Dataset, Problem, Recorded, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.recording.packed import digest_of
+from resources.libraries.python.recording.packed_record import digest_of
 
 _Row = TypeVar("_Row", HopRow, InstanceRow, LatencyRow, ThreadRow)
 

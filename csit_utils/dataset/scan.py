@@ -18,7 +18,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from csit_utils.dataset.items import Problem, ReadError, Refusal, Status
-from csit_utils.dataset.refused import logged_cells, metadata_cells
+from csit_utils.dataset.refusals import logged_cells, metadata_cells
 from resources.libraries.python.model.bounds import (
     DEEPEST_ELEMENT,
     LARGEST_BETWEEN_BYTES,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.figures import Figure
-from csit_utils.report.published import PublishedSection
+from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.study import View
 from csit_utils.studies.registry import kind_of, record_kinds
 from resources.libraries.python.csv_tables import csv_files

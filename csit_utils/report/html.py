@@ -49,11 +49,11 @@ def study_files(folder: str, suffix: str) -> tuple[str, ...]:
 
 SCRIPTS = (
     "base",
-    "later",
+    "deferred_content",
     "plots",
     "tables",
     "heat",
-    "beside",
+    "heat_map_comparison",
     "tips",
     "trend",
     "student",

@@ -141,7 +141,7 @@ def _marked_title(shown: ReportContents) -> str:
 
 
 def deflated(text: str) -> str:
-    """Return a text as a zlib stream (RFC 1950) in base64, which `script/later.js` reads."""
+    """Return a text as a zlib stream (RFC 1950) in base64, which `script/deferred_content.js` reads."""
     return base64.b64encode(zlib.compress(text.encode())).decode()
 
 

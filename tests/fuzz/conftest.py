@@ -75,7 +75,7 @@ def _imported() -> None:
         "csit_utils.analysis.trends.trend",
         "csit_utils.dataset.frames",
         "csit_utils.dataset.store.batch",
-        "csit_utils.dataset.store.stored",
+        "csit_utils.dataset.store.stored_contents",
         "csit_utils.report.site",
         "scipy.special",
         "snappi",

@@ -37,7 +37,7 @@ from csit_utils.studies.density.other_goals_text import other_goal_view
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings
-from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.drivers.generators.iperf3 import run
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
@@ -63,7 +63,7 @@ from resources.libraries.python.recording.journal import (
     TestFinished,
     TestStarted,
 )
-from resources.libraries.python.recording.packed import NotUnpacked, unpack
+from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.recording.qualifications import file_of, stored
 from resources.libraries.python.recording.run_journal import has_ended, header_of, past_of
 from resources.libraries.python.recording.step_journal import Heading, StepJournal

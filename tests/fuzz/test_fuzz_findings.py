@@ -20,7 +20,7 @@ import yaml
 
 from csit_utils.night.state import PLAN_FILE, NightJournal
 from resources.libraries.python.dialogue import JsonLines, error_of
-from resources.libraries.python.drivers.host.ownership.claims import read_record
+from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.recording.run_journal import has_ended, past_of
 from resources.libraries.python.studies.density.model.selection import parse_frames
 from resources.libraries.python.testbed.agent import calls

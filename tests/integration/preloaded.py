@@ -30,7 +30,7 @@ _IMPORTED = (
     f"{_LIBRARIES}.testbed.remote.node",
     f"{_LIBRARIES}.testbed.connection.ssh",
     "csit_utils.cli",
-    "csit_utils.commands.reading",
+    "csit_utils.commands.inputs",
     "csit_utils.commands.reserve",
 )
 _OF_A_TEST = {"PYTEST_CURRENT_TEST", "CSIT_RESERVATION"}

@@ -18,8 +18,8 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.drivers.functions.testpmd.driver import missing as missing_testpmd
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover as controllers
 from resources.libraries.python.drivers.host.links.namespaces import inode
-from resources.libraries.python.drivers.host.ownership.claims import OwnershipRecord
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
+from resources.libraries.python.drivers.host.ownership.ownership_record import OwnershipRecord
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType

@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, nf_loses_its_port, run_losing_nodes
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options

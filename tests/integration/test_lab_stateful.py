@@ -8,7 +8,7 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import missing as missing_trex
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology

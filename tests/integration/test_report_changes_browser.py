@@ -25,7 +25,7 @@ from csit_utils.report.site import render, shell
 from csit_utils.report.units import DASH
 from csit_utils.studies.registry import measured_rows as numbers_of
 from tests.integration.browser import CHROMIUM, Browser
-from tests.unit.csit_utils.characterized import FIREWALL, sized, sweep_of, swept
+from tests.unit.csit_utils.characterization_records import FIREWALL, sized, sweep_of, swept
 from tests.unit.csit_utils.histories import Rows, nights, planted
 
 pytestmark = [pytest.mark.parallel, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]

@@ -23,7 +23,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
 )
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.integration.browser import IN_CHROMIUM, Browser
-from tests.unit.csit_utils.characterized import dataset_of, one_of_each
+from tests.unit.csit_utils.characterization_records import dataset_of, one_of_each
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 

@@ -9,9 +9,9 @@ from csit_utils.report.characterizations import views
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser
-from tests.unit.csit_utils.characterized import dataset_of
+from tests.unit.csit_utils.characterization_records import dataset_of
 from tests.unit.csit_utils.outages import outage_record
-from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 

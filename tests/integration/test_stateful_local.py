@@ -11,7 +11,7 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.links.namespaces import name_of
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.model.cell import MOST_FLOWS
 from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.kinds import NfKind

@@ -13,8 +13,8 @@ from resources.libraries.python.drivers.context import NO_CONTAINERS
 from resources.libraries.python.drivers.functions.vpp.driver import missing as missing_vpp
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.drivers.host.ownership.claims import OwnershipRecord
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership_record import OwnershipRecord
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs

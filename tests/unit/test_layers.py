@@ -18,6 +18,27 @@ MOST_LINES = 600
 MOST_NAMING_CHAINS = 20
 """Modules that mention `nf_chains`."""
 
+ODD_NAMES = {
+    *("alike", "alone", "aside", "beside", "brought", "claims", "giving_back", "held_out", "later", "moves"),
+    *("together", "told"),
+}
+NOUNS = {
+    *("cabling", "finding", "fitting", "folding", "grouping", "packing", "planning", "rendering", "ring", "routing"),
+    *(
+        "sampling",
+        "scaling",
+        "scheduling",
+        "sizing",
+        "staging",
+        "testbed",
+        "unpacking",
+        "waiting",
+        "watching",
+        "wiring",
+    ),
+}
+"""Last words of module names that are nouns, though they end like participles."""
+
 PURE = ("model", "planning", "search", "analysis", "registration")
 """Rooms of the libraries that need no machine; folders and modules of these names in a study are in the same rooms."""
 REGISTRY = "resources.libraries.python.driver_registry"
@@ -469,6 +490,24 @@ def test_circles_of_imports_are_found(second: str, circle: bool) -> None:
     found = import_cycle({name: ast.parse(text) for name, text in modules.items()})
     assert bool(found) is circle
     assert set(found) == ({"p.a", "p.b"} if circle else set())
+
+
+def odd_name(stem: str) -> bool:
+    """Whether a module is named by a participle or an adverb, not by a noun of the field."""
+    last = stem.rpartition("_")[2].lower()
+    return stem in ODD_NAMES or (last.endswith(("ed", "ing", "ly")) and last not in NOUNS)
+
+
+def test_modules_are_named_by_nouns_of_the_field() -> None:
+    paths = (path for folder in ("resources", "csit_utils") for path in (ROOT / folder).rglob("*.[pj][ys]"))
+    assert not [str(path.relative_to(ROOT)) for path in paths if odd_name(path.stem)]
+
+
+@pytest.mark.parametrize(
+    ("stem", "odd"), [("entering", True), ("nic_adopted", True), ("claims", True), ("wiring", False)]
+)
+def test_odd_names_of_modules_are_found(stem: str, odd: bool) -> None:
+    assert odd_name(stem) is odd
 
 
 def test_helpers_are_not_imported_from_tests() -> None:

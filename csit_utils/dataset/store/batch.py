@@ -40,7 +40,7 @@ from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import Struct, packed_head, row_values, unrecorded_row
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 
 
 def digest_of_source(source: Source) -> str:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Characterized, Problem, Refusal
-from csit_utils.dataset.refused import to_dataset
-from csit_utils.dataset.store import characterized, columns
+from csit_utils.dataset.refusals import to_dataset
+from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.layout import (
     CHARACTERIZATIONS,
     DETAILS,
@@ -23,7 +23,7 @@ from csit_utils.dataset.store.layout import (
     partition,
     run_of,
 )
-from resources.libraries.python.recording.packed import NotUnpacked, digest_of, unpack
+from resources.libraries.python.recording.packed_record import NotUnpacked, digest_of, unpack
 
 GROUP_ROWS = 64
 """Records per row group, which are read together."""
@@ -143,7 +143,7 @@ def stage(
             refused.append(item)
     parts = made.close()
     if others:
-        characterized.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
+        characterization_files.write(layout.staged(digest, CHARACTERIZATIONS, 0), others, label)
     environments = made.environments | {
         digest_of(each.record.environment): msgspec.Raw(each.record.environment.model_dump_json().encode())
         for each in others

@@ -7,7 +7,7 @@ from csit_utils.report.environments import IDENTITY, differences, environment_vi
 from csit_utils.report.facts import GOAL_COLUMNS, environments, profiles
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page
-from resources.libraries.python.recording.packed import digest_of
+from resources.libraries.python.recording.packed_record import digest_of
 
 _SIDE_BY_SIDE = 6
 """Largest number of environments side by side."""

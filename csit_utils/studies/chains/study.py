@@ -12,7 +12,7 @@ from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.details.flames import FlameGraph
 from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json, step_of, thinned_words
-from csit_utils.report.published import sections
+from csit_utils.report.published_figures import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import grown
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View

@@ -13,7 +13,7 @@ from csit_utils.dataset.rows import frame_text
 from csit_utils.report.characterizations import keys_of_page
 from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json
-from csit_utils.report.published import sections
+from csit_utils.report.published_figures import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate

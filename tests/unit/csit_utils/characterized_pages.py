@@ -7,7 +7,7 @@ from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import Rendered, render
 from csit_utils.report.study import Page
 from resources.libraries.python.model.record import Record
-from tests.unit.csit_utils.characterized import dataset_of
+from tests.unit.csit_utils.characterization_records import dataset_of
 
 
 def shown(*records: Record) -> ReportContents:

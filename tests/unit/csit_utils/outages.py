@@ -5,7 +5,7 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.outage.analysis.effects import effects
 from resources.libraries.python.studies.outage.model.record import Delays, EventTrial, Impact, InstanceTrace, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
-from tests.unit.csit_utils.characterized import record
+from tests.unit.csit_utils.characterization_records import record
 
 SPEC = PROJECT / "tests" / "characterization" / "specs" / "outage" / "routers.yaml"
 

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.interference.analysis import study as interference_study
 from resources.libraries.python.studies.interference.planning import ALONE_S, AROUND_S
-from tests.unit.csit_utils.characterized import record
+from tests.unit.csit_utils.characterization_records import record
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, spec_of
 from tests.unit.studies.interference.meetings import Company, measured
 from tests.unit.studies.interference.meetings import spec_of as contenders_of

@@ -8,7 +8,7 @@ from csit_utils.dataset.items import Status
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
-from csit_utils.dataset.store.stored import Stored
+from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result

@@ -10,20 +10,20 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from csit_utils.commands.reading import contents_of
+from csit_utils.commands.inputs import contents_of
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
-from csit_utils.dataset.store.stored import Stored
+from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.characterized import burst, one_of_each, sized
+from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized
 from tests.unit.csit_utils.robot_output import write_output_xml
-from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
 from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.csit_utils.builders import result
-from tests.unit.csit_utils.characterized import burst, chained, dataset_of, one_of_each, record, sized
+from tests.unit.csit_utils.characterization_records import burst, chained, dataset_of, one_of_each, record, sized
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 
 PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)

@@ -21,9 +21,9 @@ from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.frames import write_csv
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.load import load
-from csit_utils.dataset.store.stored import Stored
+from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.report.details.testview import view_of
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.studies.density.model.record import DensityRecord
 import json, pyarrow.parquet as pq

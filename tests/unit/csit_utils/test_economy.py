@@ -12,7 +12,7 @@ from csit_utils.analysis.grouping import all_series
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Refusal
 from csit_utils.dataset.load import load
-from csit_utils.dataset.refused import from_dataset, metadata_cells, to_dataset
+from csit_utils.dataset.refusals import from_dataset, metadata_cells, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
 from resources.libraries.python.model.cell import ServiceType

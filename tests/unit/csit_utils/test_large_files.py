@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.commands import reading
+from csit_utils.commands import inputs
 from csit_utils.dataset.items import Dataset
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 
 _RESULTS = sorted(
@@ -50,8 +50,8 @@ def _refuse(paths: object) -> Dataset:
 def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
     assert _report(output, "-o", tmp_path / "small")[0] == 0
-    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
-    monkeypatch.setattr(reading, "load", _refuse)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    monkeypatch.setattr(inputs, "load", _refuse)
     assert _report(output, "-o", tmp_path / "large")[0] == 0
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
@@ -59,22 +59,22 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
 def test_the_table_of_a_large_file_is_that_of_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
     small = _csit("show", output, "--why")
-    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
-    monkeypatch.setattr(reading, "load", _refuse)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    monkeypatch.setattr(inputs, "load", _refuse)
     assert _csit("show", output, "--why") == small
 
 
 def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
-    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     killed, other = tmp_path / "csit-report-killed", tmp_path / "csit-report-elsewhere"
     (killed / "dataset").mkdir(parents=True)
     (tmp_path / "kept").mkdir()
     other.symlink_to(tmp_path / "kept")
-    with reading.quickly_read([output]) as (running,):
+    with inputs.quickly_read([output]) as (running,):
         assert not killed.exists()
-        with reading.quickly_read([output]):
+        with inputs.quickly_read([output]):
             pass
         assert running.is_dir(), "its process runs"
     assert not running.exists()
@@ -88,7 +88,7 @@ def test_runs_of_record_files_stay_apart(tmp_path: Path, monkeypatch: pytest.Mon
     for number, chains in enumerate((4, 8)):
         (folder / f"{number}.json").write_text(result(ServiceType.CSP, chains, 1).model_dump_json())
     assert _report(folder, "-o", tmp_path / "small")[0] == 0
-    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     assert _report(folder, "-o", tmp_path / "large")[0] == 0
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
@@ -96,7 +96,7 @@ def test_runs_of_record_files_stay_apart(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, *others = map(pack, _RESULTS)
     output = _written(tmp_path / "output.xml", [first.replace('"packed":"', '"packed":"AAAA'), *others])
-    monkeypatch.setattr(reading, "LARGE_BYTES", 0)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     status, said = _report(output, "-o", tmp_path / "large")
     assert (status, said.count("its packed part")) == (1, 1)
     assert _RESULTS[0].test_name in said

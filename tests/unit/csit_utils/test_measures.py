@@ -13,7 +13,7 @@ from csit_utils.analysis.comparison import compare
 from csit_utils.analysis.measures import MeasuredRow
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app
-from csit_utils.commands.reading import contents_of
+from csit_utils.commands.inputs import contents_of
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page
@@ -30,8 +30,8 @@ from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from tests.unit.csit_utils.builders import ENVIRONMENT
-from tests.unit.csit_utils.characterized import FIREWALL, burst, chained, sized, sweep_of, swept
-from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.characterization_records import FIREWALL, burst, chained, sized, sweep_of, swept
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 STEP = 2e5 * (1.5 - 1 / 8) / 11
 """Between loads of `sweep_of`."""

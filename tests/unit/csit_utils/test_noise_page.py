@@ -9,9 +9,9 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.testbed.node.checks import processors as noise_check
 from tests.builders import SIM, cpu_noise, plan_of
-from tests.unit.csit_utils.characterized import one_of_each, record
+from tests.unit.csit_utils.characterization_records import one_of_each, record
 from tests.unit.csit_utils.characterized_pages import shown, words
-from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 
 def test_the_table_has_the_cpus_of_the_test_the_noisiest_first() -> None:

@@ -18,7 +18,7 @@ from resources.libraries.python.studies.outage.model.record import (
     Quarantined,
 )
 from resources.libraries.python.studies.outage.model.spec import CONTROL
-from tests.unit.csit_utils.characterized import record
+from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 from tests.unit.csit_utils.outages import SPEC, outage, outage_record
 

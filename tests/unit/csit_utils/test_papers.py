@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from csit_utils.cli import make_app
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
-from csit_utils.report.published import PublishedSection
+from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import Rendered, render
 from csit_utils.report.study import Page
@@ -32,9 +32,9 @@ from resources.libraries.python.studies.sizing.model.workload import Option
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
-from tests.unit.csit_utils.characterized import sized, sweep_of, swept
+from tests.unit.csit_utils.characterization_records import sized, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import shown, words
-from tests.unit.csit_utils.studied import chain_studied, interfered, interference
+from tests.unit.csit_utils.study_records import chain_studied, interfered, interference
 from tests.unit.studies.chains.chain_runs import run, spec_of
 
 _PAGES: dict[str, Page[ReportContents]] = {

@@ -12,7 +12,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord
-from tests.unit.csit_utils.characterized import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
+from tests.unit.csit_utils.characterization_records import FIREWALL, chained, one_of_each, profiled, sweep_of, swept
 from tests.unit.csit_utils.characterized_pages import made
 
 ROUTER = sweep_of("router", (NfKind("linux_router"),), capacity_pps=4e5)

@@ -8,9 +8,9 @@ import pytest
 from csit_utils.dataset.store import queries
 from csit_utils.dataset.store.batch import import_all
 from csit_utils.dataset.store.layout import Layout
-from csit_utils.dataset.store.stored import Stored
+from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.recording.writer import write_record
-from tests.unit.csit_utils.characterized import burst
+from tests.unit.csit_utils.characterization_records import burst
 from tests.unit.csit_utils.datasets import history
 
 pytestmark = [  # of Ibis, about what DuckDB and pandas will drop some day

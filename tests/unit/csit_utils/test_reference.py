@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from csit_utils.analysis.alike import likeness, resolution_pps
+from csit_utils.analysis.comparability import likeness, resolution_pps
 from csit_utils.analysis.comparison import Outcome, compare
 from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.dataset.goal_words import profile_text

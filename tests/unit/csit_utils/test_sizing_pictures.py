@@ -14,7 +14,7 @@ from csit_utils.studies.sizing.study import sizing_comparisons
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import Offered, Servers
 from resources.libraries.python.studies.sizing.model.workload import Option
-from tests.unit.csit_utils.characterized import sized, traced
+from tests.unit.csit_utils.characterization_records import sized, traced
 from tests.unit.csit_utils.characterized_pages import made, shown
 
 

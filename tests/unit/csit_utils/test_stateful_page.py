@@ -17,7 +17,7 @@ from resources.libraries.python.studies.stateful.model.record import (
     StatefulDensity,
     TcpConnections,
 )
-from tests.unit.csit_utils.characterized import record
+from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, words
 from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, trial
 

@@ -21,7 +21,7 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Import, Layout
-from csit_utils.dataset.store.stored import Stored
+from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType

@@ -20,8 +20,8 @@ from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, Suspect
 from tests.unit.csit_utils.characterized_pages import made, shown, words
-from tests.unit.csit_utils.studied import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
-from tests.unit.csit_utils.studied import interference as interference_of
+from tests.unit.csit_utils.study_records import FAULTY, TARGETS, chain_studied, chain_study, interfered, traced
+from tests.unit.csit_utils.study_records import interference as interference_of
 from tests.unit.studies.chains.chain_runs import chain, run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"

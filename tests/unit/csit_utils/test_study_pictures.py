@@ -12,7 +12,7 @@ from resources.libraries.python.studies.chains.analysis.points import regression
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Edge, FeatureSeries, StepCost
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 from tests.unit.csit_utils.characterized_pages import made
-from tests.unit.csit_utils.studied import FAULTY, LOSSY, VNFS, chain_studied, chain_study
+from tests.unit.csit_utils.study_records import FAULTY, LOSSY, VNFS, chain_studied, chain_study
 from tests.unit.studies.chains.chain_runs import graph
 
 

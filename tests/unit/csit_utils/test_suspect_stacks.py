@@ -13,7 +13,7 @@ from resources.libraries.python.studies.chains.model.record import ChainStacks, 
 from tests.unit.csit_utils.characterized_pages import made, words
 from tests.unit.csit_utils.robot_output import write_output_xml
 from tests.unit.csit_utils.sampled_stacks import sampled
-from tests.unit.csit_utils.studied import FAULTY, chain_studied, chain_study
+from tests.unit.csit_utils.study_records import FAULTY, chain_studied, chain_study
 
 REFERENCE = {"nat;poll;lookup": 300, "firewall;poll;<match>": 300, "vswitch;forward": 400}
 SUSPECT = {"nat;poll;lookup": 300, "firewall;poll;<match>": 1500, "vswitch;forward": 400}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from csit_utils.cli import make_app
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
-from tests.unit.csit_utils.characterized import one_of_each
-from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.characterization_records import one_of_each
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 _WIDTH = 80
 _PROSE = "4x1 gives its worst instance 1.31 Mpps (instance 1 reverse) at PDR load 5.26 Mpps, p99 80 us at PDR50"

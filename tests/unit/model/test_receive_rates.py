@@ -8,7 +8,7 @@ from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.testrows import packed_head
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.result import Finding, VerdictKind
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders
 from tests.unit.recording.characterizations import earlier

@@ -15,14 +15,14 @@ from resources.libraries.python.errors import ConfigError, RunStopped
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.record import Record, packed_keys
 from resources.libraries.python.model.topology import World
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.recording.writer import write_record, write_tables
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
 from tests.unit.csit_utils import builders
-from tests.unit.csit_utils.characterized import sized
-from tests.unit.csit_utils.studied import chain_studied, interfered
+from tests.unit.csit_utils.characterization_records import sized
+from tests.unit.csit_utils.study_records import chain_studied, interfered
 from tests.unit.recording.characterizations import SPEC, characterization
 
 BURSTS = SPEC.model_dump(mode="json") | {"rates": None}

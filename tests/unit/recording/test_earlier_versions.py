@@ -9,7 +9,7 @@ import pytest
 
 from csit_utils.dataset import load
 from csit_utils.dataset.items import Characterized, Recorded, Refusal
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import RECORDS, read_record
 
 FOLDER = Path(__file__).with_name("version_2_0")

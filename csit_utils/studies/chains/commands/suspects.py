@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, contents_of, tell_problems
+from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError

@@ -10,7 +10,7 @@ import numpy as np
 from csit_utils.dataset.papers import Paper, PublishedFigure
 from csit_utils.report.characterizations import warnings
 from csit_utils.report.figures import Figure, Json
-from csit_utils.report.published import called, sections
+from csit_utils.report.published_figures import called, sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, View
 from csit_utils.report.units import DASH, digits3, percent

@@ -16,7 +16,7 @@ from resources.libraries.python.model.bounds import MOST_KEYS, quoted
 from resources.libraries.python.model.record import SCHEMA_VERSION, Record
 from resources.libraries.python.paths import PROJECT, RESOURCES
 from resources.libraries.python.recording.earlier_versions import in_todays_form, is_earlier
-from resources.libraries.python.recording.packed import NotUnpacked, unpacked
+from resources.libraries.python.recording.packed_record import NotUnpacked, unpacked
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 

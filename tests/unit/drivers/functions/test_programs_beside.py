@@ -67,7 +67,7 @@ def test_patterns_are_as_many_as_asked_and_all_different(count: int) -> None:
 def test_a_machine_without_a_program_lacks_it_for_cells_that_ask_for_it(
     kind: NfKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.installed._SYSTEM_FOLDERS", str(tmp_path))
+    monkeypatch.setattr("resources.libraries.python.drivers.host.programs.program_paths._SYSTEM_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     dut = load_topology(LOCAL).dut
     word = f"{kind}" if kind in MONITORS else "nginx_balancer and nginx_proxy"

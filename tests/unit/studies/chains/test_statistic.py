@@ -10,7 +10,7 @@ from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.records import parse_record
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy
 from resources.libraries.python.studies.chains.model.statistic import Statistic
-from tests.unit.csit_utils.studied import chain_studied
+from tests.unit.csit_utils.study_records import chain_studied
 from tests.unit.recording.characterizations import earlier
 from tests.unit.studies.chains.chain_runs import chain, spec_of, workload
 

@@ -17,7 +17,7 @@ from resources.libraries.python.studies.interference.model.record import Contend
 from resources.libraries.python.studies.interference.planning import cost as interference_cost
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 KINDS = (NfKind("linux_gateway"), NfKind("linux_nat"), NfKind("linux_router"))

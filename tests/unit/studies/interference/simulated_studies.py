@@ -14,7 +14,7 @@ from resources.libraries.python.studies.interference.model.record import (
     NfType,
 )
 from resources.libraries.python.studies.interference.run import InterferenceTest, TurnEnded
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 SIM = load_topology(TOPOLOGIES / "sim.yaml")

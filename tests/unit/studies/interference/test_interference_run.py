@@ -29,7 +29,7 @@ from resources.libraries.python.studies.interference.planning import schedule
 from resources.libraries.python.studies.interference.run import TurnEnded
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.unit.studies.interference.simulated_studies import KINDS, NOISE, SIM, measured, spec, study_of
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"

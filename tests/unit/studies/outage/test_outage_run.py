@@ -21,7 +21,7 @@ from resources.libraries.python.studies.outage.model.record import Effect, Outag
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
 from resources.libraries.python.studies.outage.planning import refusals, starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import cpus, plan_of
 
 ROOT = Path(__file__).parents[4]

@@ -25,7 +25,7 @@ from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulTest
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 SIM = load_topology(Path(__file__).parents[4] / "topologies" / "sim.yaml")
 WHY = "DUT1: the agent ended with 137"

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.stateful.model.record import CellConnect
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
-from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed
+from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 
 ROOT = Path(__file__).parents[4]
 SIM = load_topology(ROOT / "topologies" / "sim.yaml")

@@ -23,7 +23,7 @@ from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
-from resources.libraries.python.recording.packed import pack
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record, record_of
 from resources.libraries.python.recording.run_journal import Ended, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal

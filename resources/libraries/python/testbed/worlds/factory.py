@@ -25,7 +25,7 @@ def world_of(topology: model.Topology) -> Testbed:
     """
     match topology.world:
         case model.World.SIM:
-            from resources.libraries.python.testbed.worlds.simulated import SimulatedTestbed  # noqa: PLC0415
+            from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed  # noqa: PLC0415
 
             return SimulatedTestbed(topology)
         case model.World.LOCAL:

@@ -18,8 +18,8 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket

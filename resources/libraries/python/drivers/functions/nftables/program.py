@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator
 
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode

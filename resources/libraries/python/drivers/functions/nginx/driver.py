@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.functions.nginx.registration import ROUT
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, Datagrams
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, deliver_locally
-from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap

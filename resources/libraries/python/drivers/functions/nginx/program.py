@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.frames import TrafficProfile

@@ -7,8 +7,8 @@ from functools import partial
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.programs.installed import path_of
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
 from resources.libraries.python.model.counters import Processed
 from resources.libraries.python.model.function import UserProgram

@@ -36,7 +36,7 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
     needed,
 )
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters, Processed
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram

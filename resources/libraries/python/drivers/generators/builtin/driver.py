@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.generators.builtin.captured import probe_sizes
+from resources.libraries.python.drivers.generators.builtin.capture_frames import probe_sizes
 from resources.libraries.python.drivers.generators.builtin.flow_results import flow_latency, flow_timeline
 from resources.libraries.python.drivers.generators.builtin.frames import size_pattern
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess, first_to_speak
@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 )
 from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.drivers.generators.xdp.support import why_not
-from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.capture import read_capture

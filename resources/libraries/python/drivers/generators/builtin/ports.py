@@ -20,7 +20,7 @@ from resources.libraries.python.drivers.generators.builtin.arrivals import (
     latency_report,
     timeline,
 )
-from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.sender import (

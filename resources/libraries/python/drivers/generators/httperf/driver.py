@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
-from resources.libraries.python.drivers.host.programs.installed import path_of
+from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel
-from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
 from resources.libraries.python.drivers.generators.builtin.sender import (
     EVERY_S,

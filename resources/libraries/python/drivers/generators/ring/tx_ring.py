@@ -11,7 +11,7 @@ from ctypes import get_errno
 import numpy as np
 
 from resources.libraries.python.drivers.generators.builtin import frames, kernel
-from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.errors import CsitError
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames
-from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 
 FRACTION_BITS = 20

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.links.netlink import Netlink, Reque
 from resources.libraries.python.drivers.host.links.sysfs import ROOT
 from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction, Surroundings
 from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices
-from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.plan import Nic, Plan

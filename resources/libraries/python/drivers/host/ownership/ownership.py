@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import delete_ports
 from resources.libraries.python.drivers.host.nics.nic_adoption import give_back
-from resources.libraries.python.drivers.host.ownership.claims import Claims, OwnershipRecord, read_record
+from resources.libraries.python.drivers.host.ownership.ownership_record import Claims, OwnershipRecord, read_record
 from resources.libraries.python.drivers.host.ownership.processes import process, user
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.model.driver import Leftover

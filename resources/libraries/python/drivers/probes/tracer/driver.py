@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.host.cpu.observer_affinity import took, where
-from resources.libraries.python.drivers.host.ownership.claims import Claims
+from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.probes.tracer.events import (

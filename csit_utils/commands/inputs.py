@@ -154,7 +154,7 @@ def from_contents(inputs: list[Path], work: Callable[[Contents], _Outcome]) -> _
 
 
 def _stored(path: Path) -> Contents:
-    from csit_utils.dataset.store.stored import Stored  # noqa: PLC0415 - pyarrow costs time, and files do not need it
+    from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - pyarrow costs time, and files do not need it
 
     return Stored(Layout(path))
 
@@ -168,7 +168,7 @@ def read(inputs: list[Path]) -> Dataset:
     dataset = load([path for path in inputs if not is_dataset(path)])
     for path in inputs:
         if is_dataset(path):
-            from csit_utils.dataset.store.stored import Stored  # noqa: PLC0415 - as above
+            from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
 
             for item in Stored(Layout(path)).items():
                 dataset.add(item)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.reading import INPUTS, ReadingProgress, print_problems
+from csit_utils.commands.inputs import INPUTS, ReadingProgress, print_problems
 from resources.libraries.python.errors import message
 
 if TYPE_CHECKING:

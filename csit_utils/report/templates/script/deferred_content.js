@@ -2,7 +2,7 @@
 // Scripts of the type text/plain hold it:
 //   data-into="list"    HTML for the end of the element with that id, or of the table's body. It comes when the page is idle,
 //                       and at once for who searches, sorts, saves, prints or follows a link: `csit.complete()`.
-//   data-deflated       a text in zlib's format and base64 (`later.py`): `csit.unpacked(id)`.
+//   data-deflated       a text in zlib's format and base64 (`site.py`): `csit.unpacked(id)`.
 {
   const held = [...document.querySelectorAll("script[data-into]")];
   function put() {

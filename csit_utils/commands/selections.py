@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.selection import KEYS, parse_chosen
-from csit_utils.commands.reading import contents_of, print_problems
+from csit_utils.commands.inputs import contents_of, print_problems
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, Recorded
 from csit_utils.dataset.reference import names, reference

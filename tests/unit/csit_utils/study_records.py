@@ -13,7 +13,7 @@ from resources.libraries.python.studies.chains.model.record import (
 )
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
-from tests.unit.csit_utils.characterized import record
+from tests.unit.csit_utils.characterization_records import record
 from tests.unit.studies.chains import chain_runs
 from tests.unit.studies.interference import meetings
 

@@ -26,9 +26,9 @@ from csit_utils.dataset.items import (
     Unrecorded,
 )
 from csit_utils.dataset.records import parse_density
-from csit_utils.dataset.refused import from_dataset
+from csit_utils.dataset.refusals import from_dataset
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
-from csit_utils.dataset.store import characterized, columns
+from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import quoted
@@ -37,7 +37,7 @@ from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.recording.earlier_versions import with_renamed_rates
-from resources.libraries.python.recording.packed import NotUnpacked, unpack
+from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _Row = TypeVar("_Row")
@@ -160,7 +160,7 @@ class Stored:
                 continue
             path = self._layout.characterizations(each)
             try:
-                for item in characterized.read(path):
+                for item in characterization_files.read(path):
                     if isinstance(item, Characterized):
                         found[item.anchor] = item
                     else:

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from resources.libraries.python.drivers.generators.builtin.captured import CapturedLoad, probe_sizes
+from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad, probe_sizes
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
 from resources.libraries.python.model.capture import read_capture
 from tests.captures import MIX, MIX6, ipv4, ipv6, pcap, udp
