@@ -10,8 +10,8 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import Algorithm, SearchRecord
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.search.profiles import LADDER
-from resources.libraries.python.studies.density.measured_cells import MeasuredCells
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.studies.density.search_priors import MeasuredCells
 from tests.unit.csit_utils.builders import result as record_of
 
 CELLS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1))

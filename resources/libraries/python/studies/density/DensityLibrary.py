@@ -16,7 +16,6 @@ from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
 from resources.libraries.python.search.throughput import Progress
-from resources.libraries.python.studies.density.measured_cells import MeasuredCells
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord, RefusedCell
 from resources.libraries.python.studies.density.planning.extras import (
     LATENCY_LOADS,
@@ -29,7 +28,7 @@ from resources.libraries.python.studies.density.planning.extras import (
 )
 from resources.libraries.python.studies.density.planning.rows import cell_label
 from resources.libraries.python.studies.density.run import NOT_MEASURED, DensityTest
-from resources.libraries.python.studies.density.search_priors import PriorBook
+from resources.libraries.python.studies.density.search_priors import MeasuredCells, PriorBook
 from resources.libraries.python.studies.density.suite_rows import (
     cell_of,
     drop_placeholders,

@@ -36,11 +36,10 @@ from resources.libraries.python.search.load_trials import measure_latency, measu
 from resources.libraries.python.search.losses import flow_in_words, loss_loads, loss_trial, losses_of, worst_flow
 from resources.libraries.python.search.profiles import PDR, SOAK_GOAL
 from resources.libraries.python.search.throughput import Progress, SearchOutcome, search_throughput
-from resources.libraries.python.studies.density.measured_cells import MatrixPrediction, MeasuredCells
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.planning.extras import ONE_GOAL
 from resources.libraries.python.studies.density.planning.rows import cell_key, journal_name
-from resources.libraries.python.studies.density.search_priors import PriorBook
+from resources.libraries.python.studies.density.search_priors import MatrixPrediction, MeasuredCells, PriorBook
 from resources.libraries.python.testbed.deployment.call_stacks import sample_stacks
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.deployment import Deployment

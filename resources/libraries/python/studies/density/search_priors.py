@@ -1,4 +1,4 @@
-"""Earlier results that a search may start from: the newest one of the same cell on the same testbed.
+"""Results that a search may start from: earlier ones of the same cell, and predictions by measured cells of its matrix.
 
 A prior is taken only from a result that agrees in all of this:
 
@@ -10,15 +10,24 @@ A prior is taken only from a result that agrees in all of this:
 It need not agree in time, host name, memory, distribution, Python, or revision of this project. The test must have
 passed and the goal's bounds be complete. A prior that does not hold costs a few trials, and bounds are proven whatever
 it says, so a fact that is missing here costs time at worst.
+
+Predictions of a cell by those of its matrix that were measured before it in the same run; see `search.neighbours`.
+
+Cells of a matrix differ in service instances and NFs only: they have the same service type, sizes, kinds, frame and
+goals. Cells whose NFs or instances differ from each other, or that have no NF, are neither predicted nor predict.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.model.goal import GoalResult, Prior
+from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import World
+from resources.libraries.python.recording.run_journal import digest_of
+from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 
@@ -91,3 +100,88 @@ def _loads(result: DensityRecord, asked: Asked) -> dict[str, float]:
 
 def _usable(found: GoalResult) -> bool:
     return found.complete and found.lower_pps is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixPrediction:
+    """What the measured cells say about another one."""
+
+    goals: tuple[PredictedGoal, ...] = ()
+    prior: Prior | None = None
+    """None where the predictions are too uncertain."""
+    overload: Overload | None = None
+
+
+@dataclass(slots=True)
+class _Matrix:
+    """What the measured cells of one matrix have shown. Their records are not kept: a run has thousands of them."""
+
+    neighbours: dict[str, Neighbours] = field(default_factory=dict)
+    """By goal."""
+    overload: Overload = field(default_factory=Overload)
+    newest: tuple[str, str] = ("", "")
+    """Id and start of the last test."""
+
+    def add(self, record: DensityRecord) -> None:
+        goals = _found(record)
+        lower_pps = {name: pps for name, goal in goals.items() if (pps := goal.lower_pps)}
+        for name, pps in lower_pps.items():
+            self.neighbours.setdefault(name, Neighbours()).add(CellRate(*record.cell.dimensions, pps))
+        rates_pps = record.search.overload_pps if record.search else ()
+        self.overload.add(rates_pps, lower_pps, {name: goal.goal.loss_ratio for name, goal in goals.items()})
+        self.newest = record.test_id, record.started_at
+
+
+class MeasuredCells:
+    """Cells of a run in the order in which they were measured, carried over ones included."""
+
+    def __init__(self) -> None:
+        self._matrices: dict[str, _Matrix] = {}
+
+    def add(self, record: DensityRecord) -> None:
+        """Take in the record of a test that has passed; others are ignored."""
+        if record.passed and record.search is not None and _of_matrix(record.cell):
+            self._matrices.setdefault(_matrix_of(record.asked), _Matrix()).add(record)
+
+    def predict(self, asked: Asked) -> MatrixPrediction:
+        """Predict the lower bounds of the goals of a test, as far as there are cells of its matrix."""
+        matrix = self._matrices.get(_matrix_of(asked))
+        if matrix is None or not _of_matrix(asked.cell):
+            return MatrixPrediction()
+        goals, usable = [], True
+        names = [goal.name for goal in asked.profile.goals]
+        for name in names:
+            guess = matrix.neighbours[name].predict(*asked.cell.dimensions) if name in matrix.neighbours else None
+            if guess is None:
+                continue
+            low_pps, high_pps = guess.interval_pps
+            goals.append(PredictedGoal(goal=name, pps=guess.pps, low_pps=low_pps, high_pps=high_pps, cells=guess.cells))
+            usable = usable and guess.usable
+        prior = None
+        if usable and len(goals) == len(names):
+            test_id, started_at = matrix.newest
+            prior = Prior(
+                test_id=test_id,
+                started_at=started_at,
+                lower_pps={goal.goal: goal.pps for goal in goals},
+                cells=min(goal.cells for goal in goals),
+            )
+        return MatrixPrediction(tuple(goals), prior, matrix.overload)
+
+
+def _of_matrix(cell: Cell) -> bool:
+    alike = len(cell.nf_sizes) == 1 and len(cell.nf_kinds) <= 1
+    special = cell.shared_nodes or cell.taps or cell.instance_kinds or cell.limits or cell.programs
+    return alike and not special and cell.nf_nodes > 0
+
+
+def _matrix_of(asked: Asked) -> str:
+    """Digest of what all cells of a matrix have in common."""
+    alike = asked.model_copy(update={"cell": asked.cell.model_copy(update={"nf_chains": 1, "nf_nodes": 1})})
+    return digest_of(alike.model_dump_json())
+
+
+def _found(record: DensityRecord) -> dict[str, GoalResult]:
+    """Complete results by goal. Where there is no upper bound, the generator limits, and not the cell."""
+    found = [goal for goal in (record.ndr, record.pdr) if goal is not None and goal.complete and goal.upper_pps]
+    return {goal.goal.name: goal for goal in found}

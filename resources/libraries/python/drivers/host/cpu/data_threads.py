@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.links import sysfs
+from resources.libraries.python.drivers.host.links import namespace_syscalls
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.nics import ethtool
@@ -293,12 +293,12 @@ def enable_threads(ports: Iterable[tuple[Namespace, Iterable[str]]]) -> None:
         Unsupported: The kernel has no threaded NAPI (before 5.12), or mounts are not allowed here.
         CommandFailed: The kernel refused for an interface.
     """
-    sysfs.own_mounts()
+    namespace_syscalls.own_mounts()
     for namespace, interfaces in ports:
-        with sysfs.sysfs_of(namespace.descriptor, namespace.name) as root:
+        with namespace_syscalls.sysfs_of(namespace.descriptor, namespace.name) as root:
             for interface in interfaces:
                 try:
-                    sysfs.set_threaded(root, interface, "1")
+                    namespace_syscalls.set_threaded(root, interface, "1")
                 except OSError as error:
                     raise _refused(interface, error) from error
 

@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.links import rtnetlink_messages, sysfs
+from resources.libraries.python.drivers.host.links import namespace_syscalls, rtnetlink_messages
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, setns
 from resources.libraries.python.drivers.host.links.namespaces import DIRECTORY, Namespace
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
@@ -80,8 +80,8 @@ def _look(wanted: Sequence[tuple[Nic, str, str]]) -> list[AdoptedPort]:
     descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         home = os.fstat(descriptor).st_ino
-        sysfs.own_mounts()
-        with closing(Netlink()) as netlink, sysfs.sysfs_of(descriptor, "this namespace") as root:
+        namespace_syscalls.own_mounts()
+        with closing(Netlink()) as netlink, namespace_syscalls.sysfs_of(descriptor, "this namespace") as root:
             known = devices(netlink)
             found = []
             for nic, interface, inside in wanted:
@@ -130,7 +130,7 @@ def _described(netlink: Netlink, device: Device, root: Path, use: tuple[str, str
         gro=ethtool.offload(where, name, "gro"),
         tso=ethtool.offload(where, name, "tso"),
         lro=ethtool.lro(where, name),
-        threaded=sysfs.threaded(root, name),
+        threaded=namespace_syscalls.threaded(root, name),
         rx_queues=queues.rx if queues else None,
         tx_queues=queues.tx if queues else None,
         combined_queues=queues.combined if queues else None,
@@ -151,11 +151,11 @@ def start_threads(ports: Sequence[AdoptedPort]) -> None:
 def _start_threads(ports: Sequence[AdoptedPort]) -> None:
     descriptor = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        sysfs.own_mounts()
-        with sysfs.sysfs_of(descriptor, "this namespace") as root:
+        namespace_syscalls.own_mounts()
+        with namespace_syscalls.sysfs_of(descriptor, "this namespace") as root:
             for port in ports:
                 with suppress(OSError):  # it has no queues yet
-                    sysfs.set_threaded(root, port.device, "1")
+                    namespace_syscalls.set_threaded(root, port.device, "1")
     finally:
         os.close(descriptor)
 
@@ -250,12 +250,12 @@ def _give_back(port: AdoptedPort) -> list[str]:
     if home is None:
         home = os.open(HERE, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        sysfs.own_mounts()
+        namespace_syscalls.own_mounts()
         for path in (DIRECTORY / port.inside, _FIRST):
             if _bring_home(port, path, home):
                 return [f"gave {port} back{moved}"]
         # It was not moved yet, or is back already under either of its names.
-        with sysfs.sysfs_of(home, "the port's home") as root, closing(Netlink()) as netlink:
+        with namespace_syscalls.sysfs_of(home, "the port's home") as root, closing(Netlink()) as netlink:
             known = devices(netlink)
             device = known.get(port.interface) or known.get(port.device)
             if device is None or not _is_the_one(netlink, port, device):
@@ -278,7 +278,7 @@ def _bring_home(port: AdoptedPort, path: Path, home: int) -> bool:
     try:
         if os.fstat(descriptor).st_ino == os.fstat(home).st_ino:
             return False
-        with sysfs.sysfs_of(descriptor, str(path)) as root, closing(Netlink()) as netlink:
+        with namespace_syscalls.sysfs_of(descriptor, str(path)) as root, closing(Netlink()) as netlink:
             device = devices(netlink).get(port.interface)
             if device is None or bus_of(netlink, device.name) != port.bus:
                 return False
@@ -316,9 +316,9 @@ def _is_the_one(netlink: Netlink, port: AdoptedPort, device: Device) -> bool:
 def _restore(port: AdoptedPort, netlink: Netlink, device: Device, root: Path) -> None:
     """Restore all settings except name, namespace and link state; the port is down afterwards."""
     where, name = netlink.socket, device.name
-    if port.threaded is not None and sysfs.threaded(root, name) != port.threaded:
+    if port.threaded is not None and namespace_syscalls.threaded(root, name) != port.threaded:
         with suppress(OSError):  # a port without NAPI has no threads to end
-            sysfs.set_threaded(root, name, port.threaded)
+            namespace_syscalls.set_threaded(root, name, port.threaded)
     netlink.do([rtnetlink_messages.set_down(name, device.index)])
     queues = ethtool.channels(where, name)
     if queues and port.rx_queues is not None and port.tx_queues is not None and port.combined_queues is not None:

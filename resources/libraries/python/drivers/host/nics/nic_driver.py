@@ -13,8 +13,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.links.sysfs import ROOT
 from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices, driver_of, group_of, why_not
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -148,7 +148,7 @@ class PciDrivers:
 
     def __init__(
         self,
-        root: Path = ROOT,
+        root: Path = SYSFS,
         surroundings: Surroundings | None = None,
         within_s: float = _BOUND_S,
     ) -> None:
@@ -219,7 +219,7 @@ class PciDrivers:
                 )
 
     @staticmethod
-    def without_protection(binding: Binding, root: Path = ROOT) -> bool:
+    def without_protection(binding: Binding, root: Path = SYSFS) -> bool:
         """Whether user space that has a port can write anywhere in memory: there is no IOMMU before it."""
         folder = root / "bus/pci/devices" / binding.pci_address / "iommu_group"
         return not folder.is_symlink() or _read(folder / "name") == "vfio-noiommu"
@@ -332,7 +332,7 @@ class ParentFunction(Frozen):
     def __str__(self) -> str:
         return f"virtual functions of PCI port {self.pci_address}"
 
-    def restore(self, root: Path = ROOT, around: Surroundings | None = None) -> list[str]:
+    def restore(self, root: Path = SYSFS, around: Surroundings | None = None) -> list[str]:
         """Remove its virtual functions; say so where there were some.
 
         Raises:

@@ -11,9 +11,9 @@ from socket import AF_INET, AF_INET6, AF_UNSPEC, inet_ntop
 from pyroute2.netlink.rtnl import RTM_GETADDR, RTM_GETLINK, RTM_GETROUTE, rt_type
 from pyroute2.netlink.rtnl.ifinfmsg import IFF_LOOPBACK, IFF_PROMISC, IFF_RUNNING, IFF_UP
 
+from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink, attributes
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import GET_LINKS
-from resources.libraries.python.drivers.host.links.sysfs import ROOT
 
 _ADDRESS, _NAME, _MTU, _LINK, _MASTER, _LINK_INFO, _ELSEWHERE = 1, 3, 4, 5, 10, 18, 37
 """IFLA_ADDRESS and so on; the last is IFLA_LINK_NETNSID."""
@@ -150,7 +150,7 @@ def _text(data: bytes) -> str:
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
-def device_at(pci_address: str, root: Path = ROOT) -> str | None:
+def device_at(pci_address: str, root: Path = SYSFS) -> str | None:
     """The kernel's name of the port at a PCI address; None where there is none in the sysfs's network namespace.
 
     Args:
@@ -166,7 +166,7 @@ def device_at(pci_address: str, root: Path = ROOT) -> str | None:
     return None
 
 
-def numa_node_of(pci_address: str | None, interface: str | None, root: Path = ROOT) -> int | None:
+def numa_node_of(pci_address: str | None, interface: str | None, root: Path = SYSFS) -> int | None:
     """The NUMA node of a port; None where the kernel does not know it (-1), or where it is no PCI device.
 
     Args:
@@ -182,7 +182,7 @@ def numa_node_of(pci_address: str | None, interface: str | None, root: Path = RO
     return found if found is not None and found >= 0 else None
 
 
-def pci_ids(pci_address: str, root: Path = ROOT) -> tuple[str | None, str | None]:
+def pci_ids(pci_address: str, root: Path = SYSFS) -> tuple[str | None, str | None]:
     """Vendor and device of a PCI device, in hexadecimal; None where there is none.
 
     Args:

@@ -13,8 +13,8 @@ from pyroute2.netlink.rtnl import RTM_SETLINK
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
+from resources.libraries.python.drivers.host.links.namespace_syscalls import SYSFS
 from resources.libraries.python.drivers.host.links.netlink import Netlink, Request
-from resources.libraries.python.drivers.host.links.sysfs import ROOT
 from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction, Surroundings
 from resources.libraries.python.drivers.host.nics.port_inventory import device_at, devices
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
@@ -65,7 +65,7 @@ def function_mac(mac: str) -> str:
     return f"{int(mac[:2], 16) | 0x02:02x}{mac[2:]}"
 
 
-def address_of(parent: str, number: int = 0, root: Path = ROOT) -> str:
+def address_of(parent: str, number: int = 0, root: Path = SYSFS) -> str:
     """The PCI address that a virtual function has, or will have.
 
     Raises:
@@ -82,7 +82,7 @@ def address_of(parent: str, number: int = 0, root: Path = ROOT) -> str:
     return f"{domain}:{routing_id >> 8:02x}:{routing_id >> 3 & 0x1F:02x}.{routing_id & 7}"
 
 
-def on_functions(plan: Plan, owners: Iterable[str], root: Path = ROOT) -> Plan:
+def on_functions(plan: Plan, owners: Iterable[str], root: Path = SYSFS) -> Plan:
     """The plan with the PCI addresses of virtual functions in the place of those of their ports.
 
     Args:
@@ -117,7 +117,7 @@ class VirtualFunctions:
         self,
         nics: Iterable[tuple[Nic, str]],
         lock: Claims,
-        root: Path = ROOT,
+        root: Path = SYSFS,
         around: Surroundings | None = None,
         netlink: FunctionNetlink | None = None,
     ) -> None:
