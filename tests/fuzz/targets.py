@@ -33,7 +33,7 @@ from csit_utils.dataset.load import items, read_json, read_source
 from csit_utils.night.state import NightJournal, NightState
 from csit_utils.report.units import seconds
 from csit_utils.studies.density.analysis.other_goals import goal_of, other_goals
-from csit_utils.studies.density.other_goals_text import other_goal_view
+from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.dialogue import JsonLines, error_of, record_of
 from resources.libraries.python.drivers.functions.wireguard.driver import ends_of, make_keys
 from resources.libraries.python.drivers.functions.wireguard.driver import settings as wireguard_settings

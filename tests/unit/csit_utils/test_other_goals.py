@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.cli import make_app
 from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, Needed, goal_of, other_goals
-from csit_utils.studies.density.other_goals_text import other_goal_view
+from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.trial import TrialResult
 from tests.unit.csit_utils.builders import result

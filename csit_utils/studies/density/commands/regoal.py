@@ -10,7 +10,7 @@ from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, 
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
-from csit_utils.studies.density.other_goals_text import other_goal_view
+from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
 
 _HEADS = ("cell", "frame", "goal", "throughput", "evidence")

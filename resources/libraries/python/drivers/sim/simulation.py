@@ -67,7 +67,7 @@ class FlowCache(Frozen):
 
 
 class OwnLimits(Frozen):
-    """What the simulated generator does by itself, with or without a system under test; see `loop_back`."""
+    """What the simulated generator does by itself, with or without a system under test; see `drivers`."""
 
     loss_free_pps: Annotated[float, Field(gt=0)] | None = None
     """Aggregate rate above which its receiving end loses packets; None for never."""
@@ -97,13 +97,13 @@ class Simulation(Frozen):
     )
     """Data cores beyond which NFs of a kind get no faster: their other data threads idle."""
     sensitivity: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
-    """What NFs of a kind lose at most beside others; `neighbours` has values for kinds that are not named."""
+    """What NFs of a kind lose at most beside others; `truth` has values for kinds that are not named."""
     half_pressure: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict, exclude_if=lambda kinds: not kinds
     )
     """Pressure of all neighbours at which NFs of a kind lose half of that."""
     pressure: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
-    """Pressure of an NF of a kind on its neighbours; see `neighbours`, too."""
+    """Pressure of an NF of a kind on its neighbours; see `truth`, too."""
     network_part: Share = 0.4
     """The part of what NFs lose that goes away when each has its share of the network guaranteed."""
     noise: Share = 0.02

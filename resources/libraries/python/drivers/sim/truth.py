@@ -7,7 +7,7 @@ Contention of simulated network functions for the caches and the memory of one s
 The pressure p of each neighbour adds up to what displaces the working set of a target. Its loss saturates: it goes
 towards the sensitivity s, all that it can lose, of which half is lost at a pressure of h. So several neighbours nearly
 always leave more than the product of what each of them leaves. Placements are predicted by another model, see
-`interference.company`.
+`studies.interference.analysis.placement`.
 
 The constants of types I to V are fitted by least squares, and rounded, to the figures of Zeng et al.: row means (Table
 III) 87.64, 49.69, 64.07, 64.78 and 61.14 %, I beside III 85.41 %, II beside III 61.53 %, III beside II 64.49 %, and IV

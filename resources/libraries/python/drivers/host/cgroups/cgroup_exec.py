@@ -1,6 +1,6 @@
 """Enters control groups, a container, and becomes another program.
 
-`entering.py GROUP... [--container PID] -- PROGRAM ARGUMENT...`, where PID is a process of the container.
+`cgroup_exec.py GROUP... [--container PID] -- PROGRAM ARGUMENT...`, where PID is a process of the container.
 
 Started as a script of its own, with nothing of the project: a process can only enter groups as a whole, so it must be
 the new one that does it, before it becomes what is to be limited.
