@@ -56,6 +56,16 @@ def test_a_rate_beyond_the_range_is_marked() -> None:
     )
 
 
+def test_another_version_of_the_program_than_was_qualified_is_said() -> None:
+    found = qualification(qualified_point()).model_copy(update={"sending": "TRex v3.08"})
+    beyond = BeyondRange(found)
+    assert beyond.other_version({"generator": "TRex v3.10", "ports": "DPDK"}) == [
+        "the generator is TRex v3.10, and was qualified as TRex v3.08: ./csit qualify measures it again"
+    ]
+    assert not beyond.other_version({"generator": "TRex v3.08"})
+    assert not beyond.other_version({"sending": "XDP live frames"}), "the built-in one"
+
+
 def test_a_bound_that_fails_above_the_range_may_be_the_generators_doing() -> None:
     (found,) = here().of_goals([result("NDR", 0.99e6, 1.01e6)])
     assert "1010000 pps did not meet the goal, but the generator is qualified up to 1000000 pps only" in found.text

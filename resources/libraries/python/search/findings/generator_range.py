@@ -1,6 +1,6 @@
 """Results beyond what the generator was qualified for: what they say may be about the generator. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.goal import GoalResult
@@ -144,6 +144,17 @@ class BeyondRange:
         """Return the points that were too low, with the highest load beyond each that lost nothing; forget them."""
         found, self._disproved = self._disproved, {}
         return found
+
+    def other_version(self, facts: Mapping[str, str]) -> list[str]:
+        """Return a sentence where the generator of a test is another version of the program than was qualified.
+
+        Args:
+            facts: Of the generator; the built-in one names no program, and its version is in the key.
+        """
+        program, qualified = facts.get("generator", ""), self.qualification.sending
+        if not program or not qualified or program == qualified:
+            return []
+        return [f"the generator is {program}, and was qualified as {qualified}: ./csit qualify measures it again"]
 
     def take(self) -> list[str]:
         """Return a sentence for each frame size and number of flows, and forget the trials."""

@@ -285,6 +285,7 @@ class StudyKeeper:
         test.draft.noise = self.noise
         if self.beyond is not None:
             test.draft.qualification, beyond = self.beyond.qualification, self.beyond.take()
+            test.draft.warnings += self.beyond.other_version(test.draft.facts.get("generator", {}))
             if not test.draft.judged:  # the verdict says it otherwise
                 test.draft.warnings += beyond
         record: Record = test.draft.finish(
