@@ -181,7 +181,7 @@ def reservedFor(String results, Map<String, String> wanted) {
             measured(results, wanted)
         }
     } finally {
-        // Where the build was aborted just after the reservation, the file has it. A testbed of somebody else is not touched.
+        // Where the build was aborted just after the reservation, the file has it. A testbed reserved by others is not touched.
         if (isOurs || reservation(results)) {
             withEnv(reservation(results)) {
                 released()

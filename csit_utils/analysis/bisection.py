@@ -86,7 +86,7 @@ class Culprit:
 
 @dataclass(frozen=True)
 class RevisionLevel:
-    """RevisionLevel of a measured revision: logarithm of the metric, mean and standard deviation of the posterior."""
+    """Level of a measured revision: logarithm of the metric, mean and standard deviation of the posterior."""
 
     mean: float
     stdev: float

@@ -62,16 +62,16 @@ def bisect(
 ) -> None:
     """Find the revision of a component that changed a metric of a cell.
 
-    Installs and measures revisions between a good and a bad one, most where it is undecided, until the answer is wrong
-    with a probability of at most 1 % by a model of the noise. Revisions are commits of a git repository, versions of a
-    package, or kernel command lines. Writes bisection.json, bisection.html and a journal: the same command resumes a
-    bisection that was interrupted, also by a reboot.
+    Installs and measures revisions between a good and a bad one, with most trials where the result is uncertain, until
+    the answer is wrong with a probability of at most 1 % by a model of the noise. Revisions are commits of a git
+    repository, versions of a package, or kernel command lines. Writes bisection.json, bisection.html and a journal: the
+    same command resumes a bisection that was interrupted, also by a reboot.
 
     Exit status: 0 the culprit, or two, are named; 1 failed; 2 invalid input; 3 good and bad do not differ; 4 undecided.
 
     Example: ./csit bisect nightly.yaml -d results/bisect
 
-    What ./csit gate --steps steps.json has called: ./csit bisect vpp.yaml --step steps.json
+    A step that ./csit gate --steps steps.json reported: ./csit bisect vpp.yaml --step steps.json
     """
     spec = load_yaml(specification, BisectionSpec)
     if step is not None:

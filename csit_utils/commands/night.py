@@ -105,8 +105,8 @@ def night(
     suites as ./csit robot does. Time that is left after that is planned again, from the new results. A test that would
     not fit into the time left is not begun. At the end night.html says what is still open.
 
-    Ctrl-C, SIGTERM, a kill and a reboot end no night: --resume continues with the time left. The night's results are
-    ordinary runs, one folder each: ./csit import them for the next night.
+    A night interrupted by Ctrl-C, SIGTERM, a kill or a reboot can be resumed: --resume uses the time left. The night's
+    results are ordinary runs, one folder each: ./csit import them for the next night.
 
     Exit status: 0 all planned tests were measured; 1 tests failed; 2 invalid input; 3 interrupted, resume it; 4 for
     lack of time not all planned tests were begun.

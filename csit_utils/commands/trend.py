@@ -46,9 +46,9 @@ def trend(
     """Find regressions and progressions in the history of every cell.
 
     A step is reported after three nights or, if it is small against the noise, more; until then it is *suspected*. A
-    cell that alternates between two levels is in *two bands*, and its low nights are no regressions. Failed tests are
-    gaps. A cell needs at least ten figures. The last column draws the history, scaled from the lowest to the highest
-    figure.
+    cell that alternates between two levels is in *two bands*, and its low nights are not reported as regressions.
+    Failed tests are gaps. A cell needs at least ten figures. The last column draws the history, scaled from the lowest
+    to the highest figure.
 
     Example: ./csit trend results
 

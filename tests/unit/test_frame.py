@@ -250,18 +250,31 @@ def test_links_of_pages_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(there), target
 
 
-def known_commands() -> set[str]:
-    """Commands that `./csit` lists, and those of the command line behind it."""
+def listed_commands() -> set[str]:
+    """Commands that `./csit --help` lists."""
     usage = subprocess.run([ROOT / "csit", "--help"], capture_output=True, text=True, check=True).stdout
     columns = re.findall(r"^  (\w.*?)(?:   |$)", usage, re.MULTILINE)
-    listed = {word for column in columns for word in re.findall(r"\b[a-z]+\b", column)} | {"explain", "setup"}
-    return listed | set(COMMANDS)
+    return {word for column in columns for word in re.findall(r"\b[a-z]+\b", column)}
+
+
+def test_the_overview_lists_every_command() -> None:
+    assert set(COMMANDS) <= listed_commands()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_of_pages_are_whole(page: Path) -> None:
+    """A row that is wrapped or joined is no row of its table any more."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        rows = [re.sub(r"`[^`]*`", "", row) for row in table.splitlines()]
+        assert all(row.endswith("|") for row in rows), table
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, table
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert set(re.findall(r"\./csit (\w+)", text)) <= known_commands()
+    assert set(re.findall(r"\./csit (\w+)", text)) <= listed_commands() | {"setup"}
     for file in re.findall(r"(?:topologies|tests/density)/[\w.-]+\.(?:yaml|robot)\b", text):
         assert (ROOT / file).exists() or page.name in FOLLOWED, file
 

@@ -62,16 +62,16 @@ EXPLANATIONS = (
     Explanation(
         "recovery-time",
         "Recovery time",
-        "From an event until an instance loses nothing any more.",
-        "Milliseconds from the begin of the event to the packet that ends the last gap.",
+        "From an event until an instance stops losing packets.",
+        "Milliseconds from the start of the event to the packet that ends the last gap.",
         "Mean of the repetitions in which losses ended before the trial did.",
-        "A single packet lost late, by whatever reason, counts: the trials without an event show how often that is.",
+        "A single packet lost late, for any reason, counts: the trials without an event show how often that is.",
     ),
     Explanation(
         "first-packet",
         "Time to the first packet",
         "From an event until traffic passes the part that it happened to again.",
-        "Milliseconds from the begin of the event to the first packet after the gap that it caused.",
+        "Milliseconds from the start of the event to the first packet after the gap that it caused.",
         "Of both directions the later one. The reset time of RFC 6201 by the time-stamp method begins at the last "
         "packet before; this one begins at the event.",
         "It includes the time that the event itself takes, such as starting a program.",
@@ -135,7 +135,7 @@ def outage_maps(anchor: str, found: Outage, *, simulated: bool) -> CellMaps:
 
     return CellMaps(
         identity=f"{anchor}-map",
-        title="What each event costs each instance",
+        title="Effects by event and instance",
         simulated=simulated,
         selectors=(tuple(_QUANTITIES),),
         first=(_LOST,),

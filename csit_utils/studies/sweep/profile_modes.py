@@ -118,7 +118,7 @@ def read_path(text: str) -> MeasuredPath:
     name, file = _named(text)
     found = MeasuredPath.of(name, read_statistics(text_of(file), str(file)))
     if found is None:
-        raise ConfigError(f"{file}: a path is there for its delay, and delay_ms is empty in all rows")
+        raise ConfigError(f"{file}: --path needs delays; column delay_ms is empty")
     return found
 
 

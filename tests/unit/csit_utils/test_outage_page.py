@@ -32,7 +32,7 @@ def item(found: Record) -> Characterized[Record]:
 def test_a_page_has_a_map_a_course_and_a_table() -> None:
     page = made(PAGE, outage_record(50))
     html, text = str(page.html), words(page)
-    assert "What each event costs each instance" in text
+    assert "Effects by event and instance" in text
     assert "Course of a trial at each instance" in text
     assert "restart nf-1-1 costs instance 2 50 packets that it does not lose without an event" in text.replace("R", "r")
     assert "reload is not possible for nf-1-1 with its driver" in text and "a note" in text

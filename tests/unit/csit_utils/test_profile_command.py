@@ -127,7 +127,7 @@ def test_the_path_of_a_chain_is_taken_off_the_delay_of_its_parts(files: Path) ->
 
 def test_a_path_without_delay_is_refused(files: Path, tmp_path: Path) -> None:
     (tmp_path / "path.csv").write_text("input_pps,output_pps,input_gbps,output_gbps\n1e6,1e6,0.5,0.5\n", "utf-8")
-    with pytest.raises(ConfigError, match=r"path.csv: a path is there for its delay, and delay_ms is empty"):
+    with pytest.raises(ConfigError, match=r"path.csv: --path needs delays; column delay_ms is empty"):
         run("--chain", files / "one.csv", "--rate", "1", "--path", tmp_path / "path.csv")
 
 

@@ -51,9 +51,9 @@ def place(
     """Advise on the placement of network functions by their measured interference.
 
     The table shows each network function beside each other one: throughput over its baseline, with the 95 % confidence
-    interval. Sensitivity is the mean of a row; a low value means a sensitive NF. The capacity of a placement is the sum
-    of normalized throughputs. Three and more co-located NFs without a measurement are predicted from pairs: each adds
-    the same time per packet to the others as in a pair.
+    interval. Sensitivity is the mean normalized throughput of a row; lower is more sensitive. The capacity of a
+    placement is the sum of normalized throughputs. Three and more co-located NFs without a measurement are predicted
+    from pairs: each adds the same time per packet to the others as in a pair.
 
     All on two servers: ./csit place results
 

@@ -118,7 +118,7 @@ def test_what_is_not_simulated_is_unsupported() -> None:
     asked = load_specifications(SPECS / "snort" / "deployment.json", SPECS / "snort" / "workload.json")
     with pytest.raises(Unsupported, match="snort cannot be simulated: there is no "):
         simulated_sizing(asked, SPECS)
-    with pytest.raises(ConfigError, match="components: nothing of ids, which snort has"):
+    with pytest.raises(ConfigError, match="components: missing ids of snort"):
         simulated_sizing(asked, SPECS / "clearwater")
 
 

@@ -187,7 +187,7 @@ def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) ->
     (finding,) = check_energy_meter("nodes.DUT1", Powercap(), none)
     assert finding.what.startswith(f"no energy meter: no {tree}/none/intel-rapl:*: the kernel shows no energy")
     (finding,) = check_energy_meter("nodes.DUT1", Ipmi(meter="ipmi"), none)
-    assert finding.level is Severity.WARNING and finding.what.startswith("no power by ipmi: ")
+    assert finding.level is Severity.WARNING and finding.what.startswith("cannot read power from ipmi: ")
 
 
 class Endless:

@@ -138,7 +138,7 @@ def load_simulated_service(path: Path, spec: DeploymentSpec) -> SimulatedService
     simulated = load_json(path, SimulatedService)
     missing = [row.name for row in spec.components if row.name not in simulated.components]
     if missing:
-        raise ConfigError(f"{path}: components: nothing of {', '.join(missing)}, which {spec.vnf_name} has")
+        raise ConfigError(f"{path}: components: missing {', '.join(missing)} of {spec.vnf_name}")
     return simulated
 
 

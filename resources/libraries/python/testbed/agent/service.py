@@ -261,7 +261,7 @@ class AgentService:
 
     def _prepare(self, work: CellRequest) -> frozenset[Role]:
         if self._started:
-            raise CsitError(f"there is a cell already, with its {', '.join(self._started)}")
+            raise CsitError(f"a cell is already deployed: {', '.join(self._started)}")
         self.deployed.share = self.machine.share(work.plan, work.asked, work.capture)
         return self.deployed.roles()
 

@@ -29,7 +29,7 @@ def is_prepared(place: MaintainedMachine) -> bool:
     """
     left = Leftovers.model_validate(ask(place.connection, leftovers, {}, python=place.python, root=False))
     if left.prepared and left.in_use:
-        raise InUse(f"{place.name}: a run is alive there; its settings can be put back after its end, or with --force")
+        raise InUse(f"{place.name}: a run is active; restore its settings after it ends, or use --force")
     return left.prepared is not None
 
 

@@ -159,9 +159,9 @@ def test_what_the_generator_cannot_do_is_refused_by_name(changes: dict[str, Any]
 def test_names_and_locations_are_known_and_there_once() -> None:
     given = configuration()
     twice = {**given, "flows": given["flows"] * 2}
-    with pytest.raises(ConfigError, match=r"^flows\[1\]: 'f1' is there twice$"):
+    with pytest.raises(ConfigError, match=r"^flows\[1\]: duplicate name 'f1'$"):
         plan(twice)
-    with pytest.raises(ConfigError, match=r"^ports\[1\]: 'eth1' is there twice$"):
+    with pytest.raises(ConfigError, match=r"^ports\[1\]: duplicate name 'eth1'$"):
         plan({**given, "ports": [{"name": "p1", "location": "eth1"}, {"name": "p2", "location": "eth1"}]})
     with pytest.raises(ConfigError, match=r"^ports\[0\].location: 'eth9' is not served \(eth1, eth2\)$"):
         plan({**given, "ports": [{"name": "p1", "location": "eth9"}]})

@@ -96,7 +96,7 @@ def _isolation(place: str, cpu: Cpu, planned: tuple[int, ...]) -> Iterator[Check
     )
     if exposed:
         text = f"{len(exposed)} of {len(planned)} CPUs that plans use are not isolated: {ranges(exposed)}"
-        yield warning(place, "isolation", f"{text}; other work gets on them", fix)
+        yield warning(place, "isolation", f"{text}; other processes can run there", fix)
         return
     yield ok(place, "isolation", f"all {len(planned)} CPUs that plans use are isolated")
     ticking = [each for each in planned if each not in listed(cpu.nohz_full)]

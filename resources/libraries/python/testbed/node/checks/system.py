@@ -78,7 +78,7 @@ def _disks(place: str, facts: Facts) -> Iterator[CheckFinding]:
             text = f"{path} has {disk.free_mb} of {disk.total_mb} MB free, {needed_mb} MB are needed"
             yield problem(place, "disk", text, f"make space: du -xh {path} | sort -h | tail")
         elif disk.free_files is not None and disk.free_files < 1000:
-            text = f"{path} has room for {disk.free_files} files more, an agent has some thousand"
+            text = f"{path} has {disk.free_files} free inodes; an agent needs thousands"
             yield problem(place, "disk", text, f"remove files: du -x --inodes {path} | sort -n | tail")
         else:
             free.append(f"{path} {disk.free_mb} MB")
@@ -155,7 +155,7 @@ def check_energy_meter(place: str, meter: EnergyMeter, found: Readings) -> Itera
         if meter == Powercap():  # the default, which virtual machines do not have
             yield ok(place, "energy", f"no energy meter: {why}")
         else:
-            yield warning(place, "energy", f"no power by {meter.meter}: {why}", _METER_FIX)
+            yield warning(place, "energy", f"cannot read power from {meter.meter}: {why}", _METER_FIX)
     try:
         powers = node_powers(found.series)
     except Unsupported:  # a BMC whose interval is longer than the check

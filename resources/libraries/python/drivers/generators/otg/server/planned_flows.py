@@ -79,7 +79,7 @@ def planned_flows(config: OtgConfig, speeds_bps: Mapping[str, float | None], fir
     ):
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise ConfigError(f"{kind}[{index}]: '{name}' is there twice")
+                raise ConfigError(f"{kind}[{index}]: duplicate name '{name}'")
     for index, port in enumerate(config.ports):
         if port.location not in speeds_bps:
             raise ConfigError(f"ports[{index}].location: '{port.location}' is not served ({', '.join(speeds_bps)})")
