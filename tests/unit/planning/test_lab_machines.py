@@ -140,7 +140,7 @@ def test_cpus_to_be_discovered_are_asked_for_by_name() -> None:
 def test_what_lscpu_prints() -> None:
     text = "# CPU,Core,Socket,Node\n0,0,0,0\n1,1,0,0\n2,0,0,0\n3,1,0,\n"
     assert parse_lscpu(text) == layout([(0, 0, 0, 0), (1, 1, 0, 0), (2, 0, 0, 0), (3, 1, 0, 0)])
-    for wrong in ("", "# nothing\n", "0,0,0\n", "0,0,0,x\n"):
+    for wrong in ("", "# nothing\n", "0,0,0\n", "0,0,0,x\n", "99999999999,0,0,0\n"):
         with pytest.raises(ValueError, match="lscpu -p=CPU,CORE,SOCKET,NODE"):
             parse_lscpu(wrong)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.bounds import MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -83,7 +84,7 @@ def _row(line: str, columns: tuple[str, ...], number: int) -> tuple[int, int, in
         if offline:
             return None
         values = [cpu, core, *("0" if value in _UNKNOWN else value for value in (socket, node))]
-        if all(value.isdecimal() for value in values):
+        if all(value.isdecimal() for value in values) and int(cpu) < MOST_LISTED:
             return int(cpu), int(core), int(values[2]), int(values[3])
     raise ValueError(f"line {number} is no row of `lscpu -p=CPU,CORE,SOCKET,NODE`: {line.strip()[:60]}")
 
