@@ -488,6 +488,24 @@ TESTED_BY = {
     ),
     "runtimes in folders of others": "tests/integration/test_shared_folders.py::test_no_runtime_is_used_from_there",
     "terminal escapes": "tests/unit/csit_utils/test_cli_errors.py::test_control_characters_are_visible_on_a_terminal",
+    "control characters of nodes": (
+        "tests/unit/testbed/test_link_lines.py::test_control_characters_of_a_node_are_visible"
+    ),
+    "numbers that no node has": (
+        "tests/unit/testbed/test_link_lines.py::test_a_number_that_no_node_has_is_an_invalid_answer"
+    ),
+    "control characters on pages": (
+        "tests/unit/csit_utils/test_plan.py::test_control_characters_of_a_topology_are_visible_on_the_page"
+    ),
+    "COLUMNS=0": "tests/unit/csit_utils/test_plan.py::test_the_width_of_a_terminal_hides_nothing",
+    "closed standard streams": "tests/unit/csit_utils/test_cli_errors.py::test_closed_streams_are_no_defect",
+    "an encoding without a character": (
+        "tests/unit/csit_utils/test_cli_errors.py::test_no_character_is_refused_by_the_encoding_of_a_locale"
+    ),
+    "Ctrl-C while a command starts": (
+        "tests/unit/test_start_up.py::test_ctrl_c_while_a_command_starts_ends_it_without_a_word"
+    ),
+    "a traceback on request": "tests/unit/csit_utils/test_cli_errors.py::test_debug_shows_the_traceback",
     "formulas in CSV cells": "tests/unit/test_csv_tables.py::test_every_exporter_quotes",
     "commands in messages": "tests/unit/test_redaction.py::test_commands_can_be_pasted",
     "a boundary for each command": (
