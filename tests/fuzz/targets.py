@@ -81,7 +81,7 @@ from resources.libraries.python.studies.sizing.model.load import load_specificat
 from resources.libraries.python.studies.sizing.size_trials import SizingJournal
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import StatefulJournal
-from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
+from resources.libraries.python.studies.sweep.analysis.tables import read_statistics
 from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.request import parse_bursts, parse_rates
 from resources.libraries.python.testbed.node.energy import power_of, read_meter

@@ -22,12 +22,13 @@ from csit_utils.studies.interference.maps import interference_maps, means_figure
 from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
 from resources.libraries.python.studies.interference.analysis.matrix import degradation, lowest, pairs
-from resources.libraries.python.studies.interference.analysis.sentences import (
+from resources.libraries.python.studies.interference.analysis.tables import (
+    Spot,
     advice_in_words,
     cell_in_words,
     matrix_in_words,
+    spots,
 )
-from resources.libraries.python.studies.interference.analysis.tables import Spot, spots
 from resources.libraries.python.studies.interference.model.record import (
     Interference,
     InterferenceRecord,

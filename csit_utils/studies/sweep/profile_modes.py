@@ -34,8 +34,7 @@ from resources.libraries.python.studies.sweep.analysis.sentences import (
     highest_in_words,
     scaling_in_words,
 )
-from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
-from resources.libraries.python.studies.sweep.analysis.tables import functions_of
+from resources.libraries.python.studies.sweep.analysis.tables import functions_of, read_statistics
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 

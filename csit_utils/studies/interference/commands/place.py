@@ -12,13 +12,14 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis.matrix import lowest
-from resources.libraries.python.studies.interference.analysis.sentences import (
+from resources.libraries.python.studies.interference.analysis.study import advised
+from resources.libraries.python.studies.interference.analysis.tables import (
+    PairsPoint,
     advice_in_words,
+    by_frame_and_load,
     cell_in_words,
     summary_in_words,
 )
-from resources.libraries.python.studies.interference.analysis.study import advised
-from resources.libraries.python.studies.interference.analysis.tables import PairsPoint, by_frame_and_load
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord, Normalized
 
 _HEADS = ("target", "beside", "normalized", "degradation", "sensitivity of target", "runs")

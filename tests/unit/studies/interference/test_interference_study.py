@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.sentences import (
+from resources.libraries.python.studies.interference.analysis.study import advised, analyse
+from resources.libraries.python.studies.interference.analysis.tables import (
     advice_in_words,
     matrix_in_words,
     sweep_in_words,
 )
-from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import Interference, Meeting
 from tests.unit.studies.interference.meetings import Company, every_pair, measured, meeting, spec_of
 

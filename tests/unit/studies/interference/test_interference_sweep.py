@@ -6,8 +6,12 @@ import pytest
 
 from csit_utils.studies.interference.study import sweep_figure
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.studies.interference.analysis.sentences import matrix_in_words
-from resources.libraries.python.studies.interference.analysis.tables import MATRIX, by_frame_and_load, spots
+from resources.libraries.python.studies.interference.analysis.tables import (
+    MATRIX,
+    by_frame_and_load,
+    matrix_in_words,
+    spots,
+)
 from resources.libraries.python.studies.interference.InterferenceLibrary import asked_study
 from resources.libraries.python.studies.interference.model.record import (
     Interference,

@@ -12,11 +12,11 @@ from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredVnf, predict_rates
 from resources.libraries.python.studies.sweep.analysis.profile import profile_of
-from resources.libraries.python.studies.sweep.analysis.statistics_csv import read_statistics
 from resources.libraries.python.studies.sweep.analysis.tables import (
     all_samples,
     coefficients,
     predictions,
+    read_statistics,
     statistics,
     tables_of,
 )

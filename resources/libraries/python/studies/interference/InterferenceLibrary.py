@@ -11,8 +11,11 @@ from resources.libraries.python.model.bounds import ASKED, dotted
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.studies.interference.analysis.sentences import advice_in_words, matrix_in_words
-from resources.libraries.python.studies.interference.analysis.tables import interference_tables
+from resources.libraries.python.studies.interference.analysis.tables import (
+    advice_in_words,
+    interference_tables,
+    matrix_in_words,
+)
 from resources.libraries.python.studies.interference.journal import InterferenceJournal
 from resources.libraries.python.studies.interference.model.record import (
     InterferenceRecord,
