@@ -21,12 +21,12 @@ from typing import Any
 
 PROJECT = Path(__file__).parents[2]
 _LIBRARIES = "resources.libraries.python"
-_IMPORTED = (
+IMPORTED = (
     "robot.run",
     f"{_LIBRARIES}.studies.density.DensityLibrary",
     f"{_LIBRARIES}.studies.shared.NodesLibrary",
     f"{_LIBRARIES}.testbed.worlds.local",
-    f"{_LIBRARIES}.testbed.worlds.simulated",
+    f"{_LIBRARIES}.testbed.worlds.simulated_testbed",
     f"{_LIBRARIES}.testbed.remote.node",
     f"{_LIBRARIES}.testbed.connection.ssh",
     "csit_utils.cli",
@@ -130,7 +130,7 @@ def complete_models() -> None:
 
 def _main() -> None:
     sys.path[0] = str(PROJECT)
-    for module in _IMPORTED:
+    for module in IMPORTED:
         import_module(module)
     complete_models()
     gc.freeze()  # no collection of a run looks at what is imported, or copies its pages

@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
 from resources.libraries.python.paths import PROJECT
+from tests.integration.preloaded import IMPORTED
 
 STARTS = {
     # Commands that read results, and runs of the studies.
@@ -74,3 +76,7 @@ def test_ctrl_c_while_a_command_starts_ends_it_without_a_word() -> None:
         cwd=PROJECT, capture_output=True, text=True, preexec_fn=send, check=False, timeout=120,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_modules_that_are_imported_before_runs_are_forked_exist() -> None:
+    assert [name for name in IMPORTED if find_spec(name) is None] == []
