@@ -51,7 +51,7 @@ _SAME_WORTH_MEASURING = 0.05
 
 
 class BisectionAnswer(StrEnum):
-    """What a bisection has found."""
+    """Result of a bisection."""
 
     CULPRIT = "culprit"
     TWO_CULPRITS = "two culprits"
@@ -61,7 +61,7 @@ class BisectionAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class BisectionQuestion:
-    """What a bisection shall find."""
+    """Goal of a bisection."""
 
     revisions: int
     """From the good one, number 0, to the bad one."""
@@ -94,7 +94,7 @@ class RevisionLevel:
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is known after some observations."""
+    """Posterior after some observations."""
 
     answer: BisectionAnswer | None
     """None: not decided yet."""

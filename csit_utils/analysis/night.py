@@ -80,7 +80,7 @@ class NightTest:
 
 @dataclass(frozen=True)
 class Known:
-    """What stored results say of a test."""
+    """Evidence of stored results for a test."""
 
     last_seen: datetime | None = None
     """Start of the newest test with a figure."""
@@ -163,7 +163,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class NightRules:
-    """What counts as settled."""
+    """Criteria of a settled test."""
 
     within: float = 0.02
     """Half-width of the 95 % interval at which a level is settled, relative."""

@@ -85,7 +85,7 @@ class SimulatedHistory:
 
 
 class BisectionOutcome(NamedTuple):
-    """What one bisection took."""
+    """Cost of one bisection."""
 
     right: bool
     decided: bool

@@ -1,4 +1,4 @@
-"""What a bisection has found in sentences and as JSON, and its page: level of each measured revision, observations."""
+"""Result of a bisection in sentences and as JSON, and its page: level of each measured revision, observations."""
 
 from collections.abc import Sequence
 from math import exp

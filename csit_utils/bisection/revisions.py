@@ -18,7 +18,7 @@ class Revision(Frozen):
     """One revision."""
 
     name: str
-    """What the installation gets: a commit, a version or a command line."""
+    """Argument of the installation: a commit, a version or a command line."""
     label: str
     """For people."""
 

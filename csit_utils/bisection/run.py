@@ -31,7 +31,7 @@ from resources.libraries.python.recording.step_journal import StepJournal
 _ATTEMPTS = 2
 """An installation or measurement that fails is repeated once."""
 FAILURES = (CommandFailed, NotReady, NoTraffic, SystemBroken)
-"""What a revision may be the reason of; other errors end the bisection."""
+"""Errors that a revision may cause; others end the bisection."""
 
 
 class ObservedRevision(Frozen):
@@ -65,7 +65,7 @@ class BisectionJournal(StepJournal[ObservedRevision | SkippedRevision]):
 
 @dataclass(frozen=True)
 class BisectionProgress:
-    """What is known while a bisection runs."""
+    """State of a running bisection."""
 
     observations: int
     revision: int

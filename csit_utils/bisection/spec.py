@@ -68,7 +68,7 @@ def share_of(text: str) -> float:
 
 
 class BisectionSpec(Frozen):
-    """What to bisect, how to install a revision, and what to measure."""
+    """Component to bisect, installation of a revision, and measurement."""
 
     source: GitRange | OrderedList | CommandLines
     install: Annotated[tuple[Text, ...], Field(min_length=2, max_length=100), AfterValidator(_has_revision)]

@@ -29,7 +29,7 @@ def _with_search(variables: dict[str, str]) -> dict[str, str]:
 
 
 class NightChoices(Frozen):
-    """What the user chose."""
+    """Choices of the user."""
 
     topology: str
     simulated: bool = False

@@ -1,4 +1,4 @@
-"""What a reader of a night wants to know first, as the body of an e-mail (HTML) and as a chat message (Markdown)."""
+"""Summary of a night: the body of an e-mail (HTML) and as a chat message (Markdown)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

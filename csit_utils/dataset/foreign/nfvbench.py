@@ -69,7 +69,7 @@ class Config(Read):
 
 
 class Openstack(Read):
-    """What the host says of its networks."""
+    """Facts of the host about its networks."""
 
     vswitch: str | None = None
     encaps: str | None = None

@@ -44,7 +44,7 @@ class FlameGraph:
     notes: tuple[str, ...]
     simulated: bool
     accounts: tuple[tuple[str, str], ...] = ()
-    """What programs say themselves of their work, by part of the cell."""
+    """Reports of programs on their own work, by part of the cell."""
 
 
 def flame_graph(found: Stacks | None, *, simulated: bool) -> FlameGraph | None:

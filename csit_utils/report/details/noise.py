@@ -28,7 +28,7 @@ class NoiseView:
     limit_pps: float | None
     """Rate at which a receive queue is full at the end of the longest interruption; None without one."""
     causes: str
-    """What the kernel and the processor counted meanwhile."""
+    """Counts of the kernel and the processor meanwhile."""
 
 
 def noise_floor(plan: Plan | None, noise: Iterable[CpuNoise]) -> tuple[NoiseView, ...]:

@@ -159,7 +159,7 @@ class TestView:
     checklist: tuple[CheckedRequirement, ...]
     """Requirements of RFC 9971; empty if not recorded."""
     other_goals: tuple[OtherGoalView, ...]
-    """What the trials of the search say about other definitions of NDR and PDR; empty without a search."""
+    """Verdicts of the search's trials by other definitions of NDR and PDR; empty without a search."""
     shares: tuple[Shares, ...]
     loss: LossView | None
     loss_patterns: tuple[LossPatternView, ...]

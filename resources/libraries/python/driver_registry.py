@@ -82,13 +82,13 @@ def guests_of(vms: "NfKind") -> "tuple[NfKind, ...]":
 
 @cache
 def leftovers() -> "dict[str, Leftover]":
-    """What packages of drivers make on a machine that outlives a killed run, by its key on the record of the lock."""
+    """Leftovers of driver packages on a machine after a killed run, by their keys on the record of the lock."""
     return {each.key: each for each in _declared("LEFTOVERS")}
 
 
 @cache
 def node_checks() -> "tuple[NodeCheck, ...]":
-    """What packages of drivers have the doctor look for on nodes, in the order of the packages."""
+    """Doctor checks of driver packages on nodes, in the order of the packages."""
     return tuple(_declared("CHECKS"))
 
 
@@ -177,7 +177,7 @@ def _registered(folder: str) -> Iterator[Any]:
 
 
 def _declared(name: str) -> Iterator[Any]:
-    """What all packages declare under a name, those without a role among them."""
+    """Declarations of all packages under a name, those without a role among them."""
     for folder in ("", *_FOLDERS):
         for module in _registrations(folder):
             yield from getattr(module, name, ())

@@ -1,4 +1,4 @@
-"""What can go wrong: one root, few leaves. Callers catch leaves; the command line catches the root.
+"""Errors: one root, few leaves. Callers catch leaves; the command line catches the root.
 
 Every message passes `message`, wherever the error is raised and shown: it has no secrets, no control characters, and at
 most `LONGEST_MESSAGE` characters.
@@ -82,7 +82,7 @@ class ConfigError(CsitError):
 
 
 class PlanError(CsitError):
-    """What was asked cannot be planned on this system; the text gives what is needed and what is there."""
+    """The request cannot be planned on this system; the text gives what is needed and what is there."""
 
 
 class ConnectionFailed(CsitError):

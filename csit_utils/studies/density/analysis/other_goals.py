@@ -102,7 +102,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class GoalAnswer:
-    """What trials say about a goal."""
+    """Evidence of trials for a goal."""
 
     asked: OtherGoal
     lower: Bound | None

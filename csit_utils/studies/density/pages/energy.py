@@ -16,7 +16,7 @@ _MOST_COLUMNS = 6
 
 @dataclass(frozen=True)
 class EnergyCell:
-    """What one system did at one load."""
+    """Figures of one system at one load."""
 
     row: TestRow
     received_pps: float | None

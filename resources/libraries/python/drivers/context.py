@@ -1,4 +1,4 @@
-"""What drivers of one machine are made with."""
+"""Context of the drivers of one machine."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What emulated machines boot from: a disk of Debian's packages with their kernel, and an initramfs; kept in a cache.
+"""Boot image of emulated machines: a disk of Debian's packages with their kernel, and an initramfs; kept in a cache.
 
 What agents import is on the disk too, as on a node of earlier runs: sending it takes an emulated machine a minute.
 
@@ -52,7 +52,7 @@ _LEFT_OUT = (
 """Files of packages that no emulated machine needs: half of all bytes."""
 _ALTERNATIVES = {"ovs-vswitchd": "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"}
 _DISK_MODULES = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
-"""What the initramfs loads to mount the disk; ext4 asks for the last one by the name of its algorithm."""
+"""Modules that the initramfs loads to mount the disk; ext4 asks for the last one by the name of its algorithm."""
 _NETWORK_MODULES = ("virtio_net", "e1000e", "vmxnet3", "tun")
 _DISK_MB = 3072
 """Size of the disk; what is empty takes no space."""

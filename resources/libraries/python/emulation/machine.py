@@ -129,7 +129,7 @@ class EmulatedMachine:
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a machine boots from."""
+    """Boot files of a machine."""
 
     kernel: Path
     initramfs: Path

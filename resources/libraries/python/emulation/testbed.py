@@ -41,7 +41,7 @@ _TRIES = 3
 """Times that a machine is started: another program may take its port first."""
 _SETTLE_S = 0.5
 _LISTENING = b"Server listening on 0.0.0.0 port 22"
-"""What a machine's SSH server says on the console."""
+"""Console message of a machine's SSH server."""
 _BANNER_S = 15.0
 """A machine that shares its host's CPUs with others may take so long to greet."""
 _ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -50,7 +50,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class TestbedRecord(Frozen):
-    """What a testbed was started as."""
+    """Parameters of a started testbed."""
 
     layout: EmulatedLayout
     ports: dict[str, int]

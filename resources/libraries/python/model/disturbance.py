@@ -9,7 +9,7 @@ from resources.libraries.python.model.base import Frozen
 
 
 class PartEvent(StrEnum):
-    """What happens to a network function or to the vSwitch."""
+    """Event of a network function or of the vSwitch."""
 
     KILL = "kill"
     """It ends and does not come back."""
@@ -45,4 +45,4 @@ class Happened(Frozen):
     ended_ns: int
     """When all was done that the event consists of."""
     what: str
-    """What was done, in words."""
+    """Action that was taken, in words."""

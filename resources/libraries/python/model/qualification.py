@@ -1,4 +1,4 @@
-"""What a traffic generator can do by itself, measured with its ports joined to each other and no system under test."""
+"""Qualification of a traffic generator: measured with its ports joined to each other and no system under test."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ _Word = Annotated[str, Field(max_length=200)]
 
 
 class QualificationKey(Frozen):
-    """What a qualification is valid for: with another value of any of these it is to be repeated."""
+    """Validity of a qualification: with another value of any of these it is to be repeated."""
 
     generator: _Word
     """Name of the driver."""
@@ -87,7 +87,7 @@ class Qualification(Frozen):
     trial_s: Annotated[float, Field(gt=0)]
     points: Annotated[tuple[QualifiedPoint, ...], Field(max_length=1000)]
     notes: tuple[Annotated[str, Field(max_length=500)], ...] = ()
-    """What readers must know, such as CPUs that were shared."""
+    """Notes for readers, such as CPUs that were shared."""
     simulated: bool = False
 
     def bound(self, frame: Frame, flows: int) -> QualifiedPoint | None:

@@ -62,7 +62,7 @@ class Record(Frozen):
     noise: Annotated[tuple[CpuNoise, ...], PACKED] = Field(default=(), exclude_if=is_empty)
     """Noise floor of the data CPUs before the run; empty where it was not observed."""
     qualification: Annotated[Qualification | None, PACKED] = Field(default=None, exclude_if=is_none)
-    """What the generator can do by itself; None where it is not qualified."""
+    """Qualification of the generator; None where it is not qualified."""
     simulation: dict[str, Any] | None = None
     """Parameters of the simulated system."""
     facts: dict[str, dict[str, str]] = Field(default_factory=dict)

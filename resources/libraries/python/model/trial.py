@@ -151,7 +151,7 @@ class Gap(Frozen):
 
 
 class FlowTimeline(Frozen):
-    """What became of the numbered packets of one instance in one direction, by the time at which they were sent."""
+    """Outcome of the numbered packets of one instance in one direction, by the time at which they were sent."""
 
     instance: int
     direction: Direction

@@ -22,7 +22,7 @@ Window = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What was seen of the nodes in the course of one trial, or of as long without one."""
+    """Energy readings of the nodes in the course of one trial, or of as long without one."""
 
     series: Sequence[MeterSeries]
     unmetered: Mapping[str, str] = field(default_factory=dict)

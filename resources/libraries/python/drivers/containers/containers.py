@@ -134,7 +134,7 @@ class NfContainers:
         return name in self._running
 
     def entry(self, name: str) -> ExecContext:
-        """What a program of an NF enters."""
+        """Control groups and namespaces of an NF's program."""
         running = self._running.get(name)
         if running is None:
             return NO_ENTRY

@@ -76,7 +76,7 @@ def choose(settings: Container) -> EngineChoice:
 
 
 def missing(settings: Container) -> tuple[PreflightProblem, ...]:
-    """What this machine lacks for the engine that is asked for by name; `auto` lacks nothing."""
+    """Requirements of the engine of that name that this machine lacks; `auto` lacks nothing."""
     if settings.engine in ("none", "auto"):
         return ()
     tried = _try(settings.engine, settings.image)
@@ -153,7 +153,7 @@ def _start(engine: Engine) -> None:
 
 
 def _remedy(engine: Engine, said: str) -> str:
-    """What to do about what an engine said."""
+    """Fix for an error message of an engine."""
     if "Cannot connect to the Docker daemon" in said:
         return "systemctl start docker, or set container.engine to podman"
     if engine.image is not None and re.search(r"image not known|No such image|Unable to find image", said):

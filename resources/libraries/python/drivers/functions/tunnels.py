@@ -79,7 +79,7 @@ class Passed:
     """Out of its devices: encrypted and decrypted."""
 
     def __sub__(self, earlier: "Passed") -> "Passed":
-        """What was counted since `earlier`."""
+        """Counts since `earlier`."""
         return Passed(self.came - earlier.came, self.left - earlier.left)
 
 
@@ -160,7 +160,7 @@ def given(argv: Sequence[str], stdin: str, secrets: str) -> str:
 
 
 def loopback_up() -> Request:
-    """What the ends of a tunnel reach each other by."""
+    """Set the loopback device up, over which the ends of a tunnel reach each other."""
     return set_up("lo", _LOOPBACK)
 
 
@@ -225,7 +225,7 @@ class Tunnels(NamespaceFunctions):
         """The left and the right end of the tunnel of an NF."""
 
     def not_open(self, name: str, end: TunnelEnd) -> str:
-        """What an end still lacks to be reached: its device, or its port."""
+        """Missing part of an end that is not reachable yet: its device, or its port."""
         if end.device not in self._fabric.run_inside(name, devices_here):
             return "there is no such device"
         return "" if end.port in self._fabric.run_inside(name, udp_ports) else f"UDP port {end.port} is not open"
@@ -332,7 +332,7 @@ class Tunnels(NamespaceFunctions):
 
 
 def no_tun(needed_for: str) -> Iterator[PreflightProblem]:
-    """What this machine lacks for devices whose packets a program reads.
+    """Requirements of devices whose packets a program reads, as far as this machine lacks them.
 
     Args:
         needed_for: Ends the sentence: `for NFs of kind openvpn`.
@@ -345,7 +345,7 @@ def no_tun(needed_for: str) -> Iterator[PreflightProblem]:
 
 
 def version(path: str) -> str:
-    """What a program says of itself, its name and version: `OpenVPN 2.6.14`.
+    """Name and version that a program reports: `OpenVPN 2.6.14`.
 
     Raises:
         CsitError: It cannot be run.

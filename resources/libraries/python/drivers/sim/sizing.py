@@ -113,7 +113,7 @@ class SimulatedService(Frozen):
         return min(self.limit(name, share, spec.flavors[share.flavor], work) for name, share in shares)
 
     def work_of(self, workload: WorkloadSpec) -> float:
-        """What a call of a workload costs."""
+        """Cost of a call of a workload."""
         return self.work.get(PurePath(workload.generator).name, 1.0)
 
     def _usable(self, part: SimComponent, flavor: Flavor) -> float:

@@ -29,7 +29,7 @@ Nanoseconds = Annotated[float, Field(ge=0)]
 
 
 class WhenFull(StrEnum):
-    """What a full table does with a new connection."""
+    """Behaviour of a full table at a new connection."""
 
     REFUSE = "refuse"
     EVICT = "evict"

@@ -360,7 +360,7 @@ class SimulatedSystem:
 
     @property
     def key(self) -> str:
-        """What random numbers depend on: the seed, the cell, the test type, the repetition."""
+        """Inputs of random numbers: the seed, the cell, the test type, the repetition."""
         return self._key
 
     def moved(self) -> frozenset[str]:

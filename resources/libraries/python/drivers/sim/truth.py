@@ -1,4 +1,4 @@
-"""What a simulated cell can forward and what limits it: known, so that what is measured can be compared with it.
+"""Capacity of a simulated cell and its limit: known, so that what is measured can be compared with it.
 
 Contention of simulated network functions for the caches and the memory of one server: known, as a truth to test by.
 
@@ -126,7 +126,7 @@ def _of(kind: NfKind, simulation: Simulation) -> Contention:
 
 _CORES_EXPONENT = 0.9
 _HALF_CORE_NF_PPS = 5.97e6
-"""What one half-core NF forwards; a core is two halves."""
+"""Capacity of one half-core NF; a core is two halves."""
 _KINDS_PPS = {
     "linux_router": 0.6e6,
     "linux_gateway": 0.5e6,
@@ -164,7 +164,7 @@ def capacity_pps(cell: Cell, frame: Frame, scales_to: ScalesTo = _WITHOUT_END) -
 
 
 def vswitch_pps(cell: Cell, frame: Frame) -> float:
-    """What the vSwitch forwards, aggregate of all instances and both directions."""
+    """Capacity of the vSwitch, aggregate of all instances and both directions."""
     crossing_us = _crossing_us(cell) * _crowding(cell) * (1 + max(0.0, frame.mean_bytes - 64) / _COPY_BYTES)
     return float(float(cell.vs_dtc) ** _CORES_EXPONENT / crossing_us * 1e6)
 
@@ -270,7 +270,7 @@ class SimulatedTruth:
         return rates
 
     def _vswitch_pps(self, frame: Frame) -> float:
-        """What the vSwitch can do, not scaled."""
+        """Capacity of the vSwitch, not scaled."""
         cache = self._simulation.flow_cache
         slowdown = cache.slowdown(sum(frame.flows or flow.sources for flow in self._flows)) if cache else 1.0
         return vswitch_pps(self._cell, frame) / slowdown

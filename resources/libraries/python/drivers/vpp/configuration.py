@@ -93,7 +93,7 @@ class VppDevice:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What threads do when nothing comes."""
+    """Behaviour of threads without packets."""
 
     rx_mode: RxMode
     sleep_us: int

@@ -39,7 +39,7 @@ def plugins(prefix: Path) -> frozenset[str]:
 
 
 def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[PreflightProblem]:
-    """What this machine lacks for VPP.
+    """Requirements of VPP that this machine lacks.
 
     Args:
         prefix: Where it is to be installed.
@@ -90,7 +90,7 @@ class Site:
         return choose_pages(self.settings, instances, free_2mb, free_1gb)
 
     def waiting(self) -> Waiting:
-        """What threads do when nothing comes."""
+        """Behaviour of threads without packets."""
         return waiting(self.settings, oversubscribed=self.plan.cores.oversubscribed)
 
 

@@ -231,7 +231,7 @@ class VppInstance:
 
     @property
     def work(self) -> tuple[show_output.ThreadWork, ...]:
-        """What its threads did between the last two notes."""
+        """Work of its threads between the last two notes."""
         return self._last_work
 
     def problem(self) -> str:

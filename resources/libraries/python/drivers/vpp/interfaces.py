@@ -59,9 +59,9 @@ class VppInterface:
 
     kind: InterfaceKind
     name: str
-    """What it is called once it is renamed."""
+    """Name after it is renamed."""
     made_as: str
-    """What VPP calls it when it is made."""
+    """VPP's name of it when it is created."""
     mac: str
     data_threads: tuple[int, ...]
     """The planned data thread that polls each of its receive queues."""
@@ -79,7 +79,7 @@ class VppInterface:
         return len(self.data_threads)
 
     def name_of(self, vlan: int | None) -> str:
-        """What VPP calls the port of a VLAN."""
+        """VPP's name of the port of a VLAN."""
         return self.name if vlan is None else f"{self.name}.{vlan}"
 
 

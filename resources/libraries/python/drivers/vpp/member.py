@@ -235,7 +235,7 @@ class VppMember:
         return found
 
     def steps(self, event: PartEvent, target: str, restart: Callable[[], object]) -> Steps:
-        """What an event consists of.
+        """Steps of an event.
 
         Args:
             event: What happens.

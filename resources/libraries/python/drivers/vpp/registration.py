@@ -1,4 +1,4 @@
-"""What the declarations of VPP as vSwitch, as NF and in virtual machines share: memory of a VPP."""
+"""Memory of a VPP, for its declarations as vSwitch, as NF and in virtual machines."""
 
 from typing import Annotated, Any, Literal
 
@@ -47,7 +47,7 @@ def reload_problem(dut: DutNode) -> str | None:
 BUFFER_BYTES = 2496
 """A packet buffer of VPP with 2048 bytes of data."""
 OVERHEAD_MB = 128
-"""What a VPP takes beside its heap and buffers: 32 MB of statistics, and the program with its plugins."""
+"""Memory of a VPP beside its heap and buffers: 32 MB of statistics, and the program with its plugins."""
 _RINGS_2MB = 8
 """Huge pages of a guest for the rings of two network cards: each ring of 1024 descriptors is in a page of its own."""
 

@@ -1,4 +1,4 @@
-"""What the noise floor of the CPUs costs: packets that their queues lose meanwhile, and packets that wait.
+"""Cost of the noise floor of the CPUs: packets that their queues lose meanwhile, and packets that wait.
 
 A data thread that is interrupted for a time g while packets arrive at r per second finds g x r of them. A receive queue
 keeps `QUEUE_FRAMES` of them, the rest is lost. A packet that arrives t after the begin of the interruption waits for

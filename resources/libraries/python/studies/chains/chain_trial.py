@@ -122,7 +122,7 @@ class ChainUnderLoad:
             raise NoTraffic("no traffic: " + "; ".join(complaints))
 
     def _check(self) -> None:
-        """What was measured while a part died is no result."""
+        """Raise where a part has died: what was measured meanwhile is no result."""
         if found := self._cell.problems():
             raise SystemBroken("; ".join(found))
 

@@ -104,7 +104,7 @@ def _usable(found: GoalResult) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPrediction:
-    """What the measured cells say about another one."""
+    """Prediction of a cell from the measured ones."""
 
     goals: tuple[PredictedGoal, ...] = ()
     prior: Prior | None = None

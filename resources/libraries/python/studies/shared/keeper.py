@@ -83,7 +83,7 @@ class StudyKeeper:
         self.noise: tuple[CpuNoise, ...] = ()
         """Noise floor of the testbed, for all records."""
         self.beyond: BeyondRange | None = None
-        """What the generator can do by itself, for all records, and trials beyond that since the last record."""
+        """Qualification of the generator, for all records, and trials beyond that since the last record."""
         self.ends_run = False
         """Whether a test was the last one of the run: a signal or an error has ended it."""
         self._held = ExitStack()

@@ -13,7 +13,7 @@ from resources.libraries.python.studies.stateful.model.record import Establishme
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What bounds the connections of a trial, beside the system under test."""
+    """Limits of the connections of a trial, beside the system under test."""
 
     offered_cps: float
     """Highest rate that can be offered, aggregate."""

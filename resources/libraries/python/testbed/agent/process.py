@@ -34,7 +34,7 @@ class Interrupted(BaseException):
 
 
 class Conversation:
-    """What is said on two pipes.
+    """Dialogue on two pipes.
 
     Args:
         source: Descriptor to read from.
@@ -183,6 +183,6 @@ def _end_in_time() -> None:
 
 
 def log_to_stderr() -> None:
-    """What is logged goes to the controller's tail of standard error, and is lost without harm when that is gone."""
+    """Log to standard error, whose tail the controller keeps; messages are lost without harm when that is gone."""
     logging.raiseExceptions = False
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")

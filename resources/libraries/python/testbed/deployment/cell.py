@@ -186,7 +186,7 @@ class CellUnderTest:
         return complaints
 
     def highest_loads(self) -> HighestLoads:
-        """What the generator can offer on this deployment, and where a search should begin."""
+        """Maximum load of the generator on this deployment, and first load of a search."""
         trial = Trial(load_pps=0.0, duration_s=_CALIBRATION_S, frame=self._asked.frame, purpose="calibration")
         with within("the calibration of the generator", _TRIAL_S):
             highest = self.deployment.parts.generator.highest_loads(trial)
@@ -194,7 +194,7 @@ class CellUnderTest:
         return highest
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with the deployed cell now; empty when all is well."""
+        """Faults of the deployed cell now; empty when there are none."""
         return health.problems(self.deployment)
 
     def moved(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What generators can send for a sweep, by the name that a topology gives them."""
+"""Maximum loads of generators in a sweep, by the name that a topology gives them."""
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError

@@ -77,7 +77,7 @@ def within(what: str, seconds: float) -> Iterator[None]:
 
 
 def problems(deployment: Deployment) -> tuple[str, ...]:
-    """What is wrong with a running cell, a sentence each."""
+    """Faults of a running cell, a sentence each."""
     try:
         with within("a look at the system under test", _LOOK_S):
             return deployment.problems()

@@ -34,7 +34,7 @@ class Parts:
     """All drivers of one cell, not yet started."""
 
     cables: tuple[DeploymentPart, ...]
-    """What the others stand on: namespaces and links; started first, stopped last."""
+    """Base of the other parts: namespaces and links; started first, stopped last."""
     switch: VSwitch
     functions: NetworkFunctions
     generator: TrafficGenerator

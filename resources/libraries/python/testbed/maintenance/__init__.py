@@ -1,1 +1,1 @@
-"""What is done with a testbed beside measuring: looking at it, reserving it, cleaning it."""
+"""Maintenance of a testbed: checks, reservation, cleanup."""

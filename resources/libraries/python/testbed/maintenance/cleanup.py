@@ -87,7 +87,7 @@ def tidy_there(connection: Connection, python: str, runtime: PurePosixPath, wait
 
 @dataclass(frozen=True, slots=True)
 class MachineLeftovers:
-    """What earlier runs left on a machine."""
+    """Leftovers of earlier runs on a machine."""
 
     machine: str
     left: Leftovers

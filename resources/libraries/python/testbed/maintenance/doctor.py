@@ -161,7 +161,7 @@ def _refused(place: MaintainedMachine) -> str:
 
 
 def _mended(error: Exception) -> tuple[str, str]:
-    """What is wrong with a connection, and what to do about it."""
+    """Fault of a connection, and its fix."""
     text = _sentence(error)
     if "host key" in text or "known_hosts" in text:
         return text, "compare the fingerprints first"
@@ -186,7 +186,7 @@ def _reservation(place: MaintainedMachine) -> CheckFinding:
 
 
 def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFinding]:
-    """What drivers find missing by trying."""
+    """Requirements that drivers find missing by trying."""
     place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
     kinds = ((world.problems, problem), (world.warnings, warning), (world.unsampled, warning))
     try:
@@ -206,7 +206,7 @@ _OF_ANY = (system.check, processors.check, memory.check, drivers.check)
 
 
 def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding]:
-    """What the facts of one node mean for it.
+    """Findings from the facts of one node.
 
     Args:
         topology: The testbed.
@@ -218,5 +218,5 @@ def check_node(topology: Topology, name: str, facts: Facts) -> list[CheckFinding
 
 
 def check_together(topology: Topology, facts: Mapping[str, Facts]) -> list[CheckFinding]:
-    """What the facts of several nodes mean together: clocks, both ends of cables."""
+    """Findings from the facts of several nodes together: clocks, both ends of cables."""
     return [*system.check_clocks(facts), *ports.check_cables(topology, facts)]

@@ -76,7 +76,7 @@ class MaintainedMachine:
     name: str
     connection: Connection
     nodes: tuple[TgNode | DutNode, ...]
-    """What it is in the topology."""
+    """Its nodes in the topology."""
     python: str
 
     @property

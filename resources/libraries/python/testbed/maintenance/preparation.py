@@ -47,7 +47,7 @@ def restore(place: MaintainedMachine) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a machine needs, and what it has."""
+    """Required and present settings of a machine."""
 
     machine: str
     wanted: Preparation
@@ -64,7 +64,7 @@ class PreparationResult:
 
     proposal: Proposal
     lines: tuple[str, ...]
-    """What was changed, and what the kernel refused; a sentence each."""
+    """Changes, and refusals of the kernel; a sentence each."""
     short: tuple[str, ...]
     """Settings that got less than asked for, a sentence each."""
 

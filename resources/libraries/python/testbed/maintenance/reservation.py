@@ -112,7 +112,7 @@ def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], t
 
 
 def standings(machines: Machines) -> list[ReservationState]:
-    """Who has which machine."""
+    """Holders of the machines."""
     found = []
     for name, node in machines.reservable.items():
         try:

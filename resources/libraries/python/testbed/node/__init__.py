@@ -1,1 +1,1 @@
-"""What is asked of a node without a driver running there: its facts, its reservation, what was left on it."""
+"""Queries of a node without a driver running there: its facts, its reservation, what was left on it."""

@@ -21,7 +21,7 @@ DISKS = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their free spac
 
 
 def questions(node: TgNode | DutNode) -> dict[Any, dict[str, Any]]:
-    """What to ask of a node of a topology."""
+    """Facts to ask of a node of a topology."""
     wanted = {
         name: {"device": port.device, "pci_address": port.pci_address}
         for name, port in node.interfaces.items()

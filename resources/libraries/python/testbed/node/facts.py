@@ -1,4 +1,4 @@
-"""What a node says about itself. Unknown is None."""
+"""Facts of a node. Unknown is None."""
 
 from typing import Any
 

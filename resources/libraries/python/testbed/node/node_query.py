@@ -31,7 +31,7 @@ sys.stdout.write({mark!r} + said + "\\n")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a node has said, and what its clock said meanwhile."""
+    """Answer of a node, and its clock at that time."""
 
     by_program: Mapping[str, dict[str, Any]]
     clock_offset_s: float

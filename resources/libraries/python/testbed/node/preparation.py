@@ -40,13 +40,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a node needs."""
+    """Settings that a node needs."""
 
     settings: tuple[Setting, ...]
     """Those whose value differs from what is there."""
     stop_irqbalance: bool
     unavailable: tuple[str, ...]
-    """What this machine does not have, in sentences."""
+    """Settings that this machine does not have, in sentences."""
     boot: str
     """The line of the boot loader; empty where nothing is missing on the kernel's command line."""
 
@@ -63,7 +63,7 @@ class SettingChange:
 
     @property
     def subject(self) -> str:
-        """What was changed, with numbers."""
+        """Changes, with numbers."""
         return f"{self.name}{'s' * (len(self.numbers) > 1)} {ranges(self.numbers)}".rstrip()
 
     def __str__(self) -> str:
@@ -288,15 +288,15 @@ _WITHIN_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What came of changing or of putting back."""
+    """Outcome of changing or restoring settings."""
 
     done: tuple[SettingChange, ...]
     refused: tuple[str, ...]
-    """What the kernel did not let happen, in sentences."""
+    """Refusals of the kernel, in sentences."""
     short: tuple[str, ...] = ()
     """Settings that got another value than asked for, in sentences."""
     notes: tuple[str, ...] = ()
-    """What was done besides."""
+    """Other actions."""
 
 
 def look(connection: Connection, python: str) -> Files:

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Holder(Frozen):
-    """Who has a node. Times are the node's, UTC, ISO 8601."""
+    """Holder of a node. Times are the node's, UTC, ISO 8601."""
 
     model_config = ConfigDict(extra="ignore")  # a node may have been reserved by another version of this program
 
@@ -68,7 +68,7 @@ class ReservableNode:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who wants a testbed, why, and for how long."""
+    """Request of a testbed: user, reason and duration."""
 
     testbed: str
     reason: str
@@ -200,7 +200,7 @@ def break_open(nodes: Mapping[str, ReservableNode]) -> dict[str, Holder | None]:
 
 
 def holder_of(node: ReservableNode, token: str | None = None) -> tuple[Holder | None, bool]:
-    """Who has a node, also when that lease has run out; and whether it is the one with the token."""
+    """Holder of a node, also after that lease has expired; and whether it is the one with the token."""
     answer = node.ask("status", token=token)
     holder = answer["holder"]
     return (Holder.model_validate(holder) if holder else None), bool(answer["mine"])

@@ -64,7 +64,7 @@ class TestbedNode(Protocol):
 
     @property
     def prefix(self) -> str:
-        """What messages about the node begin with."""
+        """Prefix of messages about the node."""
 
     @property
     def lost(self) -> str:

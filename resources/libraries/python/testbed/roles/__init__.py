@@ -1,1 +1,1 @@
-"""What can be asked of the world: small protocols that drivers fulfil."""
+"""Roles: small protocols that drivers fulfil."""

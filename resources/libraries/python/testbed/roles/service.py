@@ -12,7 +12,7 @@ from resources.libraries.python.testbed.roles.patience import patience
 
 @dataclass(frozen=True, slots=True)
 class InstanceUse:
-    """What an instance has used; what cannot be read is None."""
+    """Resource usage of an instance; None where it cannot be read."""
 
     cpu_s: float | None
     """CPU time of all its processes since it began."""
@@ -24,7 +24,7 @@ class InstanceUse:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a generator script reported of one load."""
+    """Report of a generator script on one load."""
 
     indicator: float
     """The performance indicator, in the workload's unit."""

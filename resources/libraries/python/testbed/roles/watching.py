@@ -90,7 +90,7 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What the meters of all nodes have said."""
+    """Readings of the meters of all nodes."""
 
     series: Sequence[MeterSeries]
     unmetered: Mapping[str, str] = field(default_factory=dict)

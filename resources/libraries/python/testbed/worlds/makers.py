@@ -79,7 +79,7 @@ def past_the_kernel(node: TgNode | DutNode, plan: Plan) -> tuple[Port, ...]:
 
 
 def missing(node: TgNode | DutNode) -> Iterator[PreflightProblem]:
-    """What the present machine lacks for a node's drivers: of NFs the default, and kinds that are not on request."""
+    """Requirements of a node's drivers that this machine lacks: of NFs the default and those not on request."""
     if isinstance(node, TgNode):
         yield from _missing(driver_registry.generators()[node.generator.driver].missing, node)
         return
@@ -91,7 +91,7 @@ def missing(node: TgNode | DutNode) -> Iterator[PreflightProblem]:
 
 
 def missing_for_some(node: DutNode) -> Iterator[PreflightProblem]:
-    """What the present machine lacks for a node's virtual machines, or for other NFs that are there on request."""
+    """Requirements of a node's virtual machines, or of other NFs on request, that this machine lacks."""
     if node.vms is not None:
         yield from _missing(driver_registry.functions()[node.vms].missing, node, node.vms)
     requested = [kind for kind in node.containers[1:] if driver_registry.functions()[kind].on_request]

@@ -109,7 +109,7 @@ class Ipsecs(Tunnels):
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
+    """Requirements that this machine lacks."""
     if (ip := path_of("ip")) is None:
         yield PreflightProblem(f"ip missing {_FOR}", "install it: apt-get install iproute2")
         return
@@ -121,7 +121,7 @@ def missing() -> Iterator[PreflightProblem]:
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing()
 
 

@@ -240,7 +240,7 @@ class Monitors(ProgramFunctions):
 
 
 def missing(kind: NfKind, program: MonitorProgram) -> Iterator[PreflightProblem]:
-    """What this machine lacks for a monitor."""
+    """Requirements of a monitor that this machine lacks."""
     if path_of(program.name) is None:
         fix = f"install it: apt-get install {program.package}"
         yield PreflightProblem(f"{program.name} missing for NFs of kind {kind}", fix)
@@ -285,7 +285,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan | TapPlan])
 
 
 def missing_on(node: DutNode, kind: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing(kind, program_of(kind, node))
 
 

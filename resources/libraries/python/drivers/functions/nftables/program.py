@@ -60,7 +60,7 @@ def version() -> str:
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
+    """Requirements that this machine lacks."""
     if path_of(_PROGRAM) is None:
         yield PreflightProblem(
             f"{_PROGRAM} missing for NFs of kind linux_firewall, linux_stateful_firewall, linux_nat and linux_gateway",
@@ -84,5 +84,5 @@ def _run(*words: str, script: str = "") -> str:
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing()

@@ -77,7 +77,7 @@ def _addresses(prefix: str) -> list[str]:
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
+    """Requirements that this machine lacks."""
     path = path_of(NAME)
     if path is None or (module() is None and not _has_stream_built_in(path)):
         lacks = "nginx" if path is None else "nginx's stream module"
@@ -130,5 +130,5 @@ def _said(path: str, option: str) -> str:
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing()

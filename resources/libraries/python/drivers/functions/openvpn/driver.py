@@ -187,7 +187,7 @@ _WITHIN_S = 15.0
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
+    """Requirements that this machine lacks."""
     for program in ("openvpn", "openssl"):
         if path_of(program) is None:
             yield PreflightProblem(f"{program} missing {_FOR}", f"install it: apt-get install {program}")
@@ -205,5 +205,5 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing()

@@ -45,7 +45,7 @@ _VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
 def not_ready(said: str) -> str:
-    """What is missing until it forwards; empty when nothing is."""
+    """Missing conditions until it forwards; empty when it does."""
     if _READY in said:
         return ""
     return "it does not forward yet"
@@ -275,7 +275,7 @@ class Testpmds(Disturbed):
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks for testpmd."""
+    """Requirements of testpmd that this machine lacks."""
     lacking = [program for program in (PROGRAM, "stdbuf") if shutil.which(program) is None]
     if lacking:
         yield PreflightProblem(
@@ -297,5 +297,5 @@ def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Testpmds:
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing()

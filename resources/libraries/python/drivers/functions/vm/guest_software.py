@@ -1,4 +1,4 @@
-"""What runs inside of guests and makes them network functions; all else about a guest is the same."""
+"""Software inside guests that makes them network functions; all else about a guest is the same."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ def cards(function: NfPlan | TapPlan) -> tuple[tuple[str, str], ...]:
 
 
 class Inside(Protocol):
-    """What runs inside of all guests of a driver."""
+    """Software inside all guests of a driver."""
 
     waits: bool
     """Whether guests wait for interrupts: QEMU's main thread, which brings them, is then a data thread."""
@@ -67,7 +67,7 @@ class Inside(Protocol):
         """About what runs in them."""
 
     def problems(self, name: str) -> Sequence[str]:
-        """What is wrong inside of a guest that runs."""
+        """Faults inside a running guest."""
 
     def stop(self) -> None:
         """Release all guests; the driver ends them."""

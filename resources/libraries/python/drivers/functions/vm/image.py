@@ -200,7 +200,7 @@ def module_name(path: Path) -> str:
 
 
 class Description(Frozen):
-    """What an image is made of, kept beside it."""
+    """Contents of an image, kept beside it."""
 
     kernel_version: str
     packages: dict[str, str]

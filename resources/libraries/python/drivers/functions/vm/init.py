@@ -1,4 +1,4 @@
-"""What a guest does: the program that its kernel starts, and the words on the kernel's command line that it reads."""
+"""Guest side: the program that its kernel starts, and the words on the kernel's command line that it reads."""
 
 from collections.abc import Sequence
 

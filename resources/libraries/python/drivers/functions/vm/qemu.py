@@ -45,7 +45,7 @@ def pci_address(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What a guest runs on."""
+    """Hardware of a guest."""
 
     accelerator: str
     """`kvm` or `tcg`."""
@@ -101,7 +101,7 @@ def _memory_mb(hardware: Hardware) -> int:
 
 
 def _shared(hardware: Hardware) -> str:
-    """What gives the guest memory that a vSwitch can map, or huge pages; empty where neither is needed."""
+    """Options for guest memory that a vSwitch can map, or huge pages; empty where neither is needed."""
     shares = any(nic.socket is not None for nic in hardware.nics)
     return ",memory-backend=memory" if shares or hardware.huge_page_mb else ""
 

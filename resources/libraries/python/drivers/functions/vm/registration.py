@@ -49,7 +49,7 @@ KERNEL = (
 HUGE_PAGES_MB = {"none": 0, "2mb": 2, "1gb": 1024}
 """Sizes of pages by what `vm.huge_pages` says."""
 _OVERHEAD_MB = 64
-"""What QEMU takes beside the guest's memory under KVM; 44 MB resident measured (QEMU 7.2, no display)."""
+"""Memory of QEMU beside the guest's under KVM; 44 MB resident measured (QEMU 7.2, no display)."""
 _TRANSLATION_MB = 128
 """Translated code where a guest may run in software emulation, which `accelerator: kvm` rules out. A booted guest with
 128 MB and three vCPUs has 218 MB resident, translated code included (measured, QEMU 7.2)."""

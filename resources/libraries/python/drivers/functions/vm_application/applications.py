@@ -88,7 +88,7 @@ class Datagrams:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What one guest runs: rules of its kernel, or a program beside it."""
+    """Application of one guest: rules of its kernel, or a program beside it."""
 
     about: str
     """For messages."""
@@ -103,7 +103,7 @@ class Application:
     prints: bool = False
     """Whether it prints what it makes on standard output, beside what it has to say."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What the program reads from `PLACE`: texts by name."""
+    """Files that the program reads from `PLACE`: texts by name."""
     more: tuple[Path, ...] = ()
     """Further files of this machine that the program loads."""
     up: str = ""

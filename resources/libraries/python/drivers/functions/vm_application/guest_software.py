@@ -250,7 +250,7 @@ class Applications(Router):
         return found[counter]
 
     def facts(self) -> Mapping[str, str]:
-        """What each kind of guest runs, and its version."""
+        """Application of each kind of guest, and its version."""
         return {
             self._kinds[name]: f"{each.version()}, {each.about}, in the guest"
             for name, each in self._applications.items()

@@ -44,7 +44,7 @@ FOLDER = Path("/run/vpp")
 PORT = "csit.vpp"
 """The port from the host to VPP's command line."""
 STARTUP = "opt/csit/startup.conf"
-"""What QEMU calls the file with VPP's configuration."""
+"""QEMU's name of the file with VPP's configuration."""
 TCP = 5002
 """Where VPP takes commands in the guest: its busybox can connect by TCP only."""
 
@@ -121,7 +121,7 @@ def interfaces_inside(plan: Plan, function: NfPlan) -> tuple[VppInterface, ...]:
 
 
 def _made_as(address: str) -> str:
-    """What VPP calls a card: `virtio-0/0/11/0` for 0000:00:11.0."""
+    """VPP's name of a card: `virtio-0/0/11/0` for 0000:00:11.0."""
     domain, bus, last = address.split(":")
     slot, function = last.split(".")
     return "virtio-" + "/".join(f"{int(word, 16):x}" for word in (domain, bus, slot, function))
@@ -246,7 +246,7 @@ class VppInside:
         return self._vpps[port.owner].threads_of(port.interface)
 
     def counters(self) -> Mapping[str, InterfaceCounters]:
-        """What the VPPs count; of one that does not answer, nothing."""
+        """Counters of the VPPs; of one that does not answer, nothing."""
         found: dict[str, InterfaceCounters] = {}
         for vpp in self._vpps.values():
             try:
@@ -293,7 +293,7 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Virtua
 
 
 def missing(settings: Vpp) -> Iterator[PreflightProblem]:
-    """What this machine lacks: what all virtual machines need, VPP, or what finds its libraries."""
+    """Requirements that this machine lacks: those of all virtual machines, VPP, or what finds its libraries."""
     yield from vm_missing()
     yield from program_missing(Path(settings.prefix), ())
     if shutil.which("ldd") is None:
@@ -303,5 +303,5 @@ def missing(settings: Vpp) -> Iterator[PreflightProblem]:
 
 
 def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing(node.settings(Vpp))

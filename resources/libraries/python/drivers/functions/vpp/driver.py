@@ -204,10 +204,10 @@ def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRou
 
 
 def missing(settings: Vpp) -> Iterator[PreflightProblem]:
-    """What this machine lacks: VPP with its plugins."""
+    """Requirements that this machine lacks: VPP with its plugins."""
     yield from program_missing(Path(settings.prefix), ("memif", "af_packet", *acl(settings)))
 
 
 def missing_on(node: DutNode, _: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing(node.settings(Vpp))

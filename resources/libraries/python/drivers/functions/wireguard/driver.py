@@ -215,7 +215,7 @@ def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> WireGuard
 
 
 def missing(*, in_kernel: bool) -> Iterator[PreflightProblem]:
-    """What this machine lacks.
+    """Requirements that this machine lacks.
 
     Args:
         in_kernel: Whether the kernel has WireGuard.
@@ -230,5 +230,5 @@ def missing(*, in_kernel: bool) -> Iterator[PreflightProblem]:
 
 
 def missing_on(_: DutNode, __: NfKind) -> Iterator[PreflightProblem]:
-    """What this machine lacks for NFs of a node."""
+    """Requirements of a node's NFs that this machine lacks."""
     return missing(in_kernel=in_kernel())

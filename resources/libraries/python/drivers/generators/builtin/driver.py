@@ -272,7 +272,7 @@ class BuiltInGenerator:
         return trial_result(trial, reports, pairs, started_at, time.monotonic() - started)
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """What the generator can send, and where a search should begin.
+        """Maximum load of the generator, and first load of a search.
 
         Measured by 0.3 s of sending unpaced, and 0.3 s of sending by a schedule that asks for as much: a schedule
         visits every flow for a few frames, which costs more per frame, the more so the more flows there are. The load

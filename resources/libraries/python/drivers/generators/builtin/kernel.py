@@ -1,4 +1,4 @@
-"""What Python's standard library lacks of the Linux interface: constants, `setns`, `prctl`, interface facts."""
+"""Parts of the Linux interface that Python's standard library lacks: constants, `setns`, `prctl`, interface facts."""
 
 import ctypes
 import fcntl

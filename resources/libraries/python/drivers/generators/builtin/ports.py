@@ -129,7 +129,7 @@ class ProbeReceiver:
             raise CsitError(f"generator port {flow.rx_interface} receives no probes: {error.strerror}") from error
 
     def collect(self) -> Arrivals:
-        """What came so far."""
+        """Counts of packets that arrived so far."""
         statistics = self._socket.getsockopt(kernel.SOL_PACKET, kernel.PACKET_STATISTICS, 8)
         received = int(struct.unpack("=II", statistics)[0])
         area = np.frombuffer(bytes(self._memory), dtype=np.uint8).reshape(self._slots, _SLOT)
@@ -155,7 +155,7 @@ class ProbeReceiver:
 
 @dataclass(frozen=True, slots=True)
 class _Probed:
-    """What became of the probes of one flow."""
+    """Outcome of the probes of one flow."""
 
     received: int = 0
     latency: LatencyReport | None = None

@@ -1,4 +1,4 @@
-"""What every way of sending does: when each packet is due, when a trial ends early, and what is said of it."""
+"""Common part of all senders: when each packet is due, when a trial ends early, and what is said of it."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -35,7 +35,7 @@ class FlowSpec:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """What a worker is for."""
+    """Purpose of a worker."""
 
     namespace: str
     """Network namespace with the ports; empty for the one it is started in, where physical ports are."""
@@ -109,7 +109,7 @@ class LatencyReport:
 
 @dataclass(frozen=True, slots=True)
 class TimelineReport:
-    """What became of the numbered load frames of one flow; see `model.trial.FlowTimeline`."""
+    """Outcome of the numbered load frames of one flow; see `model.trial.FlowTimeline`."""
 
     begin_ns: int
     sent: list[int]
@@ -134,7 +134,7 @@ class GapReport:
 
 @dataclass(frozen=True, slots=True)
 class FlowReport:
-    """What became of one flow."""
+    """Outcome of one flow."""
 
     sent: int
     """Load frames handed to the interface, those included that a full queue on the far side dropped at once."""
@@ -154,14 +154,14 @@ class FlowReport:
 
 @dataclass(frozen=True, slots=True)
 class TrialReport:
-    """What one worker did in one trial."""
+    """Outcome of one trial of one worker."""
 
     planned: int
     """Load frames the schedule asked for; 0 when unpaced."""
     offered_s: float
     """First to end of the last sending slot."""
     expected_s: float
-    """What `offered_s` had to be."""
+    """Requested value of `offered_s`."""
     worst_lag_s: float
     """The furthest that sending fell behind its schedule."""
     settled: bool

@@ -1,4 +1,4 @@
-"""What ITGSend is to do, as the script of its multi-flow mode. Pure."""
+"""Script of ITGSend's multi-flow mode. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

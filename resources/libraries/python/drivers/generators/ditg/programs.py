@@ -63,7 +63,7 @@ def missing() -> Iterator[PreflightProblem]:
 
 
 def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
-    """What this machine lacks for the generator of a node."""
+    """Requirements of a node's generator that this machine lacks."""
     return missing()
 
 
@@ -166,7 +166,7 @@ class SenderRun:
     arrived: Packets
     """Packets that arrived at the receiver."""
     sender_pps: tuple[float, ...]
-    """What left the sending interfaces in each second, beginning before the first packet."""
+    """Packets that left the sending interfaces in each second, beginning before the first packet."""
 
 
 class DitgPrograms:

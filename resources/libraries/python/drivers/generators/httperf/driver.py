@@ -53,7 +53,7 @@ _ERROR = re.compile(r"(?<![a-z-])([a-z-]+) (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class ClientReport:
-    """What a client says of a trial."""
+    """Report of a client on a trial."""
 
     established: int
     """Connections with an answer."""
@@ -284,7 +284,7 @@ def _set_sysctls() -> None:
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
+    """Requirements that this machine lacks."""
     for name in (PROGRAM, SERVER):
         if path_of(name) is None:
             yield PreflightProblem(f"{name} missing for TCP connections", f"install it: apt-get install {name}")

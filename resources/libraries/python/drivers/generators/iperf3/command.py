@@ -30,7 +30,7 @@ def port(instance: int) -> int:
 
 
 def protocol(trial: Trial) -> Protocol:
-    """What a trial's packets are; UDP where it does not say.
+    """Protocol of a trial's packets; UDP where it does not say.
 
     Raises:
         Unsupported: iperf3 does not send it.

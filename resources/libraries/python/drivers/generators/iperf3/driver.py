@@ -241,7 +241,7 @@ class Iperf3Generator:
 
 
 def missing() -> Iterator[PreflightProblem]:
-    """What this machine lacks."""
+    """Requirements that this machine lacks."""
     if shutil.which(command.PROGRAM) is None:
         yield PreflightProblem("iperf3 missing for the generator iperf3", "install it: apt-get install iperf3")
 
@@ -261,5 +261,5 @@ def make(_: TgNode, context: DriverContext) -> Iperf3Generator:
 
 
 def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
-    """What this machine lacks for the generator of a node."""
+    """Requirements of a node's generator that this machine lacks."""
     return missing()

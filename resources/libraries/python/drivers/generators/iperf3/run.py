@@ -137,7 +137,7 @@ def _amount(row: Mapping[str, Any], *, by_udp: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """What both ends of a service instance have to say."""
+    """Reports of both ends of a service instance."""
 
     flow: Flow
     """The forward one."""

@@ -119,7 +119,7 @@ class OtgGenerator:
         return found
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """What can be offered on the deployed path, and where a search should begin, by some trials of 0.3 s.
+        """Maximum load on the deployed path, and first load of a search, by some trials of 0.3 s.
 
         Raises:
             CsitError: As `run`.
@@ -161,7 +161,7 @@ def make(node: TgNode, context: DriverContext) -> OtgGenerator:
 
 
 def missing_on(node: TgNode) -> Iterator[PreflightProblem]:
-    """What this machine lacks for the generator of a node: snappi, or a server that answers."""
+    """Requirements of a node's generator that this machine lacks: snappi, or a server that answers."""
     try:
         client = OtgClient(node.settings(Otg))
     except Unsupported:

@@ -112,7 +112,7 @@ def _value(value: object) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class OtgFigures:
-    """What a server says of a flow."""
+    """Metrics of a flow from a server."""
 
     sent: int
     received: int

@@ -176,7 +176,7 @@ class TrexGenerator:
         return max(0, now - before)
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """What can be offered on the deployed path, and where a search should begin, by some trials of 0.3 s.
+        """Maximum load on the deployed path, and first load of a search, by some trials of 0.3 s.
 
         Raises:
             CsitError: As `run`.
@@ -201,7 +201,7 @@ class TrexGenerator:
         }
 
     def problems(self) -> tuple[str, ...]:
-        """What has ended of server and client."""
+        """Ended processes of server and client."""
         if self._client is None:
             return ("TRex is not started",)
         return tuple(filter(None, (self._server.problem(), self._client.problem())))

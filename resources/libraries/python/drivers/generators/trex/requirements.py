@@ -73,7 +73,7 @@ def missing(settings: Trex) -> Iterator[PreflightProblem]:
 
 
 def missing_on(node: TgNode) -> Iterator[PreflightProblem]:
-    """What this machine lacks for the generator of a node."""
+    """Requirements of a node's generator that this machine lacks."""
     return missing(node.settings(Trex))
 
 

@@ -186,7 +186,7 @@ _FORWARDING = (Path("/proc/sys/net/ipv4/ip_forward"), Path("/proc/sys/net/ipv6/c
 def router_steps(
     event: PartEvent, row: Sequence[NfPlan], fabric: Fabric, reload: Callable[[], object] | None = None
 ) -> Steps:
-    """What an event consists of.
+    """Steps of an event.
 
     Args:
         event: What happens.

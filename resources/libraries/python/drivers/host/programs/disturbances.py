@@ -29,7 +29,7 @@ _PRIORITY = 3
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What an event consists of."""
+    """Steps of an event."""
 
     what: str
     """In words."""

@@ -48,7 +48,7 @@ def schema() -> Path:
 
 
 def missing(asked: str) -> Iterator[PreflightProblem]:
-    """What this machine lacks for Open vSwitch with a kind of ports."""
+    """Requirements of Open vSwitch with a kind of ports that this machine lacks."""
     lacking = [program for program in NEEDED if shutil.which(program, path=_SEARCHED) is None]
     if lacking or not any(path.exists() for path in SCHEMAS):
         what = ", ".join(lacking) or "the database schema of Open vSwitch"
@@ -63,7 +63,7 @@ def missing(asked: str) -> Iterator[PreflightProblem]:
 
 
 def missing_on(node: DutNode) -> Iterator[PreflightProblem]:
-    """What this machine lacks for the vSwitch of a node."""
+    """Requirements of a node's vSwitch that this machine lacks."""
     return missing("dpdk" if variant(node) == WITH_DPDK else node.settings(Ovs).ports)
 
 

@@ -10,7 +10,7 @@ from resources.libraries.python.model.plan import Medium, Plan, Port
 _AF_XDP_PORT_BYTES = 76_000_000
 """Memory that OVS 3.1 takes and touches for each AF_XDP port with one queue: 3,028 MB for 40 ports, measured."""
 _AF_XDP_LARGEST_FRAME_BYTES = 3498
-"""What native XDP on veth lets through: one page without the headroom and tailroom of a frame."""
+"""Largest packet of native XDP on veth: one page without the headroom and tailroom of a frame."""
 _DPDK_RING_FRAMES = 4096
 """Frames that a port's ring holds: at 100 kpps 40 ms, the turns of other threads on an oversubscribed core."""
 

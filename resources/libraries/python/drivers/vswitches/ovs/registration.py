@@ -43,13 +43,13 @@ def reload_problem(dut: DutNode) -> str | None:
 WITH_DPDK = "ovs_dpdk"
 """The variant whose physical ports DPDK drives: it shares memory with NFs that are DPDK programs."""
 OVERHEAD_MB = 256
-"""What it takes beside DPDK's huge pages: both daemons and their libraries; 54 MB more measured."""
+"""Memory beside DPDK's huge pages: both daemons and their libraries; 54 MB more measured."""
 USERSPACE_MB = 1280
 """With sockets and without huge pages: 1024 MB that it asks DPDK for, and itself."""
 
 
 def variant(dut: DutNode) -> str:
-    """What Open vSwitch is on a node: on DPDK where that drives a physical port."""
+    """Kind of Open vSwitch on a node: on DPDK where that drives a physical port."""
     physical = (attachment_of(port, dut) for port in dut.interfaces.values() if port.pci_address is not None)
     return WITH_DPDK if any(each.is_dpdk for each in physical) else "ovs"
 

@@ -263,7 +263,7 @@ def make(node: DutNode, context: DriverContext) -> VppSwitch:
 
 
 def missing(node: DutNode) -> Iterator[PreflightProblem]:
-    """What this machine lacks for the ports that the node's vSwitch can have."""
+    """Requirements of the ports of a node's vSwitch that this machine lacks."""
     plugins = ["af_packet", *acl(node.settings(Vpp))]
     plugins += ["memif"] if "vpp" in node.containers else []
     plugins += ["vhost"] if node.vms is not None else []

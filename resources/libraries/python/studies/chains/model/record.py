@@ -235,7 +235,7 @@ class ChainStacks(Frozen):
 
     @property
     def sampled(self) -> str:
-        """What was sampled, or why not."""
+        """Samples, or the reason why there are none."""
         return described(self.stacks) if self.stacks is not None else f"not sampled: {self.failed}"
 
 

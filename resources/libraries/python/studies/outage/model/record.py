@@ -66,7 +66,7 @@ class EventTrial(Frozen):
     event_s: float | None
     """How long the event itself took; None without one."""
     done: str
-    """What was done, in words."""
+    """Action that was taken, in words."""
     impacts: tuple[Impact, ...]
     traces: tuple[InstanceTrace, ...] = ()
     """Traces of the first repetition."""

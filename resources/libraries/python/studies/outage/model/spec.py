@@ -1,4 +1,4 @@
-"""What a study of outages is asked: a service, a load, and events."""
+"""Specification of a study of outages: a service, a load, and events."""
 
 from collections import Counter
 from pathlib import Path

@@ -14,7 +14,7 @@ from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
 
 class Phase(StrEnum):
-    """What a trial is for."""
+    """Purpose of a trial."""
 
     FIRST = "first"
     """Connections at a low rate, before all others."""
@@ -102,7 +102,7 @@ class EstablishmentRate(Frozen):
     emptying_s: float = 0.0
     """Of this the time of deletions before them."""
     remark: str = ""
-    """What bounds the search, where that is not the system."""
+    """Limit of the search, where that is not the system."""
 
 
 class TearDown(Frozen):
@@ -132,7 +132,7 @@ class TableCapacity(Frozen):
     """Rate at which all tables were filled together."""
     trials: int
     remark: str = ""
-    """What bounds the search, where that is not a table."""
+    """Limit of the search, where that is not a table."""
 
 
 _OWN_LIMIT = 0.9

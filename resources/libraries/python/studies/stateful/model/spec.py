@@ -1,4 +1,4 @@
-"""What a study of stateful density is asked: a kind of network function, cells, and how to search."""
+"""Specification of a study of stateful density: a kind of network function, cells, and how to search."""
 
 from pathlib import Path
 from typing import Annotated, Self

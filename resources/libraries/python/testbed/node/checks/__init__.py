@@ -1,1 +1,1 @@
-"""What facts of nodes mean for a testbed. Pure: facts and topology in, findings out."""
+"""Findings from facts of nodes. Pure: facts and topology in, findings out."""

@@ -82,7 +82,7 @@ def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> t
 
 
 def _all(topology: Topology, cells: Collection[Cell]) -> dict[str, Need]:
-    """What cells need, by name."""
+    """Memory that cells need, by name."""
     return {f"{each.service_type.value} {each.locator}": need(topology, each) for each in cells}
 
 

@@ -15,7 +15,7 @@ RUNTIMES = "/var/tmp"  # noqa: S108 - only its free space is looked at
 NEEDED_MB = {"/tmp": 100, RUNTIMES: 20, "/run": 20, "/dev/shm": 64}  # noqa: S108
 """For cores of programs, what they write, records and sockets, shared memory."""
 RUNTIME_MB = 120
-"""What an agent runs on takes 80 MB, and half as much again while it is unpacked."""
+"""The runtime of an agent takes 80 MB, and half as much again while it is unpacked."""
 CLOCK_S = 1.0
 """Records of nodes are compared by time, to the second."""
 STALE_DAYS = 30.0

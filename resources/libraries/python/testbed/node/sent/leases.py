@@ -169,7 +169,7 @@ def _past(holder: dict[str, Any], how: str, asked: dict[str, Any], now: Now) -> 
 
 
 def _whereabouts(state: dict[str, Any], asked: dict[str, Any], now: Now) -> str:
-    """What has become of the lease of a token."""
+    """State of the lease of a token."""
     before, holder = state.get("before"), _shown(state.get("holder"), now)
     if before and before["digest"] == _digest(asked):
         return f"{before['how']} by {before['by']} at {before['at']}"

@@ -1,4 +1,4 @@
-"""What this program has left on this machine, or has there now. Sent to nodes. Nothing is changed."""
+"""Leftovers of this program on this machine, or what it has there now. Sent to nodes. Nothing is changed."""
 
 from __future__ import annotations
 

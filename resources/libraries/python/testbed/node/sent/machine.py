@@ -1,4 +1,4 @@
-"""What kind of machine this is: system, processors, memory, clock, load, disks. Sent to nodes.
+"""Facts of the machine: system, processors, memory, clock, load, disks. Sent to nodes.
 
 Unknown is None. Everything is read from /proc and /sys, or asked of the kernel; nothing is changed.
 """

@@ -113,7 +113,7 @@ def _gaps(clock: Callable[[], int], duration_ns: int) -> tuple[list[list[int]], 
 
 
 def _accounts(root: Path, cpus: list[int]) -> dict[int, dict[str, Any]]:
-    """What the kernel and the processor count for each CPU."""
+    """Counts of the kernel and the processor for each CPU."""
     stat = _text(root / "proc/stat")
     interrupts = _interrupts(_text(root / "proc/interrupts"))
     found = {}

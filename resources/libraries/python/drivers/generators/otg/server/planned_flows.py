@@ -1,4 +1,4 @@
-"""What a configuration asks of the generator, flow by flow, with the headers of each flow as bytes. Pure."""
+"""Flows of a configuration, with the headers of each flow as bytes. Pure."""
 
 import math
 import struct

@@ -308,7 +308,7 @@ class ProtocolState(OneOf):
 
 
 class ControlState(OneOf):
-    """What to start or stop."""
+    """Transmission to start or stop."""
 
     traffic: TrafficState | None = None
     protocol: ProtocolState | None = None
