@@ -171,7 +171,7 @@ def _reported(error: Exception) -> tuple[str, int]:
 _OWN_ESCAPES = re.compile(
     r"(^\r|\r$|\x1b\[K|\x1b\[(?!(?:\d+;)*8[;m])[0-9;]*m|\x1b\]8;;(?:file://[^\x00-\x1f\x7f]*)?\x1b\\)"
 )
-"""What this program and Robot send to a terminal: colours, but no hidden text; the next state of a line; links."""
+"""Terminal output of this program and Robot: colours, but no hidden text; the next state of a line; links."""
 
 
 _STREAMS = {"<stdout>": "standard output", "<stderr>": "standard error"}

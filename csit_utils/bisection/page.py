@@ -59,7 +59,7 @@ def change(result: BisectionResult, culprit: Culprit) -> str:
 
 
 def effort(result: BisectionResult, revisions: Sequence[Revision]) -> str:
-    """What it took."""
+    """Cost of the bisection."""
     deployments = sum(map(len, result.observed.values()))
     skipped = f", {len(result.skipped)} could not be measured" if result.skipped else ""
     return (

@@ -230,7 +230,7 @@ _SECTIONS = tuple(_sections())
 
 
 class _AskedColumns(NamedTuple):
-    """What rows say of the requested test, equal in many tests."""
+    """Columns of the requested test, equal in many tests."""
 
     row: Values
     """A row without what follows from the rest of its record."""

@@ -193,7 +193,7 @@ class Network(Read):
 
 
 class Benchmarks(Read):
-    """What a run did."""
+    """Outcome of a run."""
 
     network: Network
 

@@ -1,4 +1,4 @@
-"""What the generator of a test can do by itself, with a figure of how far the test's figures are from that."""
+"""Qualification of a test's generator, with a chart of the distance of the test's figures from it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

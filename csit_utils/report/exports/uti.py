@@ -205,7 +205,7 @@ def _generator(result: DensityRecord) -> str:
 
 
 def _version(result: DensityRecord, role: str) -> str:
-    """What a part says of its version; of the Linux bridge the kernel's, of our own parts our revision."""
+    """Version that a part reports; of the Linux bridge the kernel's, of our own parts our revision."""
     said = result.facts.get(role, {}).get(role)
     own = result.environment.git_revision or "unknown"
     return said or (own if result.simulated or role == "generator" else result.environment.kernel)

@@ -35,7 +35,7 @@ _INVISIBLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff]|\r(?!\n)"
 )
-"""What moves the cursor, changes the direction of writing or is no character; newline and tab stay."""
+"""Characters that move the cursor, change the direction of writing or is no character; newline and tab stay."""
 _Model = TypeVar("_Model", bound="BaseModel")
 _adding = Lock()
 _values: dict[str, None] = {}

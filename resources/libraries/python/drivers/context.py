@@ -27,7 +27,7 @@ class DriverContext:
     vswitch: str = VSWITCH
     """Which of the plan's vSwitches is on this machine."""
     container: Container = NO_CONTAINERS
-    """What NFs run in."""
+    """Environment of NFs."""
     capture: bytes | None = None
     """Contents of the capture whose packets are the load, where the generator is on this machine."""
 

@@ -104,7 +104,7 @@ class EmulatedTestbed:
 
     @property
     def record(self) -> TestbedRecord | None:
-        """What it was started as; None where nothing is running, or was started only in part."""
+        """Parameters of the start; None where nothing is running, or was started only in part."""
         try:
             return TestbedRecord.model_validate_json((self.folder / _RECORD).read_bytes())
         except (OSError, ValidationError):

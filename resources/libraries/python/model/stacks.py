@@ -34,7 +34,7 @@ class NodeStacks(Frozen):
 
     node: str
     event: Literal["cycles", "cpu-clock", "sim"]
-    """What a sample is taken by: the hardware counter of cycles, the kernel's timer where there is none, or a
+    """Trigger of a sample: the hardware counter of cycles, the kernel's timer where there is none, or a
     simulation."""
     hz: Annotated[FiniteFloat, Field(gt=0)]
     """Samples per second of a busy CPU."""
@@ -68,7 +68,7 @@ class Stacks(Frozen):
     accounts: Annotated[
         dict[str, Annotated[str, StringConstraints(max_length=LONGEST_ACCOUNT)]], Field(max_length=MOST_NFS + 1)
     ] = Field(default_factory=dict, exclude_if=lambda accounts: not accounts)
-    """What programs say themselves of their work in the trial, by part of the cell: `show runtime` of VPP,
+    """Reports of programs on their own work in the trial, by part of the cell: `show runtime` of VPP,
     `pmd-stats-show` and `pmd-perf-show` of Open vSwitch."""
 
     @property

@@ -75,7 +75,7 @@ class Command:
 
 
 class Ended(NamedTuple):
-    """What is known of an ended test until the run ends: an event of the journal would take 1.5 kB for each test."""
+    """Facts of an ended test until the run ends: an event of the journal would take 1.5 kB for each test."""
 
     status: Status
     record: str

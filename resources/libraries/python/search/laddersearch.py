@@ -56,7 +56,7 @@ _APART = 1.005
 
 
 class FromOverload(Protocol):
-    """What earlier searches say about the throughput where they had a hint of overload."""
+    """Throughput by earlier searches where they had a hint of overload."""
 
     @property
     def steady(self) -> bool:
@@ -421,7 +421,7 @@ def at_overload(points: Sequence[LoadPoint], load_pps: float, loss_ratio: float)
 
 
 def overload_rates_pps(trials: Sequence[TrialResult], max_load_pps: float) -> tuple[float, ...]:
-    """What was forwarded in the trials of a search at its highest load, where packets were lost."""
+    """Forwarded rates in the trials of a search at its highest load, where packets were lost."""
     return tuple(
         result.forwarded_pps
         for result in trials

@@ -134,7 +134,7 @@ def _mounted(folders: Sequence[Path]) -> list[str]:
 
 
 def _from(engine: Engine) -> list[str]:
-    """What a container is made of. A layer of its own is on top of a folder: nothing of the machine is changed."""
+    """Base of a container. A layer of its own is on top of a folder: nothing of the machine is changed."""
     if engine.name == "podman" and engine.image is None:
         return ["--rootfs", "/:O"]
     return ["--pull", "never", "--entrypoint", "", engine.image or ROOT_IMAGE]

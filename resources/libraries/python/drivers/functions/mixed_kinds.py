@@ -189,11 +189,11 @@ class ConfinedFunctions:
         return self._groups.throttling()
 
     def facts(self) -> Mapping[str, str]:
-        """What they turned out to be, and what they may use."""
+        """Facts of the NFs, and their limits."""
         return {**self._functions.facts(), **self._groups.facts()}
 
     def problems(self) -> tuple[str, ...]:
-        """What is wrong with any of them; memory that was used up comes first, as it explains the rest."""
+        """Faults of the NFs; memory that was used up comes first, as it explains the rest."""
         return (*self._groups.problems(), *self._functions.problems())
 
     def stop(self) -> None:

@@ -168,7 +168,7 @@ class Instances:
             self._found |= scripts.facts(said)
 
     def use(self) -> Mapping[str, InstanceUse]:
-        """What every instance has used until now, and what memory it has now."""
+        """Usage of every instance until now, and its memory now."""
         octets = self._network.octets()
         return {
             name: InstanceUse(instance.group.cpu_s(), instance.group.memory_bytes(), octets.get(name))
@@ -176,7 +176,7 @@ class Instances:
         }
 
     def facts(self) -> Mapping[str, str]:
-        """What the install scripts found out, how instances are limited, and where they run."""
+        """Facts from the install scripts, limits of the instances, and where they run."""
         pinned = {name: ",".join(map(str, sorted(cpus))) for name, cpus in self._placement.cpus.items()}
         return {
             **self._found,

@@ -125,13 +125,13 @@ def _end(log: Path, most_bytes: int) -> str:
 
 
 def facts(said: str) -> dict[str, str]:
-    """What an install script found out for the record: lines such as `fact proxy HAProxy 2.6.12`."""
+    """Facts of an install script for the record: lines such as `fact proxy HAProxy 2.6.12`."""
     rows = (line.strip().split(maxsplit=2) for line in said.splitlines())
     return {row[1]: row[2][:_LONGEST_FACT] for row in rows if len(row) == 3 and row[0] == "fact"}
 
 
 def answer(said: str, script: Path) -> LoadReport:
-    """What a generator script reported: in its last line, as a word or as JSON.
+    """Report of a generator script: in its last line, as a word or as JSON.
 
     `indicator 347.2`, or an object such as `{"indicator": 347.2, "detected": 0.98, "seconds": [351, 343.4]}`, whose
     other numbers are figures. The values of each second may also be lines before it, `second 351`, in order.
@@ -167,7 +167,7 @@ def answer(said: str, script: Path) -> LoadReport:
 
 
 def _row(line: str) -> Mapping[str, object]:
-    """What a last line says, by name; empty where it says nothing."""
+    """Values of a last line, by name; empty where it has none."""
     try:
         if line.startswith("{"):
             row = json.loads(line)

@@ -19,13 +19,13 @@ class FlowState:
     shape: FlowShape
     offered: int = 0
     lost: dict[int, int] = field(default_factory=dict)
-    """What the system under test could not forward, by the index of the first hop that did not count it."""
+    """Losses of the system under test, by the index of the first hop that did not count it."""
     vanished: dict[int, int] = field(default_factory=dict)
     """The same of packets that an NF lost inside: no port counts them as dropped."""
 
     @property
     def forwarded(self) -> int:
-        """What the system under test would have delivered, were no hop broken."""
+        """Packets that the system under test would have delivered, were no hop broken."""
         return self.offered - sum(self.lost.values()) - sum(self.vanished.values())
 
     def add(self, offered: int, lost: int, hop: int) -> None:
@@ -59,7 +59,7 @@ def first_of(path: Path, members: Sequence[str]) -> int:
 
 
 def shape(path: Path, scale: float, delay_s: float = 0.0) -> FlowShape:
-    """What the latency of a path depends on besides load; `scale` is its own deviation, `delay_s` a fault of it."""
+    """Inputs of a path's latency besides load; `scale` is its own deviation, `delay_s` a fault of it."""
     owners = [hop.owner for hop in path.hops if hop.counter == "rx"]
     crossings = owners.count(VSWITCH)
     return FlowShape(crossings=crossings, functions=len(owners) - crossings - 1, scale=scale, delay_s=delay_s)
@@ -85,7 +85,7 @@ def split(total: int, weights: Sequence[float], most: Sequence[int] | None = Non
 
 
 class Copies:
-    """What passive NFs got since the beginning.
+    """Packets that passive NFs got since the beginning.
 
     Args:
         plan: Has them, and their links to the vSwitch.

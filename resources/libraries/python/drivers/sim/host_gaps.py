@@ -47,7 +47,7 @@ class InterruptingHost:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """What a queue did in the course of a trial."""
+    """Behaviour of a queue in the course of a trial."""
 
     lost_ratio: float
     waits_s: tuple[float, ...]

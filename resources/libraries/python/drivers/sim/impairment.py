@@ -194,7 +194,7 @@ def _served(truth: PacketLosses, packets: int, load_pps: float, capacity_pps: fl
 
 
 def _received(sequence: list[int], packets: int) -> NumberedArrivals:
-    """What a receiver counts of packets that arrive in this order."""
+    """Counts of a receiver for packets that arrive in this order."""
     came = np.zeros(packets, dtype=np.bool_)
     late: list[tuple[int, int]] = []
     arrived = following = 0

@@ -30,7 +30,7 @@ _EDGES = (*(index / 20 for index in range(20)), 0.97, 0.98, 0.99, 0.995, 0.999, 
 
 @dataclass(frozen=True, slots=True)
 class FlowShape:
-    """What latency depends on besides load."""
+    """Inputs of latency besides load."""
 
     crossings: int
     """Crossings of the vSwitch."""

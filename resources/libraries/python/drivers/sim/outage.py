@@ -68,7 +68,7 @@ class SimulatedEvents:
     def timelines(
         self, trial: Trial, bin_s: float, delays_ns: Mapping[tuple[int, Direction], float]
     ) -> tuple[FlowTimeline, ...]:
-        """What becomes of every packet of a trial, by flow.
+        """Outcome of every packet of a trial, by flow.
 
         Args:
             trial: Its load is shared equally.
@@ -119,7 +119,7 @@ class SimulatedEvents:
     def _at(
         self, flow: Flow, coming: Disturbance | None, own: Interruption | None, began_ns: int, rng: Random
     ) -> Interruption | None:
-        """What hits a flow: the event itself, or the stall of what all instances share."""
+        """Cause of a flow's interruption: the event itself, or the stall of what all instances share."""
         if coming is None or own is None:
             return None
         if not {VSWITCH, *self._owners(flow)}.isdisjoint(coming.targets):

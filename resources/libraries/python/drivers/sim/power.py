@@ -50,7 +50,7 @@ class Power(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class DataCpus:
-    """What the data CPUs of one owner do."""
+    """Activity of the data CPUs of one owner."""
 
     count: int
     utilization: float
@@ -141,7 +141,7 @@ class SimulatedPower:
         return {owner: use.awake for owner, use in uses.items()}
 
     def counter_j(self, at_s: float) -> float:
-        """What the counter shows at a time."""
+        """Value of the counter at a time."""
         updated_s = at_s // _UPDATED_S * _UPDATED_S
         joules = self._course[0][1]
         for (begin_s, before_j), (end_s, after_j) in pairwise(self._course):
@@ -153,7 +153,7 @@ class SimulatedPower:
         return joules // step_j * step_j % self._power.range_j
 
     def read(self, node: str, begin_s: float, end_s: float) -> Readings:
-        """What a meter reads between two virtual times, and without a meter that there is none."""
+        """Readings of a meter between two virtual times, and without a meter that there is none."""
         if not self._power.platform_w:
             return Readings((), {node: "the simulated machine has no energy meter (simulation.power.platform_w)"})
         number = max(2, min(_MOST_SAMPLES, round((end_s - begin_s) / _EVERY_S)))

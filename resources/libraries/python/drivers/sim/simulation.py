@@ -67,7 +67,7 @@ class FlowCache(Frozen):
 
 
 class OwnLimits(Frozen):
-    """What the simulated generator does by itself, with or without a system under test; see `drivers`."""
+    """Behaviour of the simulated generator, with or without a system under test; see `drivers`."""
 
     loss_free_pps: Annotated[float, Field(gt=0)] | None = None
     """Aggregate rate above which its receiving end loses packets; None for never."""
@@ -85,7 +85,7 @@ class Simulation(Frozen):
     line_rate_pps: Annotated[float, Field(gt=0)] = LINE_RATE_64B_PPS
     """Frames of 64 bytes per second on one port in one direction; other sizes follow."""
     generator_max_pps: Annotated[float, Field(gt=0)] | None = None
-    """What the generator manages at most, aggregate of both directions; None for line rate."""
+    """Maximum load of the generator, aggregate of both directions; None for line rate."""
     generator: OwnLimits = Field(default=OwnLimits(), exclude_if=lambda limits: limits == OwnLimits())
     """Limits of the generator's own, which a qualification finds."""
     overhead_s: Annotated[float, Field(ge=0)] = 0.5
@@ -97,7 +97,7 @@ class Simulation(Frozen):
     )
     """Data cores beyond which NFs of a kind get no faster: their other data threads idle."""
     sensitivity: dict[NfKind, Share] = Field(default_factory=dict, exclude_if=lambda kinds: not kinds)
-    """What NFs of a kind lose at most beside others; `truth` has values for kinds that are not named."""
+    """Largest degradation of NFs of a kind beside others; `truth` has values for kinds that are not named."""
     half_pressure: dict[NfKind, Annotated[float, Field(gt=0)]] = Field(
         default_factory=dict, exclude_if=lambda kinds: not kinds
     )

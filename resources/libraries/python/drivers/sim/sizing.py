@@ -39,7 +39,7 @@ class SimComponent(Frozen):
     cpu_ms: Positive
     """CPU time of a call on an instance with one CPU."""
     cpu_growth: Part = 0.0
-    """What a call costs more with each doubling of an instance's CPUs, relative."""
+    """Extra cost of a call with each doubling of an instance's CPUs, relative."""
     threads: Positive | None = None
     """CPUs that an instance can use at most; None for all that it has."""
     sync: Annotated[float, Field(ge=0)] = 0.0
@@ -172,7 +172,7 @@ class VirtualTime:
 
 @dataclass(frozen=True, slots=True)
 class _Instance:
-    """What calls cost it."""
+    """Cost of calls on an instance."""
 
     name: str
     cpu_s: float
@@ -298,7 +298,7 @@ SIMULATION_FILE = "simulation.json"
 
 @dataclass(frozen=True, slots=True)
 class SimulatedSizing:
-    """What `run_sizing` needs there."""
+    """Parts of a simulated sizing, for `run_sizing`."""
 
     orchestrator: SimOrchestrator
     time: VirtualTime

@@ -110,7 +110,7 @@ def is_guaranteed(colocated: Sequence[NfPlan], line_pps: float) -> bool:
 
 
 def limit_pps(function: NfPlan) -> float | None:
-    """What a network function may receive, both ways; None where that is not limited."""
+    """Receive limit of a network function, both ways; None where that is not limited."""
     each_pps = function.limits.network_pps
     return None if each_pps is None else _WAYS * each_pps
 
@@ -170,13 +170,13 @@ def vswitch_pps(cell: Cell, frame: Frame) -> float:
 
 
 def nfs_pps(cell: Cell, node: int, scales_to: ScalesTo = _WITHOUT_END) -> float:
-    """What the NFs at place `node` (1-based) of all instances forward together; one NF where they share it."""
+    """Total capacity of the NFs at place `node` (1-based) of all instances; one NF where they share it."""
     kind, cores = cell.kind_of(node) or NfKind("sim"), used_cores(cell, node, scales_to)
     return float(cell.count_of(node) * _half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
 
 
 def one_pps(kind: NfKind, cores: float) -> float:
-    """What one NF of a kind forwards, or looks at, with so many data cores, both directions together."""
+    """Capacity of one NF of a kind, forwarding or inspecting, with so many data cores, both directions together."""
     return float(_half_core_pps(kind) * (cores / 0.5) ** _CORES_EXPONENT)
 
 
@@ -259,7 +259,7 @@ class SimulatedTruth:
         return [nf for nf in self._nfs if nf.node == node and (len(self.parts) == 1 or nf.instance in part)]
 
     def _rates(self, frame: Frame, part: Part) -> dict[int | None, float]:
-        """What the NFs at each node can do for a part, and as None what the vSwitch can, not scaled."""
+        """Capacity of the NFs at each node for a part, and as None that of the vSwitch, not scaled."""
         rates: dict[int | None, float] = {None: self._vswitch_pps(frame) / len(self.parts)}
         for node in range(1, self._cell.nf_nodes + 1):
             first = self._at(node, part)[0]
@@ -276,7 +276,7 @@ class SimulatedTruth:
         return vswitch_pps(self._cell, frame) / slowdown
 
     def _beside_others(self, function: NfPlan, frame: Frame) -> float:
-        """What an NF of an instance of its own can do beside those of the other instances."""
+        """Capacity of an NF of an instance of its own beside those of the other instances."""
         alone_pps = one_pps(function.kind, self._used(function)) * self._quota[function.name]
         others = [each for each in self._nfs if each.instance != function.instance]
         left_pps = alone_pps * left_by(others, function, self._simulation, self.line_pps(frame))
@@ -291,7 +291,7 @@ class SimulatedTruth:
         return used_cores(self._cell, function.node, self._simulation.scales_to, function.instance)
 
     def rates(self, frame: Frame, generator_pps: float) -> dict[str, float]:
-        """What each owner could forward, as the load of the whole cell; endless for one that drops without being busy.
+        """Capacity of each owner, as the load of the whole cell; endless for one that drops without being busy.
 
         Args:
             frame: Of the trial.

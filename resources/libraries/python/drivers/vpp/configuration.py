@@ -173,7 +173,7 @@ def making(interfaces: Sequence[VppInterface], largest_frame_bytes: int) -> tupl
 
 
 def default_mode(rx_mode: RxMode) -> str:
-    """What says how the queues wait that will come into being. Older VPPs do not know it."""
+    """Command that sets how queues wait that will come into being. Older VPPs do not know it."""
     return f"set interface default rx-mode {rx_mode}"
 
 

@@ -167,7 +167,7 @@ class BeyondRange:
 
 
 def place_of(point: QualifiedPoint) -> str:
-    """What a point was measured with."""
+    """Conditions of a point's measurement."""
     return f"looped back, {point.frame.name}, {point.flows} flow{'s' * (point.flows != 1)}"
 
 

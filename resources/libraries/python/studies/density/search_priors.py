@@ -114,7 +114,7 @@ class MatrixPrediction:
 
 @dataclass(slots=True)
 class _Matrix:
-    """What the measured cells of one matrix have shown. Their records are not kept: a run has thousands of them."""
+    """Results of the measured cells of one matrix. Their records are not kept: a run has thousands of them."""
 
     neighbours: dict[str, Neighbours] = field(default_factory=dict)
     """By goal."""

@@ -29,7 +29,7 @@ from resources.libraries.python.studies.shared.robot_context import variable
 _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 _ON_PURPOSE = (CsitError, RobotError, Failure, Error, SkipExecution)
-"""What keywords raise, beside errors that Robot shows without the name of their class."""
+"""Errors that keywords raise, beside errors that Robot shows without the name of their class."""
 _ASSIGNED = re.compile(r"[$@&]\{([^}]+)\} = (.*)", re.DOTALL)
 """Robot's message about a variable that gets a value."""
 _log = logging.getLogger(__name__)

@@ -173,7 +173,7 @@ DEVIATIONS = (
 
 
 def peer_limit(tcp: TcpConnections) -> str:
-    """What the peer alone does, and whether that may be the limit of a rate of TCP connections."""
+    """Capacity of the peer alone, and whether that may be the limit of a rate of TCP connections."""
     if tcp.alone is None:
         return f"limit of the peer unknown: {tcp.unqualified}"
     alone = f"{tcp.alone.lower_cps:,.0f} without network functions"

@@ -21,13 +21,13 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.testbed.connection.project import digest, sources
 
 DISTRIBUTIONS = ("pydantic", "pyroute2", "numpy", "hdrhistogram", "Jinja2", "PyYAML")
-"""What code on a node imports; what these need comes along."""
+"""Packages that code on a node imports; what these need comes along."""
 _NOT_IMPORTED = {"setuptools"}
 """A requirement of pbr's that only building with it needs."""
 MODULES = ("resources.libraries.python.testbed.agent.service",)
-"""What is imported to see that a runtime works, and to compile it: with it comes every driver."""
+"""Modules that are imported to see that a runtime works, and to compile it: with it comes every driver."""
 NATIVE_MODULES = ("numpy", "pydantic_core", "yaml._yaml", "hdrh.histogram", "markupsafe._speedups")
-"""What is imported instead of that where byte code comes along: modules that may not suit the node's C library."""
+"""Modules that are imported instead where byte code comes along: modules that may not suit the node's C library."""
 _DOWNLOAD_S = 300.0
 _UNCHECKED = 0b01
 """Flags of byte code that has the hash of its source and is not checked against it."""
@@ -41,7 +41,7 @@ class NodePython:
     version: tuple[int, ...]
     machine: str
     soabi: str | None
-    """What compiled modules are built for, such as `cpython-311-x86_64-linux-gnu`."""
+    """Platform of compiled modules, such as `cpython-311-x86_64-linux-gnu`."""
     libc: tuple[str, str]
 
     def __str__(self) -> str:

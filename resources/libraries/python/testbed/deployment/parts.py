@@ -45,11 +45,11 @@ class Parts:
     generator_counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
     """Counters of the generator's own interfaces, where there are any: what the vSwitch did not take in shows there."""
     features: FeatureSampler | None = None
-    """What NFs, vSwitch and machine do each second, where the world can tell."""
+    """Features of NFs, vSwitch and machine each second, where the world can tell."""
     tracer: Tracer | None = None
     """Events of the NFs' threads, as well."""
     costs: CostMeter | None = None
-    """What NFs use in the course of a trial, as well."""
+    """Resource usage of NFs in the course of a trial, as well."""
     stacks: StackSampler | None = None
     """Call stacks of the data CPUs, as well."""
 
@@ -176,7 +176,7 @@ class Testbed(Protocol):
         """
 
     def leftovers(self, plan: Plan | None) -> tuple[str, ...]:
-        """What is there of this run although no cell is deployed; empty when all is clean.
+        """Leftovers of this run while no cell is deployed; empty when all is clean.
 
         Args:
             plan: The last cell, if there was one.

@@ -92,7 +92,7 @@ class MachineLeftovers:
     machine: str
     left: Leftovers
     stale: tuple[StoredRuntime, ...]
-    """What agents ran on, unused for long."""
+    """Runtimes of agents, unused for long."""
 
     @property
     def clean(self) -> bool:

@@ -24,7 +24,7 @@ class Cpu(Frozen):
     """As the kernel says it: on, off, forceoff, notsupported, notimplemented."""
     boost: bool | None
     vulnerabilities: dict[str, str]
-    """What the kernel does about each."""
+    """Mitigation of each by the kernel."""
     rows: tuple[tuple[int, int, int, int], ...]
     """CPU, core, socket, NUMA node."""
 

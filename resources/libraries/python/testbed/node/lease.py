@@ -70,7 +70,7 @@ class Lease:
 
     @property
     def token(self) -> str:
-        """What proves to be the holder; for processes that are part of this run."""
+        """Token that proves to be the holder; for processes that are part of this run."""
         return self._claim.token
 
     def __enter__(self) -> Self:

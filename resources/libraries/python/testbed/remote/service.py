@@ -86,7 +86,7 @@ class RemoteService:
         return self._instances.use()
 
     def facts(self) -> Mapping[str, str]:
-        """What the instances turned out to be, and where the load comes from."""
+        """Facts of the instances, and origin of the load."""
         return {**self._instances.facts(), "load": self._origin}
 
     def problems(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What nodes of a lab get of a service that is sized: specifications, and the user's scripts with all that lies beside.
+"""Files of a sized service for nodes of a lab: specifications, and the user's scripts with all that lies beside.
 
 The folders of the specifications are what is brought: scripts may use whatever is in them. Hidden files are left out.
 """
@@ -19,7 +19,7 @@ from resources.libraries.python.studies.sizing.model.workload import WorkloadSpe
 MOST_BYTES = 16_000_000
 """Maximum size of both folders together, in one message to each node."""
 _NAMES = ("deployment", "workload")
-"""What the folders of the two specifications are called on a node; where both lie in one, it is the first."""
+"""Names of the folders of the two specifications on a node; where both lie in one, it is the first."""
 _OTHERS_READ = 0o755
 """Most permissions of a file: only root may write to what runs as root."""
 

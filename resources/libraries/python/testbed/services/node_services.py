@@ -99,7 +99,7 @@ class NodeService:
 
 
 def specifications(brought: ServiceBundle) -> Specifications:
-    """What a node was asked for, with the scripts where they will be."""
+    """Specifications of a request to a node, with the scripts where they will be."""
     return as_on_node(brought, FOLDER)
 
 

@@ -109,7 +109,7 @@ class TestbedMachine:
         return why_unsampled() if self._dut is not None else ""
 
     def warnings(self) -> tuple[str, ...]:
-        """What only virtual machines need, NFs that are there on request, and services of several components."""
+        """Requirements of virtual machines only, NFs that are there on request, and services of several components."""
         found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
         if self._node is None:
             found += missing_for_services()

@@ -60,7 +60,7 @@ class MonitorProgram:
     version_argument: str
     """Argument that prints its version."""
     files: Callable[[str, Path], Mapping[str, str]] = lambda *_: {}
-    """What it reads from its folder: texts by name, for an interface and that folder."""
+    """Files that it reads from its folder: texts by name, for an interface and that folder."""
     control: str | None = None
     """Name of a socket in its folder, if it reports its own counters there: its packet socket's counters are then
     emptied by two."""

@@ -14,14 +14,14 @@ from resources.libraries.python.model.nodes import DutNode
 
 
 class Ngrep(Frozen):
-    """What an NF of kind ngrep does."""
+    """Parameters of NFs of kind ngrep."""
 
     patterns: Annotated[int, Field(ge=1, le=5000)] = 100
     """That each payload is searched for; none is in what our own generators send."""
 
 
 class Suricata(Frozen):
-    """What an NF of kind suricata does."""
+    """Parameters of NFs of kind suricata."""
 
     rules: Annotated[int, Field(ge=1, le=50_000)] = 1000
     """By which it searches each payload; nothing that our own generators send has one of their patterns."""
@@ -33,10 +33,10 @@ OWN_USER = "tcpdump"
 """User for which the program of this name gives up the rights of root."""
 SURICATA = "suricata"
 _SURICATA_LEAST_MB = 64
-"""What Suricata adds to the least memory of a guest. Measured: with 1000 rules one of 128 + 64 MB starts and counts,
+"""Memory of Suricata beside a guest's least. Measured: with 1000 rules one of 128 + 64 MB starts and counts,
 one of 128 + 32 MB does not answer."""
 _SURICATA_GUEST_MB = 192
-"""What it adds by default: its memory for flows and streams (32 MB), rings for frames of 9000 bytes, and
+"""Memory that it adds by default: its memory for flows and streams (32 MB), rings for frames of 9000 bytes, and
 some to spare."""
 _SURICATA_RULE_KB = 8
 """For each rule. Measured: 37 MB of its own with 1000 rules, 71 with 10,000, 297 with 50,000 (Suricata 7.0.10)."""

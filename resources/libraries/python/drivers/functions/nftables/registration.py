@@ -12,14 +12,14 @@ from resources.libraries.python.model.kinds import Form
 
 
 class Firewall(Frozen):
-    """What an NF of kind linux_firewall does."""
+    """Parameters of NFs of kind linux_firewall."""
 
     rules: Annotated[int, Field(ge=1, le=10_000)] = 100
     """That every packet is looked up in, of either direction: none matches but the last one, which lets it pass."""
 
 
 class Gateway(Frozen):
-    """What an NF of kind linux_gateway does."""
+    """Parameters of NFs of kind linux_gateway."""
 
     addresses: Annotated[int, Field(ge=1, le=65_536)] = 500
     """Addresses of the set that source and destination of every packet are looked up in; none of them matches."""

@@ -1,4 +1,4 @@
-"""What the kernel does to packets that an NF forwards, in the language of `nft`: pure, from the plan.
+"""Rules of the kernel for packets that an NF forwards, in the language of `nft`: pure, from the plan.
 
 Each ruleset counts its packets, which shows that packets do not bypass it.
 """

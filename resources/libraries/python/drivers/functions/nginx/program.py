@@ -20,7 +20,7 @@ ABOUT = {
     "nginx_balancer": "a session for each datagram, destinations in turns, sources kept",
     "nginx_proxy": "a session for each datagram, destinations in turns, sources its own",
 }
-"""What happens to a datagram, as a phrase of the facts."""
+"""Handling of a datagram, as a phrase of the facts."""
 _MODULES = (Path("/usr/lib/nginx/modules"), Path("/usr/lib64/nginx/modules"))
 _MODULE = "ngx_stream_module.so"
 _WITHIN_S = 15.0

@@ -12,7 +12,7 @@ from resources.libraries.python.planning.media import SHARED_MEMORY, to_vswitch,
 _POOL_MB = 336
 """Packet buffers: `-m 320` for jumbo frames (128 for others) and 16 MB of rings of its two ports."""
 _OVERHEAD_MB = 100
-"""What it takes beside its buffers; 38 MB of its own and 60 MB of libraries measured (DPDK 22.11, `--no-huge`)."""
+"""Memory beside its buffers; 38 MB of its own and 60 MB of libraries measured (DPDK 22.11, `--no-huge`)."""
 
 
 def _memory(dut: DutNode, kind: NfKind, service_type: ServiceType, _: Limits) -> Need:

@@ -32,7 +32,7 @@ class Inside(Protocol):
         """Return the memory of the guest of an NF whose limits do not say it."""
 
     def initramfs(self, name: str, base: Image, cache: Path) -> Path:
-        """What the guest of an NF begins with: the image's own, or one with more in it, kept in the cache."""
+        """Initial file system of an NF's guest: the image's own, or one with more in it, kept in the cache."""
 
     def cpus(self, name: str) -> tuple[int, ...]:
         """The CPU of each vCPU of an NF."""

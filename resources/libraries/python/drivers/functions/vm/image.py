@@ -26,14 +26,14 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.unpacking import read_packed
 
 _MODULES = ("virtio_pci", "virtio_net")
-"""What a guest needs; where a kernel has them built in there is no file of that name."""
+"""Kernel modules that a guest needs; where a kernel has them built in there is no file of that name."""
 _USER_SPACE_MODULES = ("virtio_pci", "virtio_console", "qemu_fw_cfg", "uio_pci_generic")
 """Contents of an image whose NICs a program drives; it is configured over a port and files of QEMU."""
 _APPLICATION_MODULES = (
     *("crc32c_generic", "virtio_pci", "virtio_net", "virtio_console", "qemu_fw_cfg", "nf_tables", "nft_counter"),
     *("nft_objref", "nft_ct", "nft_chain_nat", "nft_nat"),
 )
-"""What one needs that runs an application: nothing loads a module on demand. Kernels differ in what they have built in.
+"""Kernel modules of guests that run an application: nothing loads a module on demand. Kernels differ in built-in ones.
 """
 _NEAR = ("virtio", "failover", "uio", "fw_cfg", "nf_", "nft_", "nfnetlink", "crc32c")
 """In the names of modules that can matter: a kernel has thousands."""

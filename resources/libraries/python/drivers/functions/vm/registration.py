@@ -30,7 +30,7 @@ class Vm(Frozen):
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     """`auto` takes KVM where an ordinary guest boots on it, else software emulation (TCG)."""
     huge_pages: Literal["none", "2mb", "1gb"] = "none"
-    """What a guest's memory is made of: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
+    """Backing of a guest's memory: ordinary pages, or huge ones of the NUMA node of the ports, shared."""
     boot_within_s: Annotated[float, Field(gt=0)] = 60.0
 
 

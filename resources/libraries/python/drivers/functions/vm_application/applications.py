@@ -33,7 +33,7 @@ class Counts(Protocol):
     """Packets that the program may have seen as one."""
 
     def read(self, ask: Ask) -> tuple[Processed, int]:
-        """What the program has done since it was started, and the packets that came for it.
+        """Work of the program since it was started, and the packets that came for it.
 
         Raises:
             CsitError: The program has ended, or the guest does not answer.

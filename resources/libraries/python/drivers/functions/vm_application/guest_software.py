@@ -60,7 +60,7 @@ PORT = "csit.application"
 END = "CSIT-ANSWERED"
 """Begins the last line of an answer; after it comes 0, or another status where there is none."""
 RULES, PROGRAM, UP, THEN, FILES = (f"opt/csit/{word}" for word in ("rules", "program", "up", "then", "files"))
-"""What QEMU calls the files with rules and with the program's command line, the shell's test whether it is up, what is
+"""QEMU's names of the files with rules and with the program's command line, the shell's test whether it is up, what is
 done then, and the folder of files that the program reads."""
 _COUNTS, _CONTROL = Path("/csit/packet-counts.pl"), Path("/csit/control.pl")
 _USERS = f"root:x:0:0::/:\n{OWN_USER}:x:100:100::/:\n"

@@ -277,7 +277,7 @@ class VppInside:
         return found
 
     def problems(self, name: str) -> Sequence[str]:
-        """What the VPP of a guest says is wrong, or that it says nothing."""
+        """Errors that the VPP of a guest reports, or that it does not answer."""
         return self._vpps[name].problems()
 
     def stop(self) -> None:

@@ -266,7 +266,7 @@ class DitgGenerator:
         return result.model_copy(update={"trial": trial, "gaps": gaps})
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """What left the ports when far more was asked for 1 s than D-ITG can send, less a tenth (aggregate pps)."""
+        """Rate at the ports when far more was requested for 1 s than D-ITG can send, less a tenth (aggregate pps)."""
         glut = trial.model_copy(update={"load_pps": _MORE_THAN_IT_CAN_PPS, "duration_s": _MAXIMUM_S})
         result = self.run(glut)
         most_pps = _HEADROOM * result.offered_pps

@@ -54,7 +54,7 @@ def payloads(frame: Frame, protocol: Protocol) -> tuple[int, ...]:
 
 
 def script(plan: Plan, trial: Trial, sizes_file: str) -> Script:
-    """What is sent in a trial: the flows of each service instance share the instance's forward load evenly.
+    """Flows of a trial: the flows of each service instance share the instance's forward load evenly.
 
     The other half of a trial's load is what the receiver sends back.
 

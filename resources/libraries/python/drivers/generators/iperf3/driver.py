@@ -217,7 +217,7 @@ class Iperf3Generator:
             return result.model_copy(update={"gaps": gaps()})
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """What was sent when far more was asked for 1 s than iperf3 can send, less a tenth (aggregate pps)."""
+        """Sent rate when far more was requested for 1 s than iperf3 can send, less a tenth (aggregate pps)."""
         glut = trial.model_copy(update={"load_pps": _MORE_THAN_IT_CAN_PPS, "duration_s": 1.0})
         most_pps = _HEADROOM * self.run(glut).offered_pps
         return HighestLoads(offered_pps=most_pps, search_pps=most_pps)

@@ -15,12 +15,12 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.placement.sender_threads import OTHER_THREADS, generator_cpus, senders_per_pair
 
 PROGRAM = "_t-rex-64"
-"""What the installed script starts in the end. The script would look after drivers and kill routing daemons of other
+"""Program that the installed script starts. The script would look after drivers and kill routing daemons of other
 runs; NICs are bound before, and nothing is shared with other users."""
 PREFIX = "csit"
 """Of its files in hugetlbfs and of its folder below RUNTIME_DIRECTORY."""
 _SMALL_FRAME_BYTES = 1900
-"""What a slot of 2048 bytes holds beside the headers of the ring."""
+"""Bytes in a slot of 2048 bytes beside the headers of the ring."""
 _RING = (262_144, 2048, 16_384)
 _RING_OF_LARGE = (593_920, 9280, 4096)
 """Bytes of a block, bytes of a slot, slots. With the server's own 256 slots packets are lost from 50 kpps on; here a

@@ -41,7 +41,7 @@ _STRETCH_S = 0.5
 """Sending may take half as long again and 0.5 s: then it is clear that the load cannot be offered."""
 LOOPBACK = 1
 DPDK_MB = 1024
-"""What it takes by itself with DPDK's drivers, in huge pages."""
+"""Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
 
 

@@ -134,7 +134,7 @@ def trial_result(
     *,
     turned_away: int = 0,
 ) -> TrialResult:
-    """What a trial showed.
+    """Outcome of a trial.
 
     Args:
         trial: What was asked.

@@ -262,7 +262,7 @@ class TrexConnections:
         }
 
     def problems(self) -> tuple[str, ...]:
-        """What has ended of servers and client."""
+        """Ended processes of servers and client."""
         if self._client is None:
             return ("TRex is not started",)
         return tuple(filter(None, (self._problem(), self._client.problem())))

@@ -1,4 +1,4 @@
-"""What driver and client say to each other: one JSON object per line, each a record of this file.
+"""Dialogue of driver and client: one JSON object per line, each a record of this file.
 
 `client_process.py` writes and reads the same keys without these classes, which its Python does not have.
 """
@@ -37,7 +37,7 @@ class Stream(Frozen):
     vary: Vary | None
     pps: Annotated[float, Field(gt=0)]
     group: Count
-    """What its packets are counted under."""
+    """Group under which its packets are counted."""
     probe: bool
     """Whether it carries time stamps."""
     start_us: Annotated[float, Field(ge=0)] = 0.0
@@ -89,7 +89,7 @@ class GroupCount(Frozen):
 
 
 class PortCount(Frozen):
-    """What went wrong at a port."""
+    """Error of a port."""
 
     send_errors: Count
     """Packets that could not be handed over."""
@@ -118,7 +118,7 @@ class ProbeLatency(Frozen):
 
 
 class Report(Frozen):
-    """What became of a trial."""
+    """Outcome of a trial."""
 
     sending_s: float
     """The shortest time that sending can have lasted, by what was seen of its counters; in a trial that was ended, the
@@ -198,13 +198,13 @@ class ConnectionCounts(Frozen):
     accepted: Count
     """Connections that servers took."""
     errors: dict[str, Count]
-    """What the server counts as an error, by its names."""
+    """Error counters of the server, by its names."""
     sending_s: float
     """From the first connection that was seen to the last one."""
 
 
 class ConnectionReport(Frozen):
-    """What became of a trial with connections."""
+    """Outcome of a trial with connections."""
 
     counts: tuple[ConnectionCounts, ...]
     """By instance, in the order of the loads."""

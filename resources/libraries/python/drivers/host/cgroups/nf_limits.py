@@ -1,4 +1,4 @@
-"""What programs of NFs run in: a container each, a control group with limits, or neither."""
+"""Environment of programs of NFs: a container each, a control group with limits, or neither."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -121,7 +121,7 @@ class NfGroups:
         )
 
     def entry(self, name: str) -> ExecContext:
-        """What a program of an NF enters before it runs: its container, or the group of its limits, or nothing."""
+        """Environment of an NF's program before it runs: its container, or the group of its limits, or nothing."""
         group = self._groups.get(name)
         return self.container(name) if self.is_contained(name) or group is None else ExecContext(group.doors)
 
@@ -164,7 +164,7 @@ class NfGroups:
         )
 
     def facts(self) -> dict[str, str]:
-        """What NFs may use, by name."""
+        """Limits of NFs, by name."""
         limits = {f"limits of {name}": _words(each.cpu, each.memory_mib) for name, each in self._limits.items()}
         return {**(self._containers.facts() if self._containers is not None else {}), **limits}
 

@@ -84,7 +84,7 @@ def _free_pages(node: Path, size_kb: int) -> int:
 
 
 def _cgroup_spare_mb(root: Path) -> int | None:
-    """What a container's limit leaves, cgroup v2 or v1; None where there is no limit."""
+    """Memory that a container's limit leaves, cgroup v2 or v1; None where there is no limit."""
     for limit, used in (
         ("memory.max", "memory.current"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),

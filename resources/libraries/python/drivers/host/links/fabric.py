@@ -116,7 +116,7 @@ class PortTable:
     def _dump(
         self, owner: str, kind: int, body: bytes, read: Callable[[bytes], tuple[int, Result]]
     ) -> Iterator[tuple[str, Result]]:
-        """What the kernel says of an owner's ports; those that are none of ours are passed over."""
+        """Facts of the kernel about an owner's ports; foreign ports are passed over."""
         known = self._by_index.get(owner, {})
         for answer in self._namespace(owner).netlink.dump(kind, body, f"read the links of {owner}"):
             index, found = read(answer)
@@ -399,7 +399,7 @@ class Fabric:
         return self._table.bridges(owner)
 
     def problems(self, owners: Sequence[str]) -> tuple[str, ...]:
-        """What is wrong with the ports of these owners: no data thread any more, no carrier, no namespace."""
+        """Faults of the ports of these owners: no data thread any more, no carrier, no namespace."""
         found = [f"the data thread of {name} is gone" for name, cpus in self.affinity(owners).items() if not cpus]
         try:
             down = self._table.down(owners)

@@ -54,7 +54,7 @@ class Cables:
 
     @property
     def physical(self) -> frozenset[str]:
-        """What the physical ports are called in use."""
+        """Names of the physical ports in use."""
         return frozenset(port.receiver for port in self._ports)
 
     @property

@@ -36,7 +36,7 @@ _LOADED_S = 30.0
 
 
 class Surroundings:
-    """What is around a sysfs: the kernel that reacts to it, processes, and the ports of a network namespace."""
+    """Environment of a sysfs: the kernel that reacts to it, processes, and the ports of a network namespace."""
 
     @staticmethod
     def load(module: str) -> None:

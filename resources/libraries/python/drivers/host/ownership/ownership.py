@@ -159,7 +159,7 @@ class MachineLock(Claims):
         return removed
 
     def leftovers(self) -> list[str]:
-        """What this run has claimed, has not released, and is there."""
+        """Objects that this run has claimed, has not released, and that exist."""
         record = self._held()
         return [
             *(f"network namespace {name}" for name, inode in record.namespaces.items() if _is_ours(name, inode)),

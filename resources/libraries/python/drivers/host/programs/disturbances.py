@@ -35,9 +35,9 @@ class Steps:
     """In words."""
     begin: Callable[[], object]
     end: Callable[[], object] | None = None
-    """What follows: at once after a kill, at the end of a pause."""
+    """Steps afterwards: at once after a kill, at the end of a pause."""
     before: Callable[[], object] | None = None
-    """What is done ahead of it: one that is to be added is taken away."""
+    """Steps before it: one that is to be added is taken away."""
     after: Callable[[], object] | None = None
     """Checks what was done, when the traffic has ended."""
 

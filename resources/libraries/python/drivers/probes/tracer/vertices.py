@@ -37,7 +37,7 @@ class Rule:
     code: Callable[[Get], Ints]
     """A number for each event."""
     name: Callable[[EventFormat, int, bytes], str]
-    """What such a number is called, given the format and the data of the first event that has it."""
+    """Name of such a number, given the format and the data of the first event that has it."""
     thread: str = "common_pid"
     """The field with the thread that it happens to."""
 
@@ -160,7 +160,7 @@ class Vertices:
         return self._thread.take(thread_ids, mode="clip")  # the last place has no owner
 
     def rows(self, pages: Words, events: Events) -> Rows:
-        """What happened to the threads that are followed.
+        """Events of the threads that are followed.
 
         Args:
             pages: From which the events were decoded.

@@ -93,7 +93,7 @@ def uses_dpdk(topology: Topology, name: str) -> bool:
 
 
 def _smallest(topology: Topology, name: str) -> dict[str, Need]:
-    """What cells of one NF need, by service type; nothing of a generator's node."""
+    """Memory that cells of one NF need, by service type; nothing of a generator's node."""
     node = topology.nodes[name]
     if not isinstance(node, DutNode):
         return {}

@@ -13,7 +13,7 @@ RECORD = "/run/csit-density"
 RUNTIMES = "/var/tmp/csit-density"  # noqa: S108 - only looked at
 NAMESPACES = "/run/netns"
 PREPARED = "/var/lib/csit-density/prepared.json"
-"""What the settings of the machine were before it was prepared, from `tunables`."""
+"""Settings of the machine before it was prepared, from `tunables`."""
 
 
 def answer(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prepared(path: Path) -> dict[str, Any] | None:
-    """Who prepared the machine, and how many settings are to be put back."""
+    """User who prepared the machine, and number of settings to restore."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         return {"by": record["by"], "since": record["since"], "settings": len(record["settings"])}
@@ -108,7 +108,7 @@ def _command_now(process: dict[str, Any]) -> str:
 
 
 def _runtimes(folder: Path) -> list[dict[str, Any]]:
-    """What agents ran on, with the days since it was used."""
+    """Runtimes of agents, with the days since each was used."""
     found = []
     ours = folder.is_dir() and not folder.is_symlink() and folder.stat().st_uid == os.geteuid()
     for path in sorted(folder.glob("*")) if ours else ():

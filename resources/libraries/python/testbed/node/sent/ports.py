@@ -92,7 +92,7 @@ def _port(root: Path, named: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_kernel(root: Path, net: Path, port: dict[str, Any]) -> dict[str, Any]:
-    """What the kernel's own driver of a port knows."""
+    """Facts of a port from the kernel's own driver."""
     carrier, speed = _number(net / "carrier"), _number(net / "speed")
     port.update(
         driver=port["driver"] or _ethtool_driver(net.name),
