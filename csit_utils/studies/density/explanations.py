@@ -163,7 +163,8 @@ EXPLANATIONS = (
         "Flows of each instance and direction, 1 to 1,000,000.",
         "`-v FLOWS:1,1000,1000000` makes a test of each number with each frame size. Flows are UDP, differ in their "
         "source address (the first 65,534) or also in their source port, and take turns packet by packet. Without "
-        "FLOWS packets have 254 source addresses and no ports.",
+        "FLOWS packets have 254 source addresses and no ports. After RFC 4814: addresses and ports vary, as hashes and "
+        "caches expect of traffic; its pseudorandom order is replaced by turns, so that all flows have the same rate.",
         "Packets in turns are the worst case of a cache: traffic of a network revisits few flows more often. A trial "
         "with fewer packets than flows has not sent them all. Latency probes have their own port, so they are "
         "further flows, of the same addresses.",
@@ -174,7 +175,8 @@ EXPLANATIONS = (
         "The version of IP of the packets of a test.",
         "4 or 6; a frame of IPv6 is named `128B-ip6`.",
         "`-v IP_VERSION:4,6` makes a test of each with each frame size. IPv6 packets are UDP with a checksum; IPv4 "
-        "packets are UDP without one where FLOWS chooses a number of flows, and have no ports otherwise.",
+        "packets are UDP without one where FLOWS chooses a number of flows, and have no ports otherwise. RFC 5180 "
+        "extends RFC 2544 to IPv6 this way: the same tests, with headers of IPv6.",
         "Compare both versions with the same FLOWS: packets without ports are less work for some NFs.",
     ),
     Explanation(
@@ -261,7 +263,8 @@ EXPLANATIONS = (
         "arrivals of a flow at 100 kpps, by the kernel's time stamps; the latency floor is the shortest latency of "
         "1000 probe frames per second without load. `./csit qualify TOPOLOGY` measures it, and a run does so "
         "shortly where there is none (`-v QUALIFY:off` for not at all). Where a trial of a test loses nothing at a "
-        "higher rate, the run measures these frames and flows again after the test, once.",
+        "higher rate, the run measures these frames and flows again after the test, once. RFC 2544 (26.1) defines the "
+        "rate without loss; joined ports are its set-up without a device under test.",
         "A figure has the verdict unqualified where its rate is beyond these rates, where a load above them failed, "
         "where a pause of the generator (99.9th percentile of the gaps) is followed by more frames than a receive "
         "queue of 256 takes, or where a latency is below the floor. A figure of a mix, or of another number of "
