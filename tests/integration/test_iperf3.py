@@ -1,7 +1,7 @@
 """Sessions of iperf3 through real NFs: counted, and nothing left of them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -11,9 +11,15 @@ from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.planning.loop_back import NIC
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.recording.qualifications import key_of
+from resources.libraries.python.search.qualification import Effort
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.loop_back import qualify
+from resources.libraries.python.testbed.worlds.factory import located, world_of
 from tests.integration.robot_runs import PROJECT
 from tests.integration.user_space import cell, machine_stays_as_it_was, prepared
 from tests.realtime import RATE, realtime
@@ -22,12 +28,16 @@ LACKING = "; ".join(map(str, (*missing(), *nft_missing())))
 pytestmark = [pytest.mark.usefixtures("awake"), pytest.mark.root, pytest.mark.skipif(bool(LACKING), reason=LACKING)]
 
 
-@contextmanager
-def running(*kinds: NfKind) -> Iterator[Deployment]:
+def with_iperf3() -> Topology:
+    """The testbed `local`, with another generator."""
     topology = load_topology(PROJECT / "topologies" / "local.yaml")
     tg = topology.tg.model_copy(update={"generator": topology.tg.generator.model_copy(update={"driver": "iperf3"})})
-    topology = topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
-    asked = cell("CSP", 2, len(kinds), kinds)
+    return topology.model_copy(update={"nodes": {**topology.nodes, topology.tg_name: tg}})
+
+
+@contextmanager
+def running(*kinds: NfKind) -> Iterator[Deployment]:
+    topology, asked = with_iperf3(), cell("CSP", 2, len(kinds), kinds)
     plan = make_plan(topology, asked, discover())
     with (
         machine_stays_as_it_was("iperf3"),
@@ -60,3 +70,19 @@ def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
         largest = deployment.parts.generator.run(asked.model_copy(update={"frame": frame("1518B")}))
         assert largest.received >= 0.99 * largest.sent, largest
         assert largest.sent == pytest.approx(2000, rel=0.1), largest
+
+
+@realtime(RATE)
+def test_it_is_qualified_with_its_ports_joined() -> None:
+    topology = with_iperf3()
+    with machine_stays_as_it_was("iperf3"), closing(world_of(located(topology))) as world:
+        world.open()
+        found = qualify(
+            topology, world, key_of(topology, world.environment(), NIC), frames=[frame("512B")], flow_counts=[2],
+            effort=Effort(trial_s=0.5, width=0.9, tries=1, most_trials=6),
+        )  # fmt: skip
+    (point,) = found.points
+    assert point.highest_pps is not None and point.highest_pps > 1000
+    assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps
+    assert point.rate_error is not None and point.rate_error <= 0.1
+    assert not found.simulated and found.key.generator == "iperf3"

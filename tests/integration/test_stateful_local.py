@@ -17,6 +17,7 @@ from resources.libraries.python.model.frames import frame, with_flows
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.studies.stateful.model.record import StatefulDensity
 from resources.libraries.python.testbed.roles.part import Stateful
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
 from tests.integration.user_space import cell, deployed
@@ -36,6 +37,17 @@ tear_downs: 2
 connections: 5000
 tcp: true
 """
+FIREWALLS = """
+name: firewalls
+kind: linux_stateful_firewall
+instances: [1]
+nodes: [1, 2]
+frame: 128B-ip6
+search: quick,width=0.2,trial=0.5,sum=1
+tear_downs: 1
+connections: 1000
+capacity: false
+"""
 
 
 @contextmanager
@@ -49,9 +61,9 @@ def most_entries(number: int) -> Iterator[None]:
         MOST.write_text(before)
 
 
-def conntrack(owner: str, option: str) -> str:
+def conntrack(owner: str, *options: str) -> str:
     """What the independent program says in the namespace of a network function."""
-    argv = ["ip", "netns", "exec", name_of(owner), "conntrack", option]
+    argv = ["ip", "netns", "exec", name_of(owner), "conntrack", *options]
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
@@ -59,12 +71,12 @@ def statistic(owner: str, name: str) -> int:
     return sum(map(int, re.findall(rf"\b{name}=(\d+)", conntrack(owner, "-S"))))
 
 
-def trial(entries: int, instances: int) -> Trial:
+def trial(entries: int, instances: int, frame_name: str = "64B") -> Trial:
     """So many connections of each instance, 20,000 per second of all."""
     return Trial(
         load_pps=20_000,
         duration_s=entries * instances / 20_000,
-        frame=with_flows(frame("64B"), MOST_FLOWS),
+        frame=with_flows(frame(frame_name), MOST_FLOWS),
         only=Direction.FORWARD,
         protocol=Protocol.UDP,
         purpose="connections",
@@ -72,14 +84,17 @@ def trial(entries: int, instances: int) -> Trial:
 
 
 @realtime(LOSS)
-@pytest.mark.parametrize("kind", ["linux_nat", "linux_stateful_firewall"])
-def test_entries_and_counters_are_those_of_conntrack(kind: str) -> None:
-    with deployed(TOPOLOGY, cell("CSC", 2, 1, (NfKind(kind),))) as running:
+@pytest.mark.parametrize(
+    ("kind", "frame_name", "family"),
+    [("linux_nat", "64B", "ipv4"), ("linux_stateful_firewall", "128B-ip6", "ipv6")],
+)
+def test_entries_and_counters_are_those_of_conntrack(kind: str, frame_name: str, family: str) -> None:
+    with deployed(TOPOLOGY, cell("CSC", 2, 1, (NfKind(kind),)), frame_name) as running:
         functions = running.parts.functions
         assert isinstance(functions, Stateful)
         assert {table.timeout_s for table in functions.hold_connections(77).values()} == {77}
         functions.delete_connections()
-        result = running.parts.generator.run(trial(5000, 2))
+        result = running.parts.generator.run(trial(5000, 2, frame_name))
         assert [(flow.instance, flow.direction, flow.sent) for flow in result.flows] == [
             (1, Direction.FORWARD, 5000),
             (2, Direction.FORWARD, 5000),
@@ -91,14 +106,14 @@ def test_entries_and_counters_are_those_of_conntrack(kind: str) -> None:
             assert table.entries == int(conntrack(owner, "-C")) == 5000
             assert table.failed == statistic(owner, "insert_failed")
             assert table.dropped == statistic(owner, "drop")
-            listed = conntrack(owner, "-L").splitlines()
+            listed = conntrack(owner, "-f", family, "-L").splitlines()
             assert len(listed) == len({re.sub(r"^udp +17 \d+ ", "", line) for line in listed}) == 5000
         deleted = functions.delete_connections()
         for owner, deletion in deleted.items():
             assert (deletion.entries, deletion.left) == (5000, 0)
             assert int(conntrack(owner, "-C")) == 0
             assert 0 < deletion.seconds < 5
-        both = running.parts.generator.run(trial(1000, 2).model_copy(update={"only": None}))
+        both = running.parts.generator.run(trial(1000, 2, frame_name).model_copy(update={"only": None}))
         assert {flow.direction for flow in both.flows} == set(Direction), "the next trial goes both ways again"
 
 
@@ -142,19 +157,39 @@ def test_a_full_table_evicts_and_only_its_entries_show_it() -> None:
         assert result.received >= result.sent - table.dropped
 
 
-@realtime(LOSS)
-def test_rates_tear_downs_and_capacity_of_one_and_two_nats(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(SPEC)
+def studied(folder: Path, spec: str) -> StatefulDensity:
+    """What a run of a specification finds."""
+    folder.mkdir()
+    (folder / "small.yaml").write_text(spec)
     suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
+    (folder / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(folder / "small.yaml")))
     before = network_state()
     topology = ("-v", f"TOPOLOGY:{PROJECT}/topologies/local.yaml")
     with most_entries(20_000):
-        done = run_robot(tmp_path / "out", *topology, "-i", "NAT", sources=[tmp_path / "small.robot"])
+        done = run_robot(folder / "out", *topology, "-i", "NAT", sources=[folder / "small.robot"])
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
-    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.stateful
+    found = load([folder / "out" / "output.xml"]).characterizations[0].record.stateful
     assert found is not None
+    return found
+
+
+@realtime(LOSS)
+def test_firewalls_and_chains_of_them_track_connections_of_ipv6(tmp_path: Path) -> None:
+    found = studied(tmp_path / "firewalls", FIREWALLS)
+    assert [cell.name for cell in found.cells] == ["1x1", "1x2"]
+    for each in found.cells:
+        assert each.rate.lower_cps > 2000
+        ratio = (each.rate.search_s - each.rate.emptying_s) / each.rate.sending_s
+        print(f"{each.name}: {each.rate.trials} trials, {each.rate.sending_s:.1f} s; search {ratio:.2f} x that")
+        assert ratio <= 1.2, each.rate
+        assert [sum(tear_down.entries) for tear_down in each.tear_downs] == [1000 * len(each.tables)]
+        assert each.capacity is None and each.tcp is None
+
+
+@realtime(LOSS)
+def test_rates_tear_downs_and_capacity_of_one_and_two_nats(tmp_path: Path) -> None:
+    found = studied(tmp_path / "nats", SPEC)
     assert [cell.name for cell in found.cells] == ["1x1", "2x1"]
     for each in found.cells:
         assert each.rate.lower_cps > 5000

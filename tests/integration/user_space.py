@@ -93,7 +93,7 @@ def prepared(
     wait_until("machine lock", busy, _LOCK_S, pause_s=0.1)
     try:
         yield world.parts(
-            plan or make_plan(topology, asked_cell, discover()),
+            plan or make_plan(topology, asked_cell, discover(), ip_version=frame(frame_name).ip_version),
             Asked(
                 test_type=TestType.MRR,
                 cell=asked_cell,
@@ -113,7 +113,9 @@ def deployed(
     """A running cell, for frames of a size; with another generator than the testbed's, if one is named."""
     with (
         prepared(topology, asked_cell, frame_name=frame_name, generator=generator) as parts,
-        Deployment(make_plan(topology, asked_cell, discover()), parts) as running,
+        Deployment(
+            make_plan(topology, asked_cell, discover(), ip_version=frame(frame_name).ip_version), parts
+        ) as running,
     ):
         yield running
 
