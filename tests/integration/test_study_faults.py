@@ -189,7 +189,7 @@ def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
 def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_results(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second run at the same time, a full disk, a kill, and a clock that is stepped forward and back."""
+    """A second run at the same time, a full disk, a request to end, and a clock that is stepped forward and back."""
     study = STUDIES[name]
     options, source, whole = (*SIM, *study.options), study.source(tmp_path), tmp_path / "whole"
     done = run_robot(whole, *options, sources=[source])
@@ -216,25 +216,38 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
         assert "Traceback" not in said
         assert second.returncode != 0
         assert "the run of this journal is still active" in second.stdout
-        clock.step("-60d")
         paused = Paused(tmp_path, [study.sending])
         with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run:
             with paused.at(study.sending, run):
-                run.kill()
-            run.communicate(timeout=120)
-        done = run_robot(folder, *options, *resume, sources=[source])
-        assert done.returncode == 0, done.stdout + done.stderr
+                run.terminate()
+            said, _ = run.communicate(timeout=120)
+        assert run.returncode not in (0, None), said
+        again = replace(study.sending, test="", call=1)
+        paused = Paused(tmp_path, [again])
+        with going_on(folder, *options, *resume, *paused.options, sources=[source]) as run:
+            with paused.at(again, run):
+                clock.step("-60d")
+            said, _ = run.communicate(timeout=120)
+        assert run.returncode == 0, said
         assert list(differences(dataset(folder), dataset(whole))) == []
 
 
 def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placeholder(tmp_path: Path) -> None:
-    """SIGTERM while a cell is deployed, loaded and removed, while its result is written, and before the next test."""
+    """SIGTERM while a cell is deployed, loaded and removed, while its result is written, and before the next test.
+
+    The run with whose results they are compared is stopped at each of these moments, and continued.
+    """
     options = (*SIM, "-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr", "--suite", "csp-mrr")
     whole, folder = tmp_path / "whole", tmp_path / "run"
-    done = run_robot(whole, *options)
-    assert done.returncode == 0, done.stdout
-    for number, at in enumerate((DEPLOYED, SENDING, REMOVING, WRITING, BETWEEN)):
-        moment = Moment(at, call=2) if at == BETWEEN else Moment(at, "CSC 1R1C")
+    moments = [*(Moment(at, "CSC 1R1C") for at in (DEPLOYED, SENDING, REMOVING, WRITING)), Moment(BETWEEN, call=2)]
+    paused = Paused(tmp_path, moments)
+    with going_on(whole, *options, *paused.options) as run:
+        for moment in moments:
+            with paused.at(moment, run):
+                pass
+        said, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, said
+    for number, moment in enumerate(moments):
         paused = Paused(tmp_path, [moment])
         resume = ("-v", f"RESUME:{folder}") if number else ()
         with going_on(folder, *options, *resume, *paused.options) as run:
@@ -242,7 +255,7 @@ def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placehold
                 run.terminate()
             said, _ = run.communicate(timeout=120)
         assert run.returncode not in (0, None), said
-        assert "Place Of The Rows" not in said, at
+        assert "Place Of The Rows" not in said, moment.name
         assert "Place Of The Rows" not in csit("show", str(folder / "output.xml")).stdout
     done = run_robot(folder, *options, "-v", f"RESUME:{folder}")
     assert done.returncode == 0, done.stdout
