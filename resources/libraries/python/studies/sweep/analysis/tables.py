@@ -1,7 +1,7 @@
 """The tables of a characterization: S_allsamples, S_statistics, coefficients, predictions. Files are others' affair.
 
 Percent of CPU as `top` shows it: 100 is one CPU that runs all the time, so the column of a VNF can exceed 100. What is
-unknown is None, an empty field.
+unknown is None, an empty field. S_statistics, by this project or others, is read back into points.
 """
 
 import csv
