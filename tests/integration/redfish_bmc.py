@@ -58,10 +58,10 @@ class Bmc:
     url: str
     certificate: Path
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, interval_s: float = 0.5) -> dict[str, Any]:
         """`energy` of a node in a topology; the password is in the environment, as `PASSWORD_VARIABLE`."""
         password = f"env:{PASSWORD_VARIABLE}"
-        told = {"user": USER, "password": password, "ca_file": str(self.certificate), "interval_s": 0.5}
+        told = {"user": USER, "password": password, "ca_file": str(self.certificate), "interval_s": interval_s}
         return {"meter": "redfish", "url": self.url, **told}
 
     def meter(self, **more: str) -> Redfish:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,10 +43,10 @@ def test_the_power_of_the_counter_is_found_at_every_load() -> None:
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(SEARCH))
     name = next(iter(topology.duts))
 
-    def read(duration_s: float) -> Readings:
+    def read(duration_s: float, begun: Callable[[], None]) -> Readings:
         more = {"powercap": str(folder)}
         with closing(LocalConnection()) as here:
-            return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more)
+            return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more, begun=begun)
 
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         # A disk's journal would hold the counter up, which the kernel's tree has not.

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
@@ -13,6 +14,7 @@ from tests.integration.user_space import NO_VPP, VPP_PREFIX
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
+NO_OVS = "; ".join(map(str, ovs_missing("system")))
 SPEC = """
 name: small
 instances: 2
@@ -28,6 +30,29 @@ events:
   - {event: restart, target: vswitch}
   - {event: reload, target: nf-1-1}
 """
+
+
+@realtime(LOSS)
+@pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
+def test_an_open_vswitch_is_started_again_on_its_node(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(OF_OVS)
+    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
+    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    with Lab(used=True) as lab:
+        before = state(lab)
+        topology = lab.topology(
+            tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"vswitch": "ovs", "ovs": {"ports": "system"}}}
+        )
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[tmp_path / "small.robot"])
+        assert done.returncode == 0, done.stdout + done.stderr
+        wait_for_state(lab, before)
+    found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
+    assert found is not None and found.coverage == (1, 1), found
+    for effect in found.effects:  # both instances cross it
+        print(f"instance {effect.instance}: {effect.outage_s.mean:.3f} s")
+        assert effect.recovered == 1 and effect.first_packet_s is not None and 0.05 < effect.outage_s.mean < 5
+    (trial,) = [each for each in found.trials if each.event]
+    assert trial.done == "SIGKILL, then started again"
 
 
 @realtime(LOSS)
@@ -52,6 +77,21 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
     assert pause.first_packet_s is not None and 0.19 < pause.first_packet_s.mean < 0.6
     for other in (effects["kill nf-1-1", 2], effects["pause nf-2-1", 1]):
         assert other.outage_s.mean < 0.5 * pause.outage_s.mean
+
+
+OF_OVS = """
+name: small
+instances: 2
+nf_kinds: [linux_router]
+frame: 64B
+rate_pps: 1000
+repetitions: 1
+control: false
+before_s: 0.5
+after_s: 5
+events:
+  - {event: restart, target: vswitch}
+"""
 
 
 OF_VPP = """

@@ -9,6 +9,8 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
+from resources.libraries.python.drivers.functions.wireguard.driver import in_kernel
+from resources.libraries.python.drivers.functions.wireguard.driver import missing as wireguard_missing
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.energy import IDLE
@@ -28,11 +30,13 @@ from tests.integration.lab_runs import (
     wait_for_state,
 )
 from tests.integration.pauses import SENDING, Moment
+from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, emulator
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
+NO_WIREGUARD = "; ".join(map(str, wireguard_missing(in_kernel=in_kernel())))
 NO_PERF = why_unsampled()
 NO_VMS = "; ".join(map(str, vm_missing()))
 DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
@@ -48,9 +52,13 @@ SHORT = (
     "LOSSES:0.3",
     "-v",
     "ENERGY:1",
+    "-v",
+    "BACK_TO_BACK:1",
     *(() if NO_PERF else ("-v", "STACKS:1")),
 )
-WATTS = {"TG": 41.0, "DUT1": 137.0}
+BMC = "Power"
+WATTS = {"TG": 41.0, "DUT1": 244.0}
+"""By a counter of the node itself, and by Redfish, which this machine asks."""
 POWERCAP = Path("/sys/class/powercap")
 MAKE_POWERCAP = """
 aside=/run/lab-classes
@@ -83,11 +91,13 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
     """Records of one run of several suites, by service type and test type."""
     folder = tmp_path_factory.mktemp("suites")
     suites = (word for service, test in sorted(ASKED) for word in ("--suite", f"{service}-{test}".lower()))
-    words = options(lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": DUT}), *SHORT, *suites)
     with ExitStack() as stack:
-        for name, watts in WATTS.items():
-            lab.nodes[name].run("sh", "-ec", MAKE_POWERCAP)
-            stack.enter_context(counter(POWERCAP, watts, lab.nodes[name].inside))
+        lab.nodes["TG"].run("sh", "-ec", MAKE_POWERCAP)
+        stack.enter_context(counter(POWERCAP, WATTS["TG"], lab.nodes["TG"].inside))
+        bmc = stack.enter_context(emulator(folder, BMC))
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv(PASSWORD_VARIABLE, PASSWORD)
+        topology = lab.topology(folder, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": DUT | {"energy": bmc.settings(0.1)}})
+        words = options(topology, *SHORT, *suites)
         before = state(lab)
         done = run_robot(folder / "out", *words)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -99,13 +109,13 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, 
 def test_ipv6_and_packets_of_a_capture_are_measured_on_nodes(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "six.pcap"
     file.write_bytes(pcap(MIX6))
-    frames = f"FRAMES:128B,pcap:{file}"
+    frames = f"FRAMES:128B-1000f,pcap:{file}"
     words = ("-v", "CELLS:1x1", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,mrr=1,time=5", "-v", frames)
     topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
     done = run_robot(tmp_path / "out", *options(topology, *words, "-v", "IP_VERSION:6", "--suite", "csc-mrr"))
     assert done.returncode == 0, done.stdout + done.stderr
     own, plain = sorted(results(tmp_path / "out"), key=lambda row: row.asked.frame.capture is None)
-    assert (plain.asked.frame.name, own.asked.frame.ip_version) == ("128B-ip6", 6)
+    assert (plain.asked.frame.name, own.asked.frame.ip_version) == ("128B-ip6-1000f", 6)
     assert own.asked.frame.capture and own.asked.frame.capture.packets == len(MIX6)
     for row in (own, plain):
         assert row.passed and row.plan and ":" in row.plan.flows[0].source_ip
@@ -159,7 +169,7 @@ def test_records_say_where_they_were_measured(rows: dict[tuple[str, str], Densit
     assert row.environment.versions["numpy"] and row.environment.versions["MLRsearch"]
     assert {name: node.hostname for name, node in row.environment.nodes.items()} == {"TG": "tg"}
     assert row.environment.settings["/proc/sys/kernel/sched_rt_runtime_us"] == "-1"
-    assert row.facts["generator"]["sending"]
+    assert row.facts["generator"]["sending"] == "XDP live frames"
     assert {each.owner for each in row.affinity} == {"vswitch", "nf-1-1"}
     assert all(each.actual_cpus == (each.planned_cpu,) for each in row.affinity)
     assert row.located and row.located.usage
@@ -179,7 +189,17 @@ def test_packets_are_counted_one_by_one_on_the_node(rows: dict[tuple[str, str], 
             assert flow.received and not flow.foreign and flow.order.reordered is not None
 
 
-def test_the_power_of_each_node_is_read_there(rows: dict[tuple[str, str], DensityRecord]) -> None:
+@realtime(LOSS)
+def test_the_longest_burst_is_searched_over_the_cables(rows: dict[tuple[str, str], DensityRecord]) -> None:
+    row = rows["CSC", "NDRPDR"]
+    if row.back_to_back is None:  # the path is as fast as the generator
+        assert [text for text in row.warnings if text.startswith("back-to-back")], row.warnings
+        return
+    assert row.back_to_back.mean_frames > 1 and row.ndr and row.ndr.lower_pps
+    assert row.back_to_back.offered_pps > row.ndr.lower_pps
+
+
+def test_the_power_of_each_node_is_read_there_or_from_its_bmc(rows: dict[tuple[str, str], DensityRecord]) -> None:
     found = rows["CSC", "NDRPDR"].energy
     assert found and not found.unmetered and found.duts == ("DUT1",)
     assert [each.label for each in found.loads] == [IDLE, "PDR0", "PDR10", "PDR50", "PDR90"]
@@ -212,14 +232,20 @@ def test_a_service_crosses_two_systems_under_test(tmp_path: Path) -> None:
 
 @realtime(LOSS)
 @pytest.mark.skipif(bool(NO_NFT), reason=NO_NFT)
-def test_a_firewall_behind_a_router_is_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
+def test_a_firewall_behind_a_router_and_a_tunnel_are_made_on_the_node(lab: Lab, tmp_path: Path) -> None:
     before, kinds = state(lab), ["linux_router", "linux_firewall"]
-    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds}})
-    words = ("-v", "CELLS:1x2", "-v", f"NF_KINDS:{'+'.join(kinds)}", "--suite", "csp-mrr")
+    tunnel = [] if NO_WIREGUARD else ["wireguard"]
+    topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": kinds + tunnel}})
+    chosen = ",".join(["+".join(kinds), *(f"{each}+linux_router" for each in tunnel)])
+    words = ("-v", "CELLS:1x2", "-v", f"NF_KINDS:{chosen}", "-v", "FRAMES:128B", "--suite", "csp-mrr")
     done = run_robot(tmp_path / "out", *options(topology, *words))
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_state(lab, before)
-    (row,) = results(tmp_path / "out")
+    row, *encrypted = sorted(results(tmp_path / "out"), key=lambda each: "wireguard" in each.asked.cell.nf_kinds)
+    assert len(encrypted) == len(tunnel)
+    for each in encrypted:
+        assert each.mrr and each.mrr.mean_pps > 100
+        assert "ChaCha20-Poly1305" in each.facts["functions"]["wireguard"]
     assert row.test_name.endswith("-lnxip4+lnxfw-mrr") and row.mrr and row.mrr.mean_pps > 1000
     assert row.facts["functions"]["linux_firewall"].endswith(", 100 rules for every packet of either direction")
     assert row.drivers["containers"] == "linux_router, linux_firewall"

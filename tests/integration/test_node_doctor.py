@@ -1,6 +1,7 @@
 """The doctor on real machines: this one, and a lab in namespaces with real SSH servers."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,12 @@ class TestLab:
         assert "TG.port1 (cab1) - DUT1.port1 (cab1)" in links[0].what
         (ports,) = of(findings, "ports", "nodes.DUT1")
         assert "port2 is cab2 (veth)" in ports.what
+        # Their CPUs are those of this machine: what disturbs them, and by how much, is not of the lab.
+        noise = of(findings, "noise")
+        assert sorted(each.place for each in noise) == ["nodes.DUT1", "nodes.TG"]
+        assert all("observed without" not in each.what and re.search(r"\d (us|ms|s)\b", each.what) for each in noise), (
+            noise
+        )
 
     @pytest.mark.skipif(shutil.which("ipmitool") is None, reason="ipmitool is not installed")
     @pytest.mark.skipif(Path("/dev/ipmi0").exists(), reason="this machine has a BMC")

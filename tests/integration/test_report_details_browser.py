@@ -1,4 +1,4 @@
-"""Pages of latency, losses, repeated runs, failures and environments in a real browser."""
+"""Pages of latency, losses, repeated runs, failures, environments and of a test with everything in a real browser."""
 
 from pathlib import Path
 
@@ -16,8 +16,10 @@ from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.findings.evidence import HopLoss, Located
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from tests.builders import cpu_noise, qualification, qualified_point
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.builders import result
+from tests.unit.csit_utils.measured_extras import BURSTS, LOSSES, METERED
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
@@ -35,13 +37,23 @@ LOST = Located(
         for owner, lost in (("vswitch", 60), ("nf-1-1", 40))
     ),
 )
+EXTRAS = {
+    "energy": METERED,
+    "losses": LOSSES,
+    "back_to_back": BURSTS,
+    "noise": (cpu_noise(3, 57_000), cpu_noise(4, 9_000)),
+    "qualification": qualification(qualified_point(), qualified_point(size="1518B", loss_free_pps=None)),
+}
+"""What a test measures besides rates and latency."""
+PICTURES = ("latency", "energy", "losses", "bursts", "qualification", "noise")
+"""First words of the names of its figures."""
 
 
 def night(day: int) -> list[DensityRecord]:
     """The tests of a night; a kernel came with the third one, and one cell hung then."""
     found = []
     for chains in (1, 2):
-        one = result(ServiceType.CSC, chains, 1, located=LOST)
+        one = result(ServiceType.CSC, chains, 1, located=LOST, **EXTRAS)
         kernel = "6.19.0" if day > 2 else one.environment.kernel
         machine = one.environment.model_copy(update={"kernel": kernel, "distribution": HOSTILE})
         started = f"2026-01-{day:02d}T00:0{chains}:00Z"
@@ -140,6 +152,22 @@ def test_two_environments_are_chosen_and_compared(browser: Browser, folder: Path
         " box.dispatchEvent(new Event('change')); }"
     )
     assert browser.value(rows) == [["No recorded difference."]]
+
+
+def test_a_test_shows_energy_losses_bursts_qualification_and_noise(browser: Browser, folder: Path) -> None:
+    browser.look(1280, 900)
+    browser.open(folder / "test.html")
+    browser.show_all()
+    names = browser.value("[...document.querySelectorAll('figure.plot')].map((each) => each.dataset.figure)")
+    assert [name.split("-")[0] for name in names] == list(PICTURES)
+    drawn = browser.value(
+        "[...document.querySelectorAll('figure.plot')].map((each) => each.querySelectorAll("
+        "'.scatterlayer .trace, .barlayer .trace').length)"
+    )
+    assert all(drawn), dict(zip(names, drawn, strict=True))
+    text = browser.value("document.body.innerText")
+    for part in ("90.00 ± 0.5 W", "310 ± 10 frames of each flow", "Noise floor", "DUT1 by powercap"):
+        assert part in text, part
 
 
 def test_the_plan_of_a_test_is_saved_and_its_commands_are_there(browser: Browser, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Pages of studies of chains, of interference and of outages in a real browser."""
+"""Pages of studies of chains, of interference, of outages and of stateful density in a real browser."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from csit_utils.report.site import write_site
 from tests.integration.browser import IN_CHROMIUM, Browser
 from tests.unit.csit_utils.characterization_records import dataset_of
 from tests.unit.csit_utils.outages import outage_record
+from tests.unit.csit_utils.stateful_cells import stateful_record
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
@@ -21,7 +22,7 @@ MAP = "document.querySelector('[data-choices]')"
 
 @pytest.fixture(scope="module")
 def shown() -> ReportContents:
-    return ReportContents(InMemory(dataset_of(chain_studied(), interfered(), outage_record())))
+    return ReportContents(InMemory(dataset_of(chain_studied(), interfered(), outage_record(), stateful_record(998))))
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +48,20 @@ def point(browser: Browser, element: str) -> None:
 def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: Path, width: int, dark: bool) -> None:
     browser.events.clear()
     browser.look(width, 800, dark=dark)
-    for name, plots in (("index", 0), ("chain_study", 8), ("interference", 1)):
+    for name, plots in (("index", 0), ("chain_study", 8), ("interference", 1), ("outage", 1), ("stateful", 2)):
         browser.open(site / f"{name}.html")
         assert browser.show_all() == plots
         assert browser.value("document.documentElement.scrollWidth") <= width, name
     assert browser.complaints() == []
 
 
-def test_tables_of_outages_need_no_scrolling_in_a_narrow_window(browser: Browser, site: Path) -> None:
+def test_tables_of_outages_and_connections_need_no_scrolling_in_a_narrow_window(browser: Browser, site: Path) -> None:
     browser.look(800, 900)
-    browser.open(site / "outage.html")
     overflow = "each => each.scrollWidth > each.clientWidth ? [each.querySelector('table').dataset.name] : []"
-    assert browser.value(f"[...document.querySelectorAll('.scroll')].flatMap({overflow}).join()") == ""
-    assert browser.value("document.querySelectorAll('.scroll table').length") >= 2
+    for name in ("outage", "stateful"):
+        browser.open(site / f"{name}.html")
+        assert browser.value(f"[...document.querySelectorAll('.scroll')].flatMap({overflow}).join()") == "", name
+        assert browser.value("document.querySelectorAll('.scroll table').length") >= 2
 
 
 def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(

@@ -1,6 +1,7 @@
 """Cells of a study of stateful density."""
 
 from resources.libraries.python.model.connections import ConnectionTable
+from resources.libraries.python.model.record import Record
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.stateful.analysis import checks
 from resources.libraries.python.studies.stateful.model.record import (
@@ -9,10 +10,12 @@ from resources.libraries.python.studies.stateful.model.record import (
     EstablishmentRate,
     InstanceConnections,
     Phase,
+    StatefulDensity,
     TableCapacity,
     TearDown,
 )
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
+from tests.unit.csit_utils.characterization_records import record
 
 SPEC = PROJECT / "tests" / "characterization" / "specs" / "stateful" / "nat.yaml"
 NAT = load_stateful(SPEC)
@@ -48,3 +51,9 @@ def cell(instances: int, *failed: int) -> CellConnections:
         capacity=TableCapacity(entries=262_144, refused_at=264_765, rate_cps=50_000.0, trials=3),
         checks=checks(NAT, rate, trials, tear_downs),
     )  # fmt: skip
+
+
+def stateful_record(*failed: int) -> Record:
+    """Record of a study with two cells, the second of which has failed trials, and one that does not fit."""
+    found = StatefulDensity(spec=NAT, cells=(cell(1), cell(2, *failed)), skipped={"4x1": "needs 9 cores, 8 available"})
+    return record("stateful", "NAT", stateful=found)

@@ -1,33 +1,21 @@
 """Back-to-back frames on the page of a test."""
 
 from csit_utils.report.details.testview import burst_figure, bursts_text
-from resources.libraries.python.model.result import BackToBack
-
-FOUND = BackToBack(
-    offered_pps=1e6,
-    flows=2,
-    frames=(300, 310, 320),
-    mean_frames=310.0,
-    stdev_frames=10.0,
-    endless=False,
-    implied_buffer_s=620e-6,
-    corrected_buffer_s=465e-6,
-    trials=45,
-)
+from tests.unit.csit_utils.measured_extras import BURSTS
 
 
 def test_the_sentence_has_the_mean_the_range_and_both_times() -> None:
-    assert bursts_text(FOUND) == (
+    assert bursts_text(BURSTS) == (
         "Back-to-back: 310 ± 10 frames of each flow at 1000000 pps, a buffer of 465 us (620 us implied); "
         "3 repetitions from 300 to 320 frames, 45 bursts."
     )
-    assert bursts_text(FOUND.model_copy(update={"endless": True})).startswith("Back-to-back: at least 310 ")
+    assert bursts_text(BURSTS.model_copy(update={"endless": True})).startswith("Back-to-back: at least 310 ")
     assert bursts_text(None) == ""
 
 
 def test_the_figure_has_a_point_for_each_repetition() -> None:
-    figure = burst_figure("b", "t", FOUND, simulated=False)
+    figure = burst_figure("b", "t", BURSTS, simulated=False)
     assert figure is not None and figure.variants[""]["data"][0]["y"] == [300, 310, 320]
-    single = FOUND.model_copy(update={"frames": (300,)})
+    single = BURSTS.model_copy(update={"frames": (300,)})
     assert burst_figure("b", "t", single, simulated=False) is None
     assert burst_figure("b", "t", None, simulated=False) is None

@@ -1,27 +1,14 @@
 """Power and energy per packet on the page of a test, and as columns."""
 
 from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes, load_words
-from resources.libraries.python.model.energy import IDLE, Energy, EnergyAtLoad, NodePower
+from resources.libraries.python.model.energy import IDLE, Energy
 from tests.builders import cpus, plan_of
+from tests.unit.csit_utils.measured_extras import METERED, power_at
 
-
-def at(label: str, watts: float | None, pps: float = 0.0, busy: float | None = 1.0) -> EnergyAtLoad:
-    node = NodePower(
-        node="DUT1", meter="powercap", watts=watts or 0, error_w=0.5, measured_s=9.5, domains={"package-0": watts or 0}
-    )
-    nodes = () if watts is None else (node,)
-    return EnergyAtLoad(label=label, load_pps=pps, received_pps=pps, nodes=nodes, busy_cpus=busy, p99_ns=36_000)
-
-
-METERED = Energy(
-    trial_s=10.0,
-    duts=("DUT1",),
-    loads=(at(IDLE, 60.0), at("PDR0", 80.0), at("PDR50", 90.0, 1e6), at("PDR90", 99.0, 2e6)),
-)
 UNMETERED = Energy(
     trial_s=10.0,
     duts=("DUT1",),
-    loads=(at("PDR0", None), at("PDR90", None, 2e6, 1.9)),
+    loads=(power_at("PDR0", None), power_at("PDR90", None, 2e6, 1.9)),
     unmetered={"DUT1": "no counters"},
 )
 
@@ -53,7 +40,7 @@ def test_without_a_meter_the_figure_has_busy_cpus_and_a_note_says_why() -> None:
     assert energy_notes(METERED, shared) == (
         "The generator runs on the same machine: its power is part of that of the system under test.",
     )
-    bare = UNMETERED.model_copy(update={"loads": (at("PDR0", None, busy=None),)})
+    bare = UNMETERED.model_copy(update={"loads": (power_at("PDR0", None, busy=None),)})
     assert (
         energy_figure("e", "t", bare, simulated=False) is None
         and energy_figure("e", "t", None, simulated=False) is None

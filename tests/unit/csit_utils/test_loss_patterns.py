@@ -1,62 +1,37 @@
 """Loss patterns in reports and datasets."""
 
-from random import Random
-from types import SimpleNamespace
-from typing import Any, cast
-
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.report.details.loss_patterns import loss_pattern_figure, loss_patterns
-from resources.libraries.python.drivers.sim.impairment import PacketLosses, flow_losses
-from resources.libraries.python.model.result import LossesAtLoad
-from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.search.losses import flow_in_words, worst_flow
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.datasets import dataset_of, plain
-
-
-def at_load(label: str, **truth: float) -> LossesAtLoad:
-    flows = tuple(
-        flow_losses(
-            PacketLosses.model_validate(truth if direction is Direction.FORWARD else {}),
-            cast(Any, SimpleNamespace(instance=1, direction=direction)),
-            Random(1),
-            packets=20_000,
-            load_pps=1e5,
-            capacity_pps=2e5,
-            begin_ns=10**18,
-        )
-        for direction in Direction
-    )
-    return LossesAtLoad(label=label, load_pps=2e5, flows=flows)
-
-
-ROWS = (at_load("NDR"), at_load("PDR", random_ratio=0.01, detour_ratio=0.01, detour_s=0.0001))
+from tests.unit.csit_utils.measured_extras import LOSSES
 
 
 def test_the_table_has_a_sentence_for_every_flow() -> None:
-    lines = loss_patterns(ROWS)
+    lines = loss_patterns(LOSSES)
     assert [(line.load, line.direction) for line in lines] == [
         (load, direction) for load in ("NDR", "PDR") for direction in ("forward", "reverse")
     ]
     assert lines[0].sentence == "none of 20,000 packets lost" and not lines[0].largest_extent
     lossy = lines[2]
     assert " at random; " in lossy.sentence and "packets reordered" in lossy.sentence
-    assert lossy.lost == ROWS[1].flows[0].lost and lossy.longest >= 1
+    assert lossy.lost == LOSSES[1].flows[0].lost and lossy.longest >= 1
     assert lossy.largest_extent and lossy.three_reordered
 
 
 def test_the_figure_has_losses_over_time_by_length_and_the_order() -> None:
-    figure = loss_pattern_figure("losses-1", "loss patterns", ROWS, simulated=True)
+    figure = loss_pattern_figure("losses-1", "loss patterns", LOSSES, simulated=True)
     assert figure is not None and figure.simulated
     assert figure.selectors == (("PDR",), ("over time", "loss periods by length", "reorder density"))
     over_time = figure.variants["PDR|over time"]["data"]
-    assert len(over_time) == 1 and len(over_time[0]["x"]) == len(ROWS[1].flows[0].listed)
-    assert loss_pattern_figure("losses-1", "loss patterns", ROWS[:1], simulated=True) is None
+    assert len(over_time) == 1 and len(over_time[0]["x"]) == len(LOSSES[1].flows[0].listed)
+    assert loss_pattern_figure("losses-1", "loss patterns", LOSSES[:1], simulated=True) is None
 
 
 def test_the_worst_flow_of_each_load_is_a_column() -> None:
-    sentences = {row.label: flow_in_words(worst_flow(row)) for row in ROWS}
-    made = plain(1, 1, 2e5).model_copy(update={"losses": ROWS, "loss_patterns": sentences})
+    sentences = {row.label: flow_in_words(worst_flow(row)) for row in LOSSES}
+    made = plain(1, 1, 2e5).model_copy(update={"losses": LOSSES, "loss_patterns": sentences})
     assert DensityRecord.model_validate_json(made.model_dump_json()) == made
     (row,) = rows_of_tests(dataset_of(made))
     assert row.loss_patterns is not None

@@ -19,14 +19,9 @@ from resources.libraries.python.studies.stateful.model.record import (
 )
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, words
-from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, trial
+from tests.unit.csit_utils.stateful_cells import NAT, SPEC, cell, stateful_record, trial
 
 (PAGE,) = STUDY.pages
-
-
-def stateful_record(*failed: int) -> Record:
-    found = StatefulDensity(spec=NAT, cells=(cell(1), cell(2, *failed)), skipped={"4x1": "needs 9 cores, 8 available"})
-    return record("stateful", "NAT", stateful=found)
 
 
 def item(found: Record) -> Characterized[Record]:

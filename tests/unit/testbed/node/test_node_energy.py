@@ -4,7 +4,8 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import repeat
 from pathlib import Path
@@ -169,13 +170,29 @@ def test_a_password_is_never_an_argument(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_node_that_cannot_be_asked_has_its_reason_and_the_others_are_read() -> None:
-    def broken(_: float) -> Readings:
+    def broken(*_: object) -> Readings:
         raise ConfigError("TG: no way there")
 
-    meters = NodeMeters({"TG": broken, "DUT1": lambda _: Readings((), {"DUT1": "no counters"})})
+    meters = NodeMeters({"TG": broken, "DUT1": lambda *_: Readings((), {"DUT1": "no counters"})})
     meters.begin(1.0)
     assert meters.end().unmetered == {"TG": "TG: no way there", "DUT1": "no counters"}
     assert meters.end().unmetered == {}
+
+
+def test_a_trial_begins_when_meters_are_read_however_long_their_logins_take() -> None:
+    order: list[str] = []
+
+    def slow(_: float, begun: Callable[[], None]) -> Readings:
+        threading.Event().wait(0.05)
+        order.append("logged in")
+        begun()
+        return Readings((), {})
+
+    meters = NodeMeters({"DUT1": slow})
+    meters.begin(1.0)
+    order.append("trial")
+    meters.end()
+    assert order == ["logged in", "trial"]
 
 
 def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) -> None:

@@ -335,8 +335,8 @@ class OutageTest:
             before_s = (happened.began_ns - begin_ns) / 1e9
             if not _LEAST_AROUND_S < before_s < spec.duration_s - _LEAST_AROUND_S:
                 raise CsitError(
-                    f"the event came {before_s:.3f} s after the first packet of a trial of {spec.duration_s:g} s; the "
-                    "clocks of the testbed's nodes may differ"
+                    f"the event came {before_s:.3f} s after the first packet of a trial of {spec.duration_s:g} s: the "
+                    "load began late (a longer before_s helps), or the clocks of the testbed's nodes differ"
                 )
         self.draft.facts = cell.deployment.facts()
         found = () if strike is not None and strike.event is PartEvent.KILL else cell.problems()

@@ -1,6 +1,7 @@
 """Energy meters of nodes: which one a node has, and its readings; over Redfish (DSP0268) by sushy."""
 
 import importlib
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,8 +26,8 @@ from resources.libraries.python.testbed.roles.watching import Readings
 _MORE_S = 30.0
 _READING = ("dcmi", "power", "reading")
 _ROWS: TypeAdapter[tuple[MeterSeries, ...]] = TypeAdapter(tuple[MeterSeries, ...], config=ON_FIRST_USE)
-Reader = Callable[[float], Readings]
-"""Reads the meter of one node for some seconds."""
+Reader = Callable[[float, Callable[[], None]], Readings]
+"""Reads the meter of one node for some seconds, after a call that says that it is about to."""
 
 
 def question(name: str, meter: Powercap | Ipmi) -> dict[str, Any]:
@@ -63,13 +64,16 @@ _MOST_SAMPLES = 1000
 _RESOLUTION_W = 1.0
 
 
-def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSeries, ...]:
+def read_redfish(
+    name: str, meter: Redfish, duration_s: float, begun: Callable[[], None] = lambda: None
+) -> tuple[MeterSeries, ...]:
     """Read the power of a node's chassis for some time.
 
     Args:
         name: The node's.
         meter: Address, login and trusted certificates of its BMC.
-        duration_s: How long.
+        duration_s: How long, from the first reading on.
+        begun: Called when the chassis is known: the login takes a BMC seconds.
 
     Raises:
         ConfigError: The password that is referred to is not there.
@@ -101,7 +105,8 @@ def read_redfish(name: str, meter: Redfish, duration_s: float) -> tuple[MeterSer
             connector._session.mount(scheme, limited_adapter(limits, duration_s + _REQUESTS_S)())
         root = sushy.Sushy(url, username=meter.user, password=password, connector=connector)
         read = _reader(root.get_chassis(meter.chassis and f"/redfish/v1/Chassis/{meter.chassis}"), where)
-        samples = _sampled(read, duration_s)
+        begun()
+        samples = _sampled(read, duration_s, min(_EVERY_S, meter.interval_s))
     except CsitError:
         raise
     except Exception as error:  # boundary: sushy raises whatever answers of another form lead to in its code
@@ -151,9 +156,9 @@ class _Bounded:
         response._content = bytes(body)
 
 
-def _sampled(read: Callable[[], float], duration_s: float) -> tuple[tuple[float, float], ...]:
+def _sampled(read: Callable[[], float], duration_s: float, every_s: float) -> tuple[tuple[float, float], ...]:
     samples = []
-    every_s = max(_EVERY_S, duration_s / _MOST_SAMPLES)
+    every_s = max(every_s, duration_s / _MOST_SAMPLES)
     end_s = time.monotonic() + duration_s
     while True:
         begin_s = time.monotonic()
@@ -212,6 +217,7 @@ def read_meter(
     python: str = "python3",
     root: bool = True,
     more: Mapping[str, Any] | None = None,
+    begun: Callable[[], None] = lambda: None,
 ) -> Readings:
     """Read the meter of a node for some time.
 
@@ -223,12 +229,14 @@ def read_meter(
         python: Python on it.
         root: With root's rights, which energy counters need.
         more: Further arguments of the program, such as another tree for tests.
+        begun: Called when a meter is about to be read. A program on a node does not tell: it begins within a second.
 
     Raises:
         CsitError: The node or its BMC cannot be asked, or answers with something else.
     """
     if isinstance(meter, Redfish):
-        return Readings(read_redfish(name, meter, duration_s))
+        return Readings(read_redfish(name, meter, duration_s, begun))
+    begun()
     asked = {**question(name, meter), "duration_s": duration_s, **(more or {})}
     answers = ask_all(connection, {sent: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
     said = answers.by_program["energy"]
@@ -259,10 +267,20 @@ class NodeMeters:
         self._pending: dict[str, Future[Readings]] = {}
 
     def begin(self, duration_s: float) -> None:
-        """Begin to read all meters, at the same time."""
+        """Begin to read all meters, at the same time; return when all are being read, or have failed."""
         pool = ThreadPoolExecutor(max(1, len(self._readers)), thread_name_prefix="energy")
-        self._pending = {name: pool.submit(reader, duration_s) for name, reader in self._readers.items()}
+        begun = {name: threading.Event() for name in self._readers}
+
+        def read(name: str) -> Readings:
+            try:
+                return self._readers[name](duration_s, begun[name].set)
+            finally:
+                begun[name].set()
+
+        self._pending = {name: pool.submit(read, name) for name in self._readers}
         pool.shutdown(wait=False)
+        for each in begun.values():
+            each.wait()
 
     def now(self) -> float:
         return time.time()
