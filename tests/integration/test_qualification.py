@@ -17,6 +17,8 @@ from resources.libraries.python.drivers.generators.builtin.arrivals import Arriv
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.model.qualification import Qualification
+from resources.libraries.python.model.result import VerdictKind
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, network_state, results, run_robot, wait_for_network_state
@@ -29,6 +31,7 @@ needs_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a loop
 BRIEF = ("--brief", "--frames", "64B", "--json")
 SHORT = ("-v", "SEARCH:quick,mrr=1")
 PACKETS, GAP_US = 2_000, 500
+LOW_PPS = 500.0
 
 
 def csit(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -96,6 +99,14 @@ def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
     assert row["highest_pps"] and row["highest_pps"] > 20_000
 
 
+def plant_low_rates(file: Path) -> None:
+    """Have a kept qualification say that a rate arrived at most which any NF is above."""
+    found = Qualification.model_validate_json(file.read_bytes())
+    # Rates without loss stay: a trial above them that loses nothing has the generator qualified again.
+    points = tuple(point.model_copy(update={"received_pps": LOW_PPS}) for point in found.points)
+    file.write_text(found.model_copy(update={"points": points}).model_dump_json())
+
+
 @needs_cpus
 @realtime(RATE)
 def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> None:
@@ -114,13 +125,17 @@ def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> Non
     first = run_robot(tmp_path / "first", *options, "--suite", "csc-mrr")
     assert first.returncode == 0, first.stdout + first.stderr
     assert "qualifying the generator, once for this machine" in first.stdout
+    (file,) = kept.iterdir()
+    plant_low_rates(file)
     second = run_robot(tmp_path / "second", *options, "--suite", "csc-mrr")
     assert second.returncode == 0 and "qualifying the generator" not in second.stdout
     ((row,), (again,)) = results(tmp_path / "first"), results(tmp_path / "second")
+    assert row.verdict and VerdictKind.UNQUALIFIED not in row.verdict.of("MRR"), row.verdict
+    assert again.verdict and VerdictKind.UNQUALIFIED in again.verdict.of("MRR"), again.verdict
+    assert again.mrr and f"{again.mrr.mean_pps:.0f} pps is beyond {LOW_PPS:.0f} pps" in " ".join(again.verdict.evidence)
     assert row.qualification is not None and not row.qualification.simulated
     assert [point.frame.name for point in row.qualification.points] == ["64B", "1518B"]
-    assert again.qualification == row.qualification
-    assert len(list(kept.iterdir())) == 1
+    assert again.qualification == Qualification.model_validate_json(file.read_bytes()) != row.qualification
 
 
 @needs_lab

@@ -26,7 +26,7 @@ def records(output: Path) -> dict[str, SweepRecord]:
 def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     before = network_state()
     # A tenth of what one core forwards, and far more than it can: both ends hold on a loaded machine as well.
-    options = ("-v", "SWEEP_RATES:5000-405000/200000", "-v", "SWEEP_DURATION:1")
+    options = ("-v", "SWEEP_RATES:5000-405000/200000", "-v", "SWEEP_DURATION:1", "-v", "FRAME:128B-ip6")
     tests = ("--test", "Firewall", "--test", "Bursts Below Saturation", "--test", "Path Alone")
     sources = [SUITES / name for name in ("sweep.robot", "bursts.robot", "chain.robot")]
     done = run_robot(tmp_path, *LOCAL, *options, *tests, sources=sources)
@@ -37,6 +37,7 @@ def test_a_sweep_and_bursts_through_a_real_firewall(tmp_path: Path) -> None:
     firewall = found["Firewall"]
     assert not firewall.simulated
     assert firewall.sweep is not None
+    assert all(":" in function.left.address for function in firewall.plan.functions), "of IPv6"
     low, *_, high = firewall.sweep.points
     assert low.loss_ratio is not None
     assert high.loss_ratio is not None
