@@ -69,7 +69,7 @@ def local(
 ) -> None:
     """Measure a small density matrix on this machine, and write a report.
 
-    Sends real packets through network namespaces, so it needs root. Takes about six minutes with the defaults. Removes
+    Sends real packets through network namespaces, so it needs root. Takes about five minutes with the defaults. Removes
     everything it makes on the machine; if it is killed, the next run cleans up.
 
     Example: ./csit local --cells '{1,2,4}x{1,2}' --search ladder
