@@ -7,6 +7,7 @@ a child of the test like any other, with a pid, input and output, environment an
 import atexit
 import ctypes
 import gc
+import io
 import json
 import os
 import runpy
@@ -112,11 +113,23 @@ def _next_order(orders: socket.socket) -> dict[str, Any]:
                 os.dup2(fd, number)
             for fd in (orders.detach(), told, tell, *fds):
                 os.close(fd)
+            for name, number in (("stdout", 1), ("stderr", 2)):
+                _reopen(name, number)
             return json.loads(text)
         os.waitpid(parent, 0)  # from now on the child is one of the test's process
         orders.send(os.read(told, 100))
         for fd in (told, tell, *fds):
             os.close(fd)
+
+
+def _reopen(name: str, number: int) -> None:
+    """Replace a stream of `sys`: it has asked what it was opened on whether that can seek, and a pipe cannot."""
+    old = getattr(sys, name)
+    raw = open(number, "wb", 0 if old.write_through else -1, closefd=False)  # noqa: SIM115 - to the end
+    how = {each: getattr(old, each) for each in ("encoding", "errors", "line_buffering", "write_through")}
+    stream = io.TextIOWrapper(raw, **how)
+    setattr(sys, name, stream)
+    setattr(sys, f"__{name}__", stream)
 
 
 def complete_models() -> None:
