@@ -36,6 +36,20 @@ class Browser(Chromium):
             self.wait(f"document.querySelectorAll('figure.plot')[{number}].querySelector('svg.main-svg')")
         return count
 
+    def printed(self, page: Path) -> int:
+        """Open a page, print it as PDF without scrolling, and return how many plots it has; all are drawn then.
+
+        Raises:
+            AssertionError: Plots are missing on paper.
+        """
+        self.open(page)
+        plots = "[...document.querySelectorAll('figure.plot')]"
+        self.value(f"{plots}.length ? csit.plotly().then(() => true) : true")
+        self.ask("Page.printToPDF")
+        undrawn = self.value(f"{plots}.filter((one) => !one.querySelector('svg.main-svg')).map((one) => one.innerText)")
+        assert undrawn == [], f"{page.name}: plots that are not printed"
+        return int(self.value(f"{plots}.length"))
+
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
         """Set window size and colour scheme."""
         self.ask(

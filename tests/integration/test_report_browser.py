@@ -292,6 +292,11 @@ def test_a_test_without_a_page_says_how_to_see_it(browser: Browser, shown: Repor
     assert "./csit show " in browser.value("document.getElementById('tip').innerText")
 
 
+def test_every_plot_is_printed(browser: Browser, site: Path) -> None:
+    browser.look(1280, 600)
+    assert sum(browser.printed(page) for page in pages_of(site)) >= 8
+
+
 def test_printing_turns_to_ink_on_paper(browser: Browser, site: Path) -> None:
     browser.look(1280, 900, dark=True)
     browser.open(site / "density.html")

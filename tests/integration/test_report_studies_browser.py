@@ -55,6 +55,14 @@ def test_pages_are_silent_and_no_wider_than_the_window(browser: Browser, site: P
     assert browser.complaints() == []
 
 
+def test_every_plot_is_printed(browser: Browser, site: Path) -> None:
+    browser.look(1280, 600)
+    plots = {
+        name: browser.printed(site / f"{name}.html") for name in ("chain_study", "interference", "outage", "stateful")
+    }
+    assert all(plots.values()), plots
+
+
 def test_tables_of_outages_and_connections_need_no_scrolling_in_a_narrow_window(browser: Browser, site: Path) -> None:
     browser.look(800, 900)
     overflow = "each => each.scrollWidth > each.clientWidth ? [each.querySelector('table').dataset.name] : []"
