@@ -14,7 +14,6 @@ import pytest
 
 from resources.libraries.python.paths import PROJECT
 from tests.integration.user_space import machine_stays_as_it_was
-from tests.realtime import RATE, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
 COMMITS = 12
@@ -72,7 +71,6 @@ def made_history(folder: Path, slow: int, broken: int) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(BISECTIONS))
-@realtime(RATE)
 def test_the_slow_commit_of_a_forwarder_is_found(tmp_path: Path, seed: int) -> None:
     slow = random.Random(seed).randrange(2, COMMITS - 1)
     broken = (slow + COMMITS // 2) % (COMMITS - 2) + 1
