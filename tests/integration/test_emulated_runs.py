@@ -2,13 +2,14 @@
 
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.emulated import Emulated
+from tests.integration.redfish_bmc import PASSWORD, PASSWORD_VARIABLE, Bmc, emulator
 from tests.integration.robot_runs import events, going_on, results, run_robot
 from tests.realtime import LOSS, realtime
 
@@ -22,11 +23,15 @@ SHORT = (
     "SEARCH:quick,width=0.5,sum=1,time=60,latency=0.5",
     "-v",
     "LOSSES:0.5",
+    "-v",
+    "ENERGY:1",
     "--suite",
     "csc-ndrpdr",
 )
 RING = {"generator": {"driver": "ring", "cores": 1}}
 WITHIN_S = 300.0
+WATTS = 244.0
+"""Of the DUT, in two parts of its chassis."""
 STATE = """
 find /sys/bus/pci/devices/*/ -maxdepth 1 -name driver -printf "%h %l\\n"
 grep -H . /sys/class/net/*/address /sys/class/net/*/mtu /sys/devices/system/node/node*/hugepages/*/free_hugepages
@@ -36,6 +41,15 @@ pgrep -l 'ovs|testpmd' || true
 pgrep -f '[s]tart.py' >/dev/null && echo agent || true
 """
 """What a run may leave: drivers and names of ports, huge pages and their files, namespaces, its record, processes."""
+
+
+@pytest.fixture
+def bmc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bmc]:
+    """The DUT's, which this machine asks: a machine of QEMU has none."""
+    pytest.importorskip("sushy_tools", reason="sushy-tools are not installed (requirements-dev.txt)")
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    with emulator(tmp_path, "Power") as made:
+        yield made
 
 
 def state(emulated: Emulated) -> dict[str, str]:
@@ -68,8 +82,10 @@ def wait_for_deployment(emulated: Emulated, run: "subprocess.Popen[str]", output
 
 
 @realtime(LOSS)
-def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated: Emulated, tmp_path: Path) -> None:
-    dut = {"vswitch": "ovs", "containers": ["testpmd"], "ovs": {"socket_memory_mb": 256}}
+def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(
+    emulated: Emulated, bmc: Bmc, tmp_path: Path
+) -> None:
+    dut = {"vswitch": "ovs", "containers": ["testpmd"], "ovs": {"socket_memory_mb": 256}, "energy": bmc.settings(0.1)}
     topology = emulated.write_topology(tmp_path, nodes={"DUT1": dut, "TG": RING})
     before, output, started = state(emulated), tmp_path / "out", emulated.boot_id("DUT1")
     words = ("-v", f"TOPOLOGY:{topology}", *SHORT)
@@ -99,6 +115,10 @@ def test_open_vswitch_with_dpdk_is_measured_through_a_reset_and_a_kill(emulated:
     for losses in row.losses:
         assert [(flow.instance, flow.direction.value) for flow in losses.flows] == [(1, "forward"), (1, "reverse")]
         assert all(flow.sent > 0 and 0 <= flow.lost <= flow.sent for flow in losses.flows)
+    assert row.energy and {each.node for load in row.energy.loads for each in load.nodes} == {"DUT1"}
+    assert {each.watts for load in row.energy.loads for each in load.nodes} == {WATTS}
+    found, joules = row.energy.at("PDR50"), row.energy.joules_per_packet("PDR50")
+    assert found and joules and joules[0] == pytest.approx(WATTS / found.received_pps)
     assert row.facts["vswitch"]["physical ports"] == ", ".join(
         f"0000:4{number}:00.0 by DPDK (vfio-pci)" for number in (1, 2)
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.model.trial import Direction
+from tests.captures import MIX, pcap
 from tests.integration.emulated import Emulated
 from tests.integration.pauses import REMOVING, SENDING, Moment, Paused
 from tests.integration.robot_runs import going_on, results
@@ -26,8 +27,8 @@ VSWITCH, GENERATOR = ("DUT1", "[o]vs-vswitchd"), ("TG", "[d]rivers.generator")
 Signalled = tuple[str, str, str]
 """Signal, node, pattern."""
 FAULTS: dict[str, tuple[Signalled, str, Signalled]] = {
-    "64B": (("STOP", *VSWITCH), "DUT1: ovs-vswitchd is stopped", ("KILL", *GENERATOR)),
-    "128B": (("STOP", *GENERATOR), "TG: ", ("KILL", *VSWITCH)),
+    "64B-1000f": (("STOP", *VSWITCH), "DUT1: ovs-vswitchd is stopped", ("KILL", *GENERATOR)),
+    "128B-ip6": (("STOP", *GENERATOR), "TG: ", ("KILL", *VSWITCH)),
 }
 """By frame size of a test: what gets which signal in a trial, words that the reason must have, and what gets one while
 the cell of the next attempt is removed."""
@@ -44,8 +45,10 @@ def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated
             "DUT1": {"vswitch": "ovs", "ovs": {"ports": "kernel"}},
         },
     )
+    capture = tmp_path / "own.pcap"
+    capture.write_bytes(pcap(MIX))
     words = (
-        f"TOPOLOGY:{topology}", "CELLS:2x1", "NF_SIZES:1c", f"FRAMES:{','.join(FAULTS)}",
+        f"TOPOLOGY:{topology}", "CELLS:2x1", "NF_SIZES:1c", f"FRAMES:{','.join(FAULTS)},pcap:{capture}",
         "SEARCH:quick,sum=1,mrr=1,time=10",
     )  # fmt: skip
     options = [word for value in words for word in ("-v", value)]
@@ -65,7 +68,11 @@ def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated
         assert rows[frame].passed, said
         (reason,) = rows[frame].broken
         assert words_of_it in reason
-    row = rows["64B"]
+    (own,) = (each for each in rows.values() if each.asked.frame.capture)
+    assert own.passed and own.mrr and own.mrr.mean_pps > 0, said
+    assert rows["64B-1000f"].asked.frame.flows == 1000 and rows["128B-ip6"].asked.frame.ip_version == 6
+    assert all(flow.received for row in rows.values() for flow in row.trials[0].flows)
+    row = rows["64B-1000f"]
     assert row.mrr and row.mrr.mean_pps > 0 and row.plan
     assert row.plan.suite_id.startswith("dot1q-")
     assert row.facts["vswitch"]["datapath"] == "kernel, forwarding by the kernel in the threads that receive"
