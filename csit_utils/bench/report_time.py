@@ -15,6 +15,13 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.paths import PROJECT
 
 GOAL_S = 5.0
+PAGE_GOAL_S = 1.0
+_PAGES = 24
+"""The largest pages are opened."""
+_WHEN_READY = (
+    "new MutationObserver(() => { if (document.documentElement.dataset.ready === 'yes')"
+    " window.readyMs ??= performance.now(); }).observe(document, { attributes: true, subtree: true });"
+)
 
 
 @dataclass(frozen=True)
@@ -28,13 +35,25 @@ class _Ended:
     """Of its largest process."""
 
 
+@dataclass(frozen=True)
+class _SlowestPage:
+    """The page of those opened that took longest until its script had ended."""
+
+    name: str
+    ready_s: float
+    """From the begin of its navigation."""
+    pages: int
+    """Opened ones."""
+
+
 def measure(cells: str = CELLS, tests: int = TESTS, nights: int = NIGHTS) -> dict[str, Any]:
     """Write reports of nights of simulated tests on both sides, each once as a command, with its start.
 
     The peer writes all tests into its log; ours is the default: pages of the latest runs, of failures and of changes.
 
     Returns:
-        `ours` and `peer` in seconds, `ratio`, and in the note the CPU time, and the memory for a night and for all.
+        `ours` and `peer` in seconds, `ratio`, and in the note the CPU time, the memory for a night and for all, and,
+        where Chromium is installed, how long the slowest of the largest pages takes until readers can use it.
     """
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -44,6 +63,7 @@ def measure(cells: str = CELLS, tests: int = TESTS, nights: int = NIGHTS) -> dic
         small = _run(["csit_utils", "report", files[0], "-o", root / "small"]) if nights > 1 else ours
         pages = sum(1 for _ in (root / "report").rglob("*.html"))
         megabytes = sum(file.stat().st_size for file in files) / 1e6
+        slowest = _slowest_page(root)
     return {
         "name": "report_time",
         "ours": round(ours.taken_s, 2),
@@ -54,9 +74,34 @@ def measure(cells: str = CELLS, tests: int = TESTS, nights: int = NIGHTS) -> dic
             f"{len(files)} files, {megabytes:.0f} MB, simulated tests; {pages} pages; goal {GOAL_S:g} s; CPU time "
             f"{ours.cpu_s:.1f} s, peer {peer.cpu_s:.1f} s; memory {small.peak_bytes / 1e6:.0f} MB for a file, "
             f"{ours.peak_bytes / 1e6:.0f} MB for all, peer {peer.peak_bytes / 1e6:.0f} MB"
+            + (
+                f"; the slowest of {slowest.pages} pages in Chromium, {slowest.name}, can be used after "
+                f"{slowest.ready_s:.2f} s, goal {PAGE_GOAL_S:g} s"
+                if slowest
+                else ""
+            )
         ),
-        "detail": {"cpu_s": round(ours.cpu_s, 2), "pages": pages},
+        "detail": {"cpu_s": round(ours.cpu_s, 2), "pages": pages, "page_s": slowest and round(slowest.ready_s, 3)},
     }
+
+
+def _slowest_page(root: Path) -> _SlowestPage | None:
+    """Open the largest pages of the report in a browser; None without one."""
+    from tests.chromium import CHROMIUM, Chromium  # noqa: PLC0415 - the browser of the tests, needed here only
+
+    if CHROMIUM is None:
+        return None
+    pages = [page for page in (root / "report").rglob("*.html") if page.name != "message.html"]  # that has no script
+    largest = sorted(pages, key=lambda page: page.stat().st_size)[-_PAGES:]
+    (root / "chromium").mkdir()
+    with Chromium(root / "chromium") as browser:
+        browser.ask("Page.addScriptToEvaluateOnNewDocument", source=_WHEN_READY)
+        taken_s = {}
+        for page in largest:
+            browser.open(page)
+            taken_s[page.name] = browser.value("window.readyMs") / 1e3
+    name = max(taken_s, key=taken_s.__getitem__)
+    return _SlowestPage(name, taken_s[name], len(largest))
 
 
 def _run(module: Sequence[str | Path]) -> _Ended:

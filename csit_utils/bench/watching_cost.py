@@ -148,7 +148,7 @@ class Watchers:
         return {name: self._cpu_s[name] / self._watched_s[name] for name in self._cpu_s}
 
 
-_GOAL = 0.01
+_GOAL = 0.005
 _TIMES = 20
 """Frequency of watching in a block, as a multiple of that in a study."""
 _BLOCK_S = PERIOD_S / _TIMES
@@ -272,4 +272,4 @@ def _share(row: Estimate) -> str:
     if row.interval is None:
         return f"{row.middle:.2%}"
     low, high = row.interval
-    return f"{row.middle:.2%} [{low:.2%} to {high:.2%}: {'' if high < _GOAL else 'not shown to be '}below {_GOAL:.0%}]"
+    return f"{row.middle:.2%} [{low:.2%} to {high:.2%}: {'' if high < _GOAL else 'not shown to be '}below {_GOAL:.1%}]"

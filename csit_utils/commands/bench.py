@@ -31,6 +31,7 @@ MEASURES = (
     BenchmarkEntry("counting_cost", "csit_utils.bench.counting_cost", "measure", {"rounds": 1}),
     BenchmarkEntry("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
     BenchmarkEntry("search_matrix", "csit_utils.bench.matrix", "measure", {"seeds": 1}),
+    BenchmarkEntry("search_priors", "csit_utils.bench.search_priors", "measure", {"seeds": 2, "others": False}),
     BenchmarkEntry("bisect", "csit_utils.bench.bisection", "measure", {"bisections": 4}),
     BenchmarkEntry("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
     BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
