@@ -15,6 +15,7 @@ from csit_utils.studies.density.analysis.answers import AnswerEvidence
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices, scale
 from csit_utils.studies.density.analysis.summary import changes
 from csit_utils.studies.density.density_tables import DensityTables, density_tables
+from csit_utils.studies.density.flow_figures import flows_figure
 from csit_utils.studies.density.heatmap import HeatMap, gradient, heat_map
 from csit_utils.studies.density.sentences import common_sizes, names, sentences
 from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
@@ -70,6 +71,8 @@ class SystemView:
     system: System
     blocks: tuple[Block, ...]
     rows: tuple[TestRow, ...]
+    flows: Figure | None = None
+    """Throughput by flows and version of IP, over all blocks."""
 
     @property
     def tests(self) -> int:
@@ -118,7 +121,9 @@ def system_views(
             every = [matrix for one in series for matrix in found[one]]
             line = limits(by_system[system], series[0].frame) if limits else SpeedupLimits()
             blocks.append(_block(every, series, f"s{number}b{index}", seen=seen, tops=tops, line=line))
-        views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system])))
+        every = [matrix for one in own for matrix in found[one]]
+        flows = flows_figure(f"flows-s{number}", "Throughput by number of flows and version of IP", every)
+        views.append(SystemView(f"system-{number}", system, tuple(blocks), tuple(by_system[system]), flows))
     return sorted(views, key=lambda view: view.published)
 
 

@@ -17,6 +17,7 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     if not shown.systems:
         return None
     figures = [figure for view in shown.systems for block in view.blocks for figure in block.figures]
+    figures += [view.flows for view in shown.systems if view.flows]
     series = [matrix.series for view in shown.systems for block in view.blocks for matrix in block.matrices]
     return {
         "systems": shown.systems,
