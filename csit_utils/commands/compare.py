@@ -60,22 +60,22 @@ def compare(
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:
         raise ConfigError(f"--outcome '{unknown[0]}': choose from {', '.join(Outcome)}")
-    reader = DatasetReader(data)
-    baseline, *others = [reader.rows(text) for text in sides]
-    lines: list[TableLine] = []
-    for text, rows in zip(sides[1:], others, strict=True):
-        found = compared(baseline, rows, insist=insist)
-        if not found.changes:
-            raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common")
-        chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
-        if sort is Sort.CHANGE:
-            chosen.sort(key=lambda each: each.change)
-        lines += [_line(each, text, several=len(others) > 1) for each in chosen]
-        counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
-        alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
-        typer.echo(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
-    print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
-    reader.tell_problems()
+    with DatasetReader(data) as reader:
+        baseline, *others = [reader.rows(text) for text in sides]
+        lines: list[TableLine] = []
+        for text, rows in zip(sides[1:], others, strict=True):
+            found = compared(baseline, rows, insist=insist)
+            if not found.changes:
+                raise ConfigError(f"{sides[0]} and {text} have no cell and metric in common")
+            chosen = [each for each in found.changes if not outcome or each.outcome in outcome]
+            if sort is Sort.CHANGE:
+                chosen.sort(key=lambda each: each.change)
+            lines += [_line(each, text, several=len(others) > 1) for each in chosen]
+            counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
+            alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
+            typer.echo(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
+        print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
+        reader.tell_problems()
 
 
 def _heads(*, several: bool) -> list[str]:

@@ -55,21 +55,21 @@ def gate(
     from csit_utils.analysis.gate import decide, runs_before  # noqa: PLC0415 - as above
     from csit_utils.report.exports.junit import junit_xml  # noqa: PLC0415 - as above
 
-    reader = DatasetReader(data)
-    after = reader.rows(candidate)
-    before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
-    found = decide(compare(before, after), after, allowed)
-    if junit is not None:
-        write_whole(junit, junit_xml(found))
-    if steps is not None:
-        write_steps(steps, [_called(each) for each in found.fallen if _is_new(each)])
-    lines, fell = _report(found, tolerance, require), len(found.fallen)
-    for line in (*lines[:fell], *_why(found, reader), *lines[fell:]):
-        typer.echo(line)
-    if reader.tell_problems():
-        raise typer.Exit(2)
-    if found.fallen or found.judged < require:
-        raise typer.Exit(1)
+    with DatasetReader(data) as reader:
+        after = reader.rows(candidate)
+        before = reader.rows(baseline) if count is None else runs_before(after, reader.every(baseline), count)
+        found = decide(compare(before, after), after, allowed)
+        if junit is not None:
+            write_whole(junit, junit_xml(found))
+        if steps is not None:
+            write_steps(steps, [_called(each) for each in found.fallen if _is_new(each)])
+        lines, fell = _report(found, tolerance, require), len(found.fallen)
+        for line in (*lines[:fell], *_why(found, reader), *lines[fell:]):
+            typer.echo(line)
+        if reader.tell_problems():
+            raise typer.Exit(2)
+        if found.fallen or found.judged < require:
+            raise typer.Exit(1)
 
 
 def _why(found: "Decision", reader: DatasetReader) -> Iterator[str]:

@@ -1,15 +1,16 @@
 """Selections of tests on a command line: files, or `KEY=VALUE` of tests in the folders of `--data`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self, TypeVar
 
 import typer
 
 from csit_utils.analysis.selection import KEYS, parse_chosen
-from csit_utils.commands.inputs import contents_of, print_problems
+from csit_utils.commands.inputs import contents_of, print_problems, quickly_read
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Characterized, Recorded
+from csit_utils.dataset.items import Characterized, ReadError, Recorded
 from csit_utils.dataset.reference import names, reference
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
@@ -24,13 +25,25 @@ SIDE_HELP = (
     f"Keys: {', '.join(KEYS)}."
 )
 
+_Asked = TypeVar("_Asked")
+
 
 class DatasetReader:
-    """Reads the selections of a command line; each file or folder once."""
+    """Reads the selections of a command line; each file or folder once, and of large ones only what is asked for.
+
+    Used in a `with` statement, which removes its temporary datasets.
+    """
 
     def __init__(self, data: Sequence[Path] | None) -> None:
         self._data = tuple(data or (RESULTS,))
         self._known: dict[tuple[Path, ...], Contents] = {}
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
 
     def rows(self, text: str) -> list[TestRow]:
         """Return the tests of a selection.
@@ -55,7 +68,8 @@ class DatasetReader:
         path = Path(text)
         if not path.exists():
             raise ConfigError(f"{text} does not exist; name a file or folder with a chain study, or two sides A and B")
-        return self._contents(path).characterizations
+        self._contents(path)
+        return self._whole_if_damaged((path,), lambda found: list(found.characterizations))
 
     def every(self, text: str) -> Sequence[TestRow]:
         """Return all tests of `--data`.
@@ -69,6 +83,14 @@ class DatasetReader:
         missing = [str(place) for place in self._data if not place.exists()]
         if missing:
             raise ConfigError(f"{text}: {missing[0]} does not exist; give the results to select from by --data")
+        return self.whole()
+
+    def whole(self) -> list[TestRow]:
+        """Return all tests of `--data`.
+
+        Raises:
+            ConfigError: It has none, or cannot be read.
+        """
         return self._tests(*self._data)
 
     def record(self, anchor: str) -> Recorded:
@@ -77,27 +99,32 @@ class DatasetReader:
         Raises:
             KeyError: No such test, or it has no record.
         """
-        known = (contents for contents in self._known.values() if any(row.anchor == anchor for row in contents.tests))
-        found = next(known, None)
-        if found is None:
+        known = self._known.items()
+        paths = next((paths for paths, found in known if any(row.anchor == anchor for row in found.tests)), None)
+        if paths is None:
             raise KeyError(anchor)
-        return found.record(anchor)
-
-    def contents(self) -> list[Contents]:
-        """Return the contents of all files and folders read so far."""
-        return list(self._known.values())
+        return self._whole_if_damaged(paths, lambda found: found.record(anchor))
 
     def tell_problems(self) -> bool:
         """Print on stderr which inputs could not be read in full; return whether there are any."""
         return print_problems([problem.text for contents in self._known.values() for problem in contents.problems])
 
     def _tests(self, *paths: Path) -> list[TestRow]:
-        found = self._contents(*paths)
         from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - numpy costs time of every --help
 
-        return [*found.tests, *measured_rows(found.characterizations)]
+        self._contents(*paths)
+        return self._whole_if_damaged(paths, lambda found: [*found.tests, *measured_rows(found.characterizations)])
 
     def _contents(self, *paths: Path) -> Contents:
         if paths not in self._known:
-            self._known[paths] = contents_of(list(paths), characterizations=True)
+            quick = self._held.enter_context(quickly_read(list(paths)))
+            self._known[paths] = contents_of(quick, characterizations=True)
         return self._known[paths]
+
+    def _whole_if_damaged(self, paths: tuple[Path, ...], ask: Callable[[Contents], _Asked]) -> _Asked:
+        """Ask contents; where a record is damaged, again after every record was validated, without damaged ones."""
+        try:
+            return ask(self._known[paths])
+        except ReadError:
+            self._known[paths] = contents_of(list(paths), characterizations=True)
+            return ask(self._known[paths])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
+from csit_utils.commands.inputs import INPUTS
 from csit_utils.commands.selections import DatasetReader
 from csit_utils.commands.step_file import write_steps
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
@@ -61,25 +61,25 @@ def trend(
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    contents = contents_of(inputs, characterizations=True)
     from csit_utils.analysis.trends.trend import FEWEST, TrendState, newly_called, trends  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.studies.registry import measured_rows  # noqa: PLC0415 - as above
 
-    rows = [*contents.tests, *measured_rows(contents.characterizations)]
-    found = trends(rows, false_alarms)
-    if new_with is not None:
-        found = newly_called(found, DatasetReader(inputs).rows(new_with), rows, false_alarms)
-    plain = (TrendState.STEADY, TrendState.TOO_FEW)
-    shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
-    if steps is not None:
-        write_steps(steps, [_called(each) for each in found if each.state is TrendState.REGRESSION])
-    print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
-    counts = {state: sum(each.state is state for each in found) for state in TrendState}
-    suspected = sum(each.suspected is not None for each in found)
-    listed = [f"{count} {state}" for state, count in counts.items() if count]
-    few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
-    typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
-    tell_problems(contents)
+    with DatasetReader(inputs) as reader:
+        rows = reader.whole()
+        found = trends(rows, false_alarms)
+        if new_with is not None:
+            found = newly_called(found, reader.rows(new_with), rows, false_alarms)
+        plain = (TrendState.STEADY, TrendState.TOO_FEW)
+        shown = [each for each in found if every or each.state not in plain or each.suspected is not None]
+        if steps is not None:
+            write_steps(steps, [_called(each) for each in found if each.state is TrendState.REGRESSION])
+        print_table(_HEADS, [_line(each) for each in shown], form, _LEFT)
+        counts = {state: sum(each.state is state for each in found) for state in TrendState}
+        suspected = sum(each.suspected is not None for each in found)
+        listed = [f"{count} {state}" for state, count in counts.items() if count]
+        few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
+        typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
+        if reader.tell_problems():
+            raise typer.Exit(1)
 
 
 def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:

@@ -54,30 +54,30 @@ def why(
     Example: ./csit why few.xml many.xml --folded both.folded && flamegraph.pl both.folded > both.svg
     """
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    reader = DatasetReader(data)
-    every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)
-    found = [each for each in every_cell if cell is None or cell.lower() in each.name.lower()]
-    if not found:
-        what = f"{a} has no suspect" if b is None else f"{a} and {b} have no cell"
-        end = "; run its chain study with -v STACKS:10" if b is None else " in common"
-        raise ConfigError(f"{what}{f' {cell}' if cell else ''} with call stacks{end}")
-    lines: list[TableLine] = []
-    for each in found:
-        rows_of_cell = each.differences()
-        chosen = [row for row in rows_of_cell if row.function and (row.significant or every)]
-        lines += [_line(each, row) for row in chosen]
-        several = sum(row.significant for row in rows_of_cell if row.function)
-        remarks = "".join(f"; {remark}" for remark in each.remarks)
-        simulated = " (simulated)" if each.simulated else ""
-        typer.echo(
-            f"{each.name}{simulated}: {several or 'no'} function{'s' if several != 1 else ''} beyond the noise of "
-            f"{each.a.total} and {each.b.total} samples{remarks}",
-            err=True,
-        )
-    print_table(_HEADS, lines, form, left=_LEFT)
-    if folded is not None:
-        write_whole(folded, "".join(text for each in found for text in _folded(each, named=len(found) > 1)))
-    reader.tell_problems()
+    with DatasetReader(data) as reader:
+        every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)
+        found = [each for each in every_cell if cell is None or cell.lower() in each.name.lower()]
+        if not found:
+            what = f"{a} has no suspect" if b is None else f"{a} and {b} have no cell"
+            end = "; run its chain study with -v STACKS:10" if b is None else " in common"
+            raise ConfigError(f"{what}{f' {cell}' if cell else ''} with call stacks{end}")
+        lines: list[TableLine] = []
+        for each in found:
+            rows_of_cell = each.differences()
+            chosen = [row for row in rows_of_cell if row.function and (row.significant or every)]
+            lines += [_line(each, row) for row in chosen]
+            several = sum(row.significant for row in rows_of_cell if row.function)
+            remarks = "".join(f"; {remark}" for remark in each.remarks)
+            simulated = " (simulated)" if each.simulated else ""
+            typer.echo(
+                f"{each.name}{simulated}: {several or 'no'} function{'s' if several != 1 else ''} beyond the noise of "
+                f"{each.a.total} and {each.b.total} samples{remarks}",
+                err=True,
+            )
+        print_table(_HEADS, lines, form, left=_LEFT)
+        if folded is not None:
+            write_whole(folded, "".join(text for each in found for text in _folded(each, named=len(found) > 1)))
+        reader.tell_problems()
 
 
 def _cells(reader: DatasetReader, a: str, b: str) -> "Iterator[CellStacks]":

@@ -64,6 +64,20 @@ def test_the_table_of_a_large_file_is_that_of_a_small_one(tmp_path: Path, monkey
     assert _csit("show", output, "--why") == small
 
 
+@pytest.mark.parametrize("command", ["compare {0} {0}", "gate {0} {0}", "trend {0} --all", "trend {0} --new-with {0}"])
+def test_judgements_of_large_files_are_those_of_small_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    argv = command.format(_written(tmp_path / "output.xml", list(map(pack, _RESULTS)))).split()
+    small = _csit(*argv)
+    assert small[1]
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    monkeypatch.setattr(inputs, "load", _refuse)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert _csit(*argv) == small
+    assert list(tmp_path.iterdir()) == [tmp_path / "output.xml"], "temporary datasets are removed"
+
+
 def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
