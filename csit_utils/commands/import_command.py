@@ -37,8 +37,10 @@ def import_(
     ./csit import /archive/2026-11.zip --into history && ./csit report history -o site
     """
     from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
+    convert_without_pandas()
     layout = Layout.make(into)
     done: list[FileImport] = []
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):

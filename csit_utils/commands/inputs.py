@@ -84,7 +84,9 @@ def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
         yield inputs
         return
     from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - as in _stored
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as in _stored
 
+    convert_without_pandas()
     with _temporary_folder() as folder:
         layout = Layout.make(folder / "dataset")
         try:
@@ -154,8 +156,10 @@ def from_contents(inputs: list[Path], work: Callable[[Contents], _Outcome]) -> _
 
 
 def _stored(path: Path) -> Contents:
-    from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - pyarrow costs time, and files do not need it
+    from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time, and files do not need it
+    from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
 
+    convert_without_pandas()
     return Stored(Layout(path))
 
 

@@ -43,10 +43,10 @@ def test_the_power_of_the_counter_is_found_at_every_load() -> None:
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(SEARCH))
     name = next(iter(topology.duts))
 
-    def read(duration_s: float, begun: Callable[[], None]) -> Readings:
+    def read(duration_s: float, ready: Callable[[], None]) -> Readings:
         more = {"powercap": str(folder)}
         with closing(LocalConnection()) as here:
-            return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more, begun=begun)
+            return read_meter(name, Powercap(), duration_s, here, python=sys.executable, more=more, ready=ready)
 
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         # A disk's journal would hold the counter up, which the kernel's tree has not.

@@ -16,7 +16,7 @@ STARTS = {
     # Commands that read results, and runs of the studies.
     "csit_utils.studies.density.results_table": ["scipy", "robot", "pyarrow", "plotly"],
     "csit_utils.studies.registry; csit_utils.studies.registry.studies()": ["scipy", "robot", "plotly"],
-    "pyarrow, csit_utils.dataset.store.columns; pyarrow.array(['a'], pyarrow.string())": ["pandas"],
+    "pyarrow, csit_utils.dataset.store.columns as c; c.convert_without_pandas(); pyarrow.array(['a'])": ["pandas"],
     "csit_utils.cli; csit_utils.cli.make_app(['--help'])": ["pydantic", "csit_utils.commands.show"],
     "csit_utils.cli; csit_utils.cli.make_app(['plan'])": ["numpy", "scipy", "robot", "paramiko"],
     "resources.libraries.python.studies.density.DensityLibrary": ["numpy", "scipy", "pyroute2.netlink"],
@@ -52,7 +52,19 @@ def test_a_package_that_drivers_defer_is_whole_for_other_programs() -> None:
 
 
 def test_arrow_imports_pandas_when_it_is_needed() -> None:
-    code = "import pyarrow as pa, csit_utils.dataset.store.columns; print(pa.table({'a': [1]}).to_pandas().a.sum())"
+    code = (
+        "import pyarrow as pa, csit_utils.dataset.store.columns as columns; columns.convert_without_pandas();"
+        "print(pa.table({'a': [1]}).to_pandas().a.sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_programs_with_pandas_that_import_the_dataset_convert_its_columns() -> None:
+    code = (
+        "import csit_utils.dataset.store.columns, pyarrow as pa, pandas as pd;"
+        "print(pa.array(pd.Series([1.0, float('nan')])).null_count)"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
 

@@ -21,11 +21,11 @@ class _NoPandas(MetaPathFinder):
             raise ImportError(name)
 
 
-def _convert_without_pandas() -> None:
-    """Let Arrow convert its first list while pandas cannot be imported.
+def convert_without_pandas() -> None:
+    """Let Arrow convert its first list while pandas cannot be imported; for programs that have no data of pandas.
 
     It would import pandas, for 0.3 s of CPU time in each process, only to ask whether lists are columns of it. Later
-    calls that need pandas, such as `to_pandas`, import it.
+    calls that need pandas, such as `to_pandas`, import it. Until then Arrow takes columns of pandas for plain lists.
     """
     if "pandas" not in sys.modules:
         sys.meta_path.insert(0, finder := _NoPandas())
@@ -33,9 +33,6 @@ def _convert_without_pandas() -> None:
             pa.array([])
         finally:
             sys.meta_path.remove(finder)
-
-
-_convert_without_pandas()
 
 
 def _type(hint: object) -> pa.DataType:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.findings.check_finding import Severity
 from resources.libraries.python.model.testbed.access import Ipmi, Powercap
 from resources.libraries.python.search.energy import node_powers
@@ -182,17 +182,26 @@ def test_a_node_that_cannot_be_asked_has_its_reason_and_the_others_are_read() ->
 def test_a_trial_begins_when_meters_are_read_however_long_their_logins_take() -> None:
     order: list[str] = []
 
-    def slow(_: float, begun: Callable[[], None]) -> Readings:
+    def slow(_: float, ready: Callable[[], None]) -> Readings:
         threading.Event().wait(0.05)
         order.append("logged in")
-        begun()
+        ready()
         return Readings((), {})
 
-    meters = NodeMeters({"DUT1": slow})
+    def prompt(_: float, ready: Callable[[], None]) -> Readings:
+        ready()
+        order.append("read")
+        return Readings((), {})
+
+    def broken(_: float, ready: Callable[[], None]) -> Readings:  # noqa: ARG001 - never is
+        raise CsitError("no answer")
+
+    meters = NodeMeters({"TG": prompt, "DUT1": slow, "DUT2": broken})
     meters.begin(1.0)
     order.append("trial")
-    meters.end()
-    assert order == ["logged in", "trial"]
+    assert meters.end().unmetered == {"DUT2": "no answer"}
+    assert order[0] == "logged in", "all meters are read for as long, from the same moment on"
+    assert sorted(order[1:]) == ["read", "trial"]
 
 
 def test_the_doctor_says_what_a_node_takes_or_why_it_is_not_known(tree: Path) -> None:

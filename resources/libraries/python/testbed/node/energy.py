@@ -65,7 +65,7 @@ _RESOLUTION_W = 1.0
 
 
 def read_redfish(
-    name: str, meter: Redfish, duration_s: float, begun: Callable[[], None] = lambda: None
+    name: str, meter: Redfish, duration_s: float, ready: Callable[[], None] = lambda: None
 ) -> tuple[MeterSeries, ...]:
     """Read the power of a node's chassis for some time.
 
@@ -73,7 +73,7 @@ def read_redfish(
         name: The node's.
         meter: Address, login and trusted certificates of its BMC.
         duration_s: How long, from the first reading on.
-        begun: Called when the chassis is known: the login takes a BMC seconds.
+        ready: Called when the chassis is known, as the login takes a BMC seconds; returns when it is to be read.
 
     Raises:
         ConfigError: The password that is referred to is not there.
@@ -105,7 +105,7 @@ def read_redfish(
             connector._session.mount(scheme, limited_adapter(limits, duration_s + _REQUESTS_S)())
         root = sushy.Sushy(url, username=meter.user, password=password, connector=connector)
         read = _reader(root.get_chassis(meter.chassis and f"/redfish/v1/Chassis/{meter.chassis}"), where)
-        begun()
+        ready()
         samples = _sampled(read, duration_s, min(_EVERY_S, meter.interval_s))
     except CsitError:
         raise
@@ -217,7 +217,7 @@ def read_meter(
     python: str = "python3",
     root: bool = True,
     more: Mapping[str, Any] | None = None,
-    begun: Callable[[], None] = lambda: None,
+    ready: Callable[[], None] = lambda: None,
 ) -> Readings:
     """Read the meter of a node for some time.
 
@@ -229,14 +229,14 @@ def read_meter(
         python: Python on it.
         root: With root's rights, which energy counters need.
         more: Further arguments of the program, such as another tree for tests.
-        begun: Called when a meter is about to be read. A program on a node does not tell: it begins within a second.
+        ready: Called when a meter can be read; returns when it is to be. A program on a node then begins within a second.
 
     Raises:
         CsitError: The node or its BMC cannot be asked, or answers with something else.
     """
     if isinstance(meter, Redfish):
-        return Readings(read_redfish(name, meter, duration_s, begun))
-    begun()
+        return Readings(read_redfish(name, meter, duration_s, ready))
+    ready()
     asked = {**question(name, meter), "duration_s": duration_s, **(more or {})}
     answers = ask_all(connection, {sent: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
     said = answers.by_program["energy"]
@@ -267,20 +267,28 @@ class NodeMeters:
         self._pending: dict[str, Future[Readings]] = {}
 
     def begin(self, duration_s: float) -> None:
-        """Begin to read all meters, at the same time; return when all are being read, or have failed."""
+        """Begin to read all meters at the same time, when all are ready or have failed."""
         pool = ThreadPoolExecutor(max(1, len(self._readers)), thread_name_prefix="energy")
-        begun = {name: threading.Event() for name in self._readers}
+        ready = {name: threading.Event() for name in self._readers}
+        begin = threading.Event()
 
         def read(name: str) -> Readings:
+            def is_ready() -> None:
+                ready[name].set()
+                begin.wait()
+
             try:
-                return self._readers[name](duration_s, begun[name].set)
+                return self._readers[name](duration_s, is_ready)
             finally:
-                begun[name].set()
+                ready[name].set()
 
         self._pending = {name: pool.submit(read, name) for name in self._readers}
         pool.shutdown(wait=False)
-        for each in begun.values():
-            each.wait()
+        try:
+            for each in ready.values():
+                each.wait()
+        finally:
+            begin.set()
 
     def now(self) -> float:
         return time.time()

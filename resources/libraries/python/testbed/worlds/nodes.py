@@ -248,12 +248,12 @@ class NodesTestbed:
         return tuple(f"{self._nodes[name].prefix}{why}" for name in self._duts if (why := found[name].unsampled))
 
     def meters(self) -> NodeMeters:
-        def of_node(node: TestbedNode, duration_s: float, begun: Callable[[], None]) -> Readings:
+        def of_node(node: TestbedNode, duration_s: float, ready: Callable[[], None]) -> Readings:
             meter = self._topology.nodes[node.name].energy
             if node.connection is not None and not is_remote(meter):
-                return read_meter(node.name, meter, duration_s, node.connection, python=node.python, begun=begun)
+                return read_meter(node.name, meter, duration_s, node.connection, python=node.python, ready=ready)
             with closing(LocalConnection()) as here:
-                return read_meter(node.name, meter, duration_s, here, python=sys.executable, begun=begun)
+                return read_meter(node.name, meter, duration_s, here, python=sys.executable, ready=ready)
 
         return NodeMeters({name: partial(of_node, node) for name, node in self._nodes.items()})
 
