@@ -1,8 +1,10 @@
 """Templates with filters for numbers, shared marks, scripts and styles."""
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,14 +15,14 @@ from csit_utils.report import units
 from csit_utils.report.details.testview import bounds_pair, bounds_text
 from csit_utils.report.links import cell_anchor, cell_href, test_href
 from csit_utils.studies import template_folders
-from resources.libraries.python.redaction import outgoing
+from resources.libraries.python.redaction import outgoing, visible_json
 
 TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
 
 
 def html_templates() -> Environment:
     """Return the environment of HTML templates: values are escaped, missing ones are errors."""
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         finalize=_visible,
@@ -29,6 +31,13 @@ def html_templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    made.policies["json.dumps_function"] = visible_dumps
+    return made
+
+
+def visible_dumps(data: object, **options: Any) -> str:  # noqa: ANN401 - those of json.dumps
+    """Return JSON for scripts, which put its texts on the page."""
+    return visible_json(json.dumps(data, **options))
 
 
 def _visible(value: object) -> object:

@@ -2,7 +2,6 @@
 
 import base64
 import gc
-import json
 import multiprocessing
 import re
 import shlex
@@ -21,7 +20,7 @@ from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
-from csit_utils.report.html import fill, script, style
+from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.messages import write_messages
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.report_context import ReportContents
@@ -307,7 +306,7 @@ def all_rendered(shown: ReportContents) -> Rendered:
         if packed:
             own = {figure.identity: figure.payload() for figure in view.figures}
             inside = {"body": body, "figures": own, "plan": view.capsule.plan}
-            insides[view.row.anchor] = deflated(json.dumps(inside, separators=(",", ":")))
+            insides[view.row.anchor] = deflated(visible_dumps(inside, separators=(",", ":")))
         else:
             figures += view.figures
     html = fill("pages/tests.html.j2", {"entries": entries, "packed": packed})

@@ -28,6 +28,8 @@ from resources.libraries.python.redaction import (
     redacted_json,
     redacted_model,
     redacted_words,
+    visible,
+    visible_json,
 )
 
 PHRASE = 'o\'pen "ses&me" <1>'
@@ -153,3 +155,8 @@ def test_commands_can_be_pasted(name: str) -> None:
     shell = ["bash", "-c", line]
     done = subprocess.run(shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]})
     assert done.stdout.decode() == f"--./{name}"
+
+
+@given(st.text(max_size=12))
+def test_texts_in_json_are_as_visible_as_others(text: str) -> None:
+    assert json.loads(visible_json(json.dumps({text: [text, 1]}))) == {visible(text): [visible(text), 1]}

@@ -35,7 +35,9 @@ _INVISIBLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff]|\r(?!\n)"
 )
-"""Characters that move the cursor, change the direction of writing or is no character; newline and tab stay."""
+"""Characters that move the cursor, change the direction of writing or are no characters; newline and tab stay."""
+_ESCAPED = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9a-f]{4}|\\r\\n|\\[^u]", re.IGNORECASE)
+"""A character that is escaped in JSON, or two halves of one."""
 _Model = TypeVar("_Model", bound="BaseModel")
 _adding = Lock()
 _values: dict[str, None] = {}
@@ -73,7 +75,22 @@ def redacted(text: str) -> str:
 
 def outgoing(text: str) -> str:
     """Return a text as a log or terminal may show it: no secrets, and control characters escaped."""
-    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), redacted(text))
+    return visible(redacted(text))
+
+
+def visible(text: str) -> str:
+    """Return a text with its control characters escaped."""
+    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(line: str) -> str:
+    """Return JSON in ASCII whose texts have their control characters escaped, as `visible` does."""
+
+    def changed(found: re.Match[str]) -> str:
+        letter = json.loads(f'"{found[0]}"')
+        return json.dumps(visible(letter))[1:-1] if _INVISIBLE.match(letter) else found[0]
+
+    return _ESCAPED.sub(changed, line)
 
 
 def command_text(*words: object) -> str:

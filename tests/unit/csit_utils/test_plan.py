@@ -46,7 +46,9 @@ def test_the_width_of_a_terminal_hides_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert "cells:" in "".join(plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cells", "1x1").split("\n"))
+    said = "".join(plan(capsys, str(TOPOLOGIES / "sim.yaml"), "--cells", "1x1").split())
+    assert "cells:" in said
+    assert all(kind in said for kind in ("VSC", "CSC", "CSP"))
 
 
 def test_the_draft_grid_on_28_cores(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,6 +191,20 @@ def test_control_characters_of_a_topology_are_visible_on_the_page() -> None:
     html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1))
     assert "\\x1b[2J\\u202eno\\u200b" in html
     assert not {"\x1b", "\u202e", "\u200b"} & set(html)
+
+
+def test_control_characters_of_a_name_are_visible_where_scripts_draw_it() -> None:
+    metadata = SIM.metadata.model_copy(update={"name": "\x1b[2J\u202eno \\u202e \U0001f600"})
+    testbed = SIM.model_copy(update={"metadata": metadata})
+    bare = testbed.dut.model_copy(update={"vms": None})
+    testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": bare}})
+    rows = list(candidates(testbed, SIM.dut.layout, parse_selection(cells="1x1")))
+    html = render_plan(testbed, None, rows, times(testbed, rows, LADDER, list(TestType), 1))
+    data = html[html.index(mark := '<script type="application/json" id="data">') + len(mark) :].partition("</script>")[
+        0
+    ]
+    drawn = json.dumps(json.loads(data), ensure_ascii=False)
+    assert "\\\\x1b[2J\\\\u202eno \\\\u202e \U0001f600" in drawn
 
 
 @pytest.mark.parametrize("name", ["plan.css", "plan.js"])

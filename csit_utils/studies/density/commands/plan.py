@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -201,9 +200,13 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
         raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 
 
+_LEAST_COLUMNS = 40
+
+
 def _console() -> Console:
-    # Console itself prints nothing where the environment has COLUMNS=0.
-    return Console(highlight=False, markup=False, width=shutil.get_terminal_size().columns)
+    console = Console(highlight=False, markup=False)
+    console.width = max(console.width, _LEAST_COLUMNS)  # with COLUMNS=0 or 1 it prints nothing
+    return console
 
 
 def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: MemoryLayout | None) -> None:

@@ -229,7 +229,7 @@ def read_meter(
         python: Python on it.
         root: With root's rights, which energy counters need.
         more: Further arguments of the program, such as another tree for tests.
-        ready: Called when a meter can be read; returns when it is to be. A program on a node then begins within a second.
+        ready: Called when a meter can be read; returns when it is to be. A program on a node begins within a second.
 
     Raises:
         CsitError: The node or its BMC cannot be asked, or answers with something else.

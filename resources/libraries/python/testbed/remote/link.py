@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from resources.libraries.python.dialogue import JsonLines, error_of, line_of, shown
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady
-from resources.libraries.python.redaction import outgoing
+from resources.libraries.python.redaction import visible
 from resources.libraries.python.testbed.agent.calls import Call, beat_s
 from resources.libraries.python.testbed.roles.connection import Channel
 
@@ -72,13 +72,13 @@ def _sound(value: object) -> object:
     """
     match value:
         case str():
-            return outgoing(value)
+            return visible(value)
         case int() | float() if not abs(value) <= _LARGEST_NUMBER:
             raise ValueError(value)
         case list():
             return [_sound(each) for each in value]
         case dict():
-            return {outgoing(key): _sound(each) for key, each in value.items()}
+            return {visible(key): _sound(each) for key, each in value.items()}
     return value
 
 
