@@ -86,3 +86,7 @@ def test_it_is_qualified_with_its_ports_joined() -> None:
     assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps
     assert point.rate_error is not None and point.rate_error <= 0.1
     assert not found.simulated and found.key.generator == "iperf3"
+    assert point.gap_load_pps is not None and point.gap_p50_ns is not None and point.gap_p999_ns is not None
+    spacing_ns = point.flows * 1e9 / point.gap_load_pps
+    assert point.gap_p50_ns <= 1.5 * spacing_ns, "between packets of a flow"
+    assert point.gap_p999_ns < 100e6, "and not between those of the connection that controls iperf3"

@@ -1,6 +1,8 @@
 """Gaps between arrivals, by the kernel's time stamps, for generators that do not stamp packets themselves."""
 
 import math
+import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -12,6 +14,16 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import FlowGaps, Trial
 from resources.libraries.python.planning.names import GENERATOR
 
+_BUT_TCP = b"".join(
+    struct.pack("=HBBI", *step)
+    for step in (
+        (0x30, 0, 0, 14 + 9),  # ldb protocol of an IPv4 packet
+        (0x15, 1, 0, socket.IPPROTO_TCP),  # jeq TCP, drop
+        (0x06, 0, 0, 0x40000),  # ret all of it
+        (0x06, 0, 0, 0),  # drop: ret 0
+    )
+)
+"""Classic BPF: generators talk to themselves by TCP, which iperf3 does through the ports of its load."""
 _ROOM = 1.25
 """Slots for each frame that is due: some generators send for longer than a trial lasts."""
 
@@ -39,7 +51,7 @@ def arrival_gaps(plan: Plan, fabric: Fabric, trial: Trial) -> Iterator[Callable[
         def begin() -> list[ArrivalRing]:
             rings = []
             for port in ports:
-                rings.append(ArrivalRing(port, frames))
+                rings.append(ArrivalRing(port, frames, _BUT_TCP))
                 stack.callback(rings[-1].close)
             return rings
 

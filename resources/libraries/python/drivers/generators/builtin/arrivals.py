@@ -24,12 +24,13 @@ class ArrivalRing:
     The frames are received by whatever serves the port: as they are in a trial, plus the writing of the time.
     """
 
-    def __init__(self, interface: str, frames: int = MOST_FRAMES) -> None:
+    def __init__(self, interface: str, frames: int = MOST_FRAMES, program: bytes | None = None) -> None:
         """Open the ring in the present network namespace.
 
         Args:
             interface: Where frames arrive.
             frames: How many can come, at most `MOST_FRAMES`.
+            program: Classic BPF that chooses frames; None for all.
 
         Raises:
             CsitError: The kernel refused.
@@ -38,6 +39,8 @@ class ArrivalRing:
         self._slots = -(-min(max(frames, 1), MOST_FRAMES) // per_page) * per_page
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
+            if program is not None:
+                kernel.attach_filter(self._socket, program)
             kernel.make_ring(self._socket, kernel.PACKET_RX_RING, _PAGE, _SLOT, self._slots)
             self._memory = mmap.mmap(self._socket.fileno(), self._slots * _SLOT)
             self._socket.bind((interface, kernel.ETH_P_IP))
