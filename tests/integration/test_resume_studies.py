@@ -14,6 +14,7 @@ import pytest
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.dataset.load import read_output_xml
+from tests.integration.pauses import KEEPING, Moment, Paused
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import ELSEWHERE, PROJECT, argv, csit, environment, run_robot
 
@@ -173,10 +174,12 @@ def test_a_study_killed_at_random_moments_and_resumed_gives_the_same_dataset(
         resume = ("-v", f"RESUME:{folder}") if header.exists() and b"\n" in header.read_bytes() else ()
         # So many journal lines later, and then some: in a deployment, between two, in the middle of a line.
         # The first run is killed anywhere, before it has a journal included.
-        # A quarter of the way in all, on average, so that no run comes to its end before it is killed.
-        target = study.lines(folder) + 1 + chance.randrange(max(1, steps // (2 * study.kills))) if number else 0
+        # A quarter of the way in all, on average. A run that this process is too late for stands still two steps later.
+        more = chance.randrange(max(1, steps // (2 * study.kills))) if number else steps // 4
+        target = study.lines(folder) + 1 + more if number else 0
+        late = Paused(tmp_path, [Moment(KEEPING, call=more + 3)])
         with PreloadedRun(
-            argv(folder, *options, *resume, sources=[study.suite]), cwd=PROJECT, env=environment(),
+            argv(folder, *options, *resume, *late.options, sources=[study.suite]), cwd=PROJECT, env=environment(),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as run:  # fmt: skip
             while study.lines(folder) < target and run.poll() is None:
