@@ -123,6 +123,8 @@ need_integration() {
     need openvswitch-switch-dpdk test -e /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     need dpdk-dev command -v dpdk-testpmd
     need 'librte-net-af-packet[0-9]*' sh -c 'ls /usr/lib/*/dpdk/pmds-*/librte_net_af_packet.so*' # numbered by DPDK version
+    need gcc command -v gcc # builds the revisions of a forwarder that is bisected
+    need libc6-dev test -e /usr/include/stdio.h
     need_containers
     need_noise
     need_power
