@@ -2,9 +2,9 @@
 
 A run measures the cells of a density matrix in the order of the suites. `predicted` starts each search from what the
 cells before it in the same run predict, `cold` starts each anew. All sides search the same cells with the same random
-numbers, at equal evidence. No constant was fitted to the systems of `held_out`, nor to the laws of capacity that they
-have here, though the figures of six were seen while constants were chosen; the other six are *blind*. The laws are of
-CPUs that all parts share, and of a cache that overflows, with deviations of 1 % from cell to cell.
+numbers, at equal evidence. No constant was fitted to the systems of `held_out_systems`, nor to the laws of capacity
+that they have here, though the figures of six were seen while constants were chosen; the other six are *blind*. The
+laws are of CPUs that all parts share, and of a cache that overflows, with deviations of 1 % from cell to cell.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

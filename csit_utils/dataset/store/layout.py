@@ -26,7 +26,7 @@ from resources.libraries.python.model.load import content_of
 from resources.libraries.python.model.result import Environment
 
 VERSION = 1
-"""Raised when older software would misread a dataset; new columns do not, see `stored`."""
+"""Raised when older software would misread a dataset; new columns do not, see `stored_contents`."""
 _HEAD, _IMPORTS, _STAGING, _LOCK = "dataset.json", "imports", ".importing", ".lock"
 _TABLES = TESTS, DETAILS = "tests", "details"
 CHARACTERIZATIONS = "characterizations"
@@ -65,7 +65,7 @@ class Import(msgspec.Struct, frozen=True):
     label: str | None
     parts: tuple[Part, ...]
     refused: tuple[msgspec.Raw, ...]
-    """JSON of cells that do not fit, see `refused`."""
+    """JSON of cells that do not fit, see `refusals`."""
     problems: tuple[str, ...]
     environments: dict[str, msgspec.Raw]
     """JSON of the model's Environment, by digest."""

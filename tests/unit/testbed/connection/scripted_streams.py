@@ -10,7 +10,7 @@ TOKEN = "csit-0123456789abcdef"  # noqa: S105 - of the announcement
 
 
 class ScriptedStreams:
-    """Fulfils `streams.Streams` of a program that runs, with an error output of the test's own."""
+    """Fulfils `command.Streams` of a program that runs, with an error output of the test's own."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._blocks: queue.SimpleQueue[bytes] = queue.SimpleQueue()

@@ -78,7 +78,7 @@ def judge(
         located: Where packets are lost beyond the limit, if that was looked for.
         affinity: Planned and real placement of the data threads after deployment.
         affinity_after: The same after measuring.
-        complaints: Flows that did not arrive, from `connectivity.diagnose`.
+        complaints: Flows that did not arrive, from `load_trials.diagnose`.
         facts: What was found out about the parts, by role.
         noise: The noise floor along the paths, if it was observed.
         tails: Causes of latency tails.

@@ -44,7 +44,7 @@ class LocalConnection(StreamConnection):
 
 
 class _Pipes:
-    """Fulfils `streams.Streams` by a process of this machine."""
+    """Fulfils `command.Streams` by a process of this machine."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(

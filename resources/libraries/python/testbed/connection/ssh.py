@@ -269,7 +269,7 @@ class SshConnection(StreamConnection):
 
 
 class _SshSession:
-    """Fulfils `streams.Streams` by a session channel."""
+    """Fulfils `command.Streams` by a session channel."""
 
     def __init__(self, channel: Any) -> None:  # noqa: ANN401 (paramiko has no types)
         self._channel = channel

@@ -113,7 +113,7 @@ def _endpoint_requests(flow: Flow, tx: Port, index: int) -> Iterator[Request]:
         index: Of that port's interface.
     """
     name = tx.interface
-    # The device has another one, see veth.device_mac, for which the kernel drops what arrives here.
+    # The device has another one, see link_devices.device_mac, for which the kernel drops what arrives here.
     yield set_mac(name, index, tx.mac)
     yield add_address(name, index, f"{flow.source_ip}/32")
     for address in filter(None, (flow.destination_ip, flow.answers_to)):

@@ -71,7 +71,7 @@ def all_samples(samples: Sequence[SweepSample]) -> list[Row]:
 
 
 def statistics(points: Sequence[SweepPoint]) -> list[Row]:
-    """S_statistics: a row per load, means over its seconds. `reading.read_statistics` reads it back."""
+    """S_statistics: a row per load, means over its seconds. `read_statistics` reads it back."""
     threads, busy = (_threads([use(point) for point in points]) for use in (_cpu_of, _busy_of))
     rows = [
         (
