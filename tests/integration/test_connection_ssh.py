@@ -328,8 +328,7 @@ def test_what_may_have_run_is_not_run_again(lab: Lab) -> None:
 
 
 def test_a_cable_that_is_pulled(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (ssh, ssh):
-        monkeypatch.setattr(module, "CONNECT_S", 1.0)
+    monkeypatch.setattr(ssh, "CONNECT_S", 1.0)
     monkeypatch.setattr(words, "_AFTERWARDS_S", 0.2)
     connection = SshConnection(DUT, Access(**lab.access(DUT)).model_copy(update={"silence_s": 1.0}))
     word = f"1235.{secrets.randbelow(10**9)}"
