@@ -147,7 +147,7 @@ def onRunner(String topology, Map<String, String> wanted) {
 }
 
 // The credentials that an administrator names for the runner: CSIT_CREDENTIALS='id:VARIABLE id:VARIABLE' are secret texts that
-// topologies refer to by `env:VARIABLE`, CSIT_SSH_KEYS='id id' are keys for an agent. Whoever starts a build has no say in it.
+// topologies refer to by `env:VARIABLE`, CSIT_SSH_KEYS='id id' are keys for an agent. The parameters of a build cannot change them.
 def withSecrets(Closure body) {
     List texts = []
     List<String> pairs = (env.CSIT_CREDENTIALS ?: '').tokenize()
@@ -296,7 +296,7 @@ def studied() {
     }
 }
 
-// Also where the cleaning fails: the next one to come is told by the doctor.
+// Also when the cleanup fails: the doctor of the next build reports what was left.
 def released() {
     stage('Release') {
         try {
@@ -344,8 +344,8 @@ def published(String topology, String results, Map<String, String> wanted) {
     }
 }
 
-// Where the runner keeps a history (CSIT_HISTORY): a night is added to it, held against the nights before it on its testbed, and its trend is
-// looked at. A patch of VPP is held against them too, and is no night.
+// Where the runner keeps a history (CSIT_HISTORY): a night is added to it and compared with the last 14 runs on the same testbed, then its trend
+// is checked. A build with a patch of VPP is compared with them too, and not added.
 def gated(String topology, String results, Map<String, String> wanted) {
     if (!env.CSIT_HISTORY || (wanted.VPP && !fileExists(env.CSIT_HISTORY))) {
         return

@@ -1,4 +1,4 @@
-"""Summary of a night: the body of an e-mail (HTML) and as a chat message (Markdown)."""
+"""Summary of a night: as the body of an e-mail (HTML) and as a chat message (Markdown)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

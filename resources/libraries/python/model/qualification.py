@@ -13,7 +13,7 @@ _Word = Annotated[str, Field(max_length=200)]
 
 
 class QualificationKey(Frozen):
-    """Validity of a qualification: with another value of any of these it is to be repeated."""
+    """Conditions under which a qualification is valid: when one of them changes, it has to be repeated."""
 
     generator: _Word
     """Name of the driver."""

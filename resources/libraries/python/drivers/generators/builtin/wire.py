@@ -35,7 +35,7 @@ class FlowSpec:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """Purpose of a worker."""
+    """Flows of a worker, its CPUs, and the way it sends."""
 
     namespace: str
     """Network namespace with the ports; empty for the one it is started in, where physical ports are."""

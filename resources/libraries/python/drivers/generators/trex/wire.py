@@ -89,7 +89,7 @@ class GroupCount(Frozen):
 
 
 class PortCount(Frozen):
-    """Error of a port."""
+    """Error counters of a port."""
 
     send_errors: Count
     """Packets that could not be handed over."""
