@@ -1,15 +1,14 @@
 """Trials at given loads: the first trial of a test, latency under load, and receive rates in overload.
 
-Receive rates in overload: what comes back at one load, whatever is lost.
+The first trial of a test shows whether packets of each service instance arrive in each direction, and if not, how far
+they get: a search on a broken path would only report zero.
+
+Receive rates in overload are what comes back at one load, whatever is lost:
 
 - MRR, maximum receive rate, as in FD.io CSIT: at line rate, or at the most that the generator can send. RFC 2285
   (3.6.2) calls it forwarding rate at maximum offered load.
 - ORR, overload receive rate: at the load where a search begins, which is lowered where so much more would only show how
   an overloaded system collapses.
-
-The first trial of every test: do packets of each service instance arrive in each direction?
-
-And if not, how far do they get? A search on a broken path would only report zero.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Bayesian inference of PLRsearch: from trials to the mean and the deviation of the critical load.
+"""PLRsearch: mean and deviation of the critical load, by Bayesian inference from trials.
 
-After draft-vpolak-bmwg-plrsearch-03:
+The inference follows draft-vpolak-bmwg-plrsearch-03:
 
 - Two functions r(load) give the mean loss rate (packets per second): `stretch`, the integral of a logistic function,
   and `erf`, that of the error function. Their parameters are m, what comes back in deep overload, and the spread a.
@@ -16,11 +16,9 @@ Here the focus on the posterior is reached by tempering: in each round the weigh
 at which enough of the points matter. The last rounds, with the full weights, make the result. Random numbers start from
 the same seed in each search.
 
-Critical load by PLRsearch (draft-vpolak-bmwg-plrsearch-03): the load whose mean loss ratio is the goal's, estimated.
-
-Where `soak` decides loads by whether they kept a loss ratio, this fits two functions of mean loss over load to all
-trials by Bayesian inference (see `plr_inference`), and reports the mean and the standard deviation of the load at which
-they reach the ratio. So it speaks of loss ratios far below what a single trial can show, as far as the functions fit.
+The critical load is the one whose mean loss ratio is the goal's. Where `soak` decides loads by whether they kept a loss
+ratio, this fits both functions to all trials, and reports the mean and the standard deviation of the load at which they
+reach the ratio. So it speaks of loss ratios far below what a single trial can show, as far as the functions fit.
 
 Loads, after the draft: the middle of the range, its top, twice what came back; then the present estimate. Trials
 without loss far below the critical load teach little, so after each of them the estimate is drawn towards the smallest

@@ -1,9 +1,9 @@
-"""Plain MLRsearch (draft-ietf-bmwg-mlrsearch, the library of that name), bound to our trials and results.
+"""Reference searches: plain MLRsearch (draft-ietf-bmwg-mlrsearch, the library of that name) and RFC 2544's binary one.
 
 Units: our trials and results carry aggregate rates of both directions, the library's loads are per port, one direction.
 They are converted in `_Measurer.measure` and `_goal_result`, by `DIRECTIONS`, and nowhere else.
 
-Decisions where the library leaves a choice:
+Decisions where the library of MLRsearch leaves a choice:
 
 - A trial counts towards a duration sum with its overhead, as in CSIT (see `bounds.effective_s`).
 - The library distinguishes long from short trials by the *intended* duration, so it gets that, whatever the
@@ -13,11 +13,10 @@ Decisions where the library leaves a choice:
 - A goal that no load meets is a result: `lower_pps` None, `lowest_tried_pps` given.
 - The library's time limit is real time and discards all results, so it is set out of reach; `Session` keeps ours.
 
-Binary search after RFC 2544 (26.1 throughput, 24 trial duration): one trial of full length decides.
-
-The RFC allows shorter trials on the way and asks for the final determination with full length. So a load is first tried
-for the goal's initial duration; the lower bound has to pass a trial of the final duration as well. A trial that fails
-has failed whatever its length, and ends early. Loads are halved arithmetically, from the highest load down, until the
+In the binary search after RFC 2544 (26.1 throughput, 24 trial duration) one trial of full length decides. The RFC
+allows shorter trials on the way and asks for the final determination with full length. So a load is first tried for the
+goal's initial duration; the lower bound has to pass a trial of the final duration as well. A trial that fails has
+failed whatever its length, and ends early. Loads are halved arithmetically, from the highest load down, until the
 bounds are as close as the goal's relative width. Goals are searched one after the other and share trials.
 """
 

@@ -1,11 +1,11 @@
-"""Faults of a single NF in a single simulated chain: loss, delay, a short queue, a co-located load, too little memory.
+"""Impairments of simulated systems: faults of a single NF in a single chain, and packets lost, reordered or duplicated.
 
-In every other chain, and alone, the same NF works as the calibration says: that is what makes the chain stand out.
+A fault is loss, delay, a short queue, a co-located load or too little memory. In every other chain, and alone, the same
+NF works as the calibration says: that is what makes the chain stand out.
 
-Losses, reordering and duplicates in a simulated system, packet by packet.
-
-The truth is a mechanism: packets arrive at equal distances at a finite queue whose server pauses regularly, some are
-dropped at random, some take a longer path, and some are copied.
+Losses, reordering and duplicates are simulated packet by packet. The truth is a mechanism: packets arrive at equal
+distances at a finite queue whose server pauses regularly, some are dropped at random, some take a longer path, and some
+are copied.
 """
 
 from collections import deque
@@ -25,7 +25,8 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import FlowLosses
 
-Ratio = Annotated[float, Field(ge=0, lt=1)]
+_FaultRatio = Annotated[float, Field(ge=0, lt=1)]
+"""Below 1: a faulty NF still forwards something."""
 _MIB = 2**20
 _MEMORY_MIB = {
     "suricata": 320.0,
@@ -49,14 +50,14 @@ class Impairment(Frozen):
     """Kinds of the chain's NFs from TG port 1 to TG port 2, passive ones included."""
     nf: str
     """Name in the plan, such as `nf-1-2`."""
-    loss_ratio: Ratio = 0.0
+    loss_ratio: _FaultRatio = 0.0
     """Share of packets lost inside the NF, which no port counts."""
     delay_s: Annotated[float, Field(ge=0, le=1)] = 0.0
     """More latency for each packet."""
-    queue_loss_ratio: Ratio = 0.0
+    queue_loss_ratio: _FaultRatio = 0.0
     """Share of packets for which the NF's receive queue has no room when the chain is fully utilized; below, less in
     proportion."""
-    stolen_ratio: Ratio = 0.0
+    stolen_ratio: _FaultRatio = 0.0
     """Share of the NF's CPU time that a co-located load takes."""
 
 
@@ -126,7 +127,8 @@ MOST_PACKETS = 200_000
 """Maximum number of packets of a flow in a simulated trial."""
 _NS = 1_000_000_000
 
-LossRatio = Annotated[float, Field(ge=0, le=1)]
+_PacketRatio = Annotated[float, Field(ge=0, le=1)]
+"""Up to 1: all packets may be lost, delayed or copied."""
 Seconds = Annotated[float, Field(ge=0, le=10)]
 
 
@@ -139,13 +141,13 @@ class PacketLosses(Frozen):
     """The server pauses this often; 0 for never."""
     pause_s: Seconds = 0.0
     """Length of a pause."""
-    random_ratio: LossRatio = 0.0
+    random_ratio: _PacketRatio = 0.0
     """Share of packets dropped at random."""
-    detour_ratio: LossRatio = 0.0
+    detour_ratio: _PacketRatio = 0.0
     """Share of packets that take a longer path."""
     detour_s: Seconds = 0.0
     """Its additional delay."""
-    copied_ratio: LossRatio = 0.0
+    copied_ratio: _PacketRatio = 0.0
     """Share of packets that arrive twice."""
 
 

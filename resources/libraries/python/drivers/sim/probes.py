@@ -1,10 +1,9 @@
 """Simulated probes: CPU time, costs and features of functions, their call stacks, and their state transitions.
 
-Simulated state transitions: what data threads of a simulated system would have done, from its load and capacity.
-
-The graphs have the events of a container's threads. A thread that keeps up sleeps, is woken, works off its packets and
-sleeps again; one that is never idle works in full turns, and its limit takes the CPU from it. So shares of time are
-known: asleep, at work with packets, at work in a program, kept from the CPU.
+State transitions are what data threads of a simulated system would have done, from its load and capacity. Their graphs
+have the events of a container's threads. A thread that keeps up sleeps, is woken, works off its packets and sleeps
+again; one that is never idle works in full turns, and its limit takes the CPU from it. So shares of time are known:
+asleep, at work with packets, at work in a program, kept from the CPU.
 """
 
 from collections import Counter

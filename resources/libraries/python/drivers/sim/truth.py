@@ -1,6 +1,7 @@
-"""Capacity of a simulated cell and its limit: known, so that what is measured can be compared with it.
+"""Known capacity of a simulated cell, and its limit: the truth that measurements are compared with.
 
-Contention of simulated network functions for the caches and the memory of one server: known, as a truth to test by.
+Contention of simulated network functions for the caches and the memory of one server leaves NF i beside j, k, ... this
+share of its capacity:
 
     left(i | j, k, ...) = 1 - s_i D / (D + h_i),   D = p_j + p_k + ...
 
@@ -18,7 +19,7 @@ are not claimed. The other kinds are assumed, in the order of their types.
 With guaranteed network I/O a part of each loss is given back, `network_part` of the simulation, for any co-located NFs:
 where all are limited, and their limits together are no more than the line carries. Beyond that nothing is guaranteed.
 
-Capacity of a simulated cell, calibrated on published figures.
+The capacity of a cell is calibrated on published figures:
 
     capacity = min(vSwitch, over the nodes of a service: number of NFs there x NF)
     vSwitch  = cores^0.9 / (crossing(N) x crowding(S) x copying(frame))

@@ -11,10 +11,9 @@ It need not agree in time, host name, memory, distribution, Python, or revision 
 passed and the goal's bounds be complete. A prior that does not hold costs a few trials, and bounds are proven whatever
 it says, so a fact that is missing here costs time at worst.
 
-Predictions of a cell by those of its matrix that were measured before it in the same run; see `search.neighbours`.
-
-Cells of a matrix differ in service instances and NFs only: they have the same service type, sizes, kinds, frame and
-goals. Cells whose NFs or instances differ from each other, or that have no NF, are neither predicted nor predict.
+A cell is predicted by those of its matrix that were measured before it in the same run, see `search.neighbours`. Cells
+of a matrix differ in service instances and NFs only: they have the same service type, sizes, kinds, frame and goals.
+Cells whose NFs or instances differ from each other, or that have no NF, are neither predicted nor predict.
 """
 
 from collections.abc import Mapping

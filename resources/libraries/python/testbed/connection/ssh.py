@@ -1,6 +1,6 @@
 """The connection to a node over SSH: one for all calls, reopened once when it turns out to be dead.
 
-An SSH connection to a node, through jump hosts, with every host key checked.
+It leads through jump hosts, and every host key is checked.
 
 Paramiko answers the end of a session in a thread of its own. What another thread is about to send on that channel may
 then follow the answer, and OpenSSH closes the whole connection when it receives data on a channel that it has closed.

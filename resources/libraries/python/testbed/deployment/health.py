@@ -1,6 +1,6 @@
 """The health gate: whether the system under test was intact until the end of a test and left nothing behind.
 
-Deadlines of last resort return control to the run, whatever a driver waits for.
+Its checks have deadlines of last resort, which return control to the run whatever a driver waits for.
 """
 
 import signal

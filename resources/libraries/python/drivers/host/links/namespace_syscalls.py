@@ -1,7 +1,5 @@
 """Namespace and mount system calls that Python 3.11 has no function for, and a sysfs of a certain network namespace.
 
-A sysfs that shows the ports of a certain network namespace.
-
 A sysfs shows the network namespace in which it was mounted. So a thread gets a mount namespace of its own and there
 mounts one after the other; no other thread sees these mounts.
 """

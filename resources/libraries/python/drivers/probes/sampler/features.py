@@ -1,10 +1,9 @@
 """Features of network functions, vSwitch and machine, read once per second by one thread.
 
-Packets in queues without a counter of their length: received packets minus sent and dropped ones.
-
-A veth port takes a packet from its ring when its data thread does, and both ends count it then. So packets in the rings
-behind the vSwitch have been received by one of its ports and not yet been sent by another. All ports are read in one
-answer of the kernel, within microseconds.
+Packets in queues without a counter of their length are received packets minus sent and dropped ones. A veth port takes
+a packet from its ring when its data thread does, and both ends count it then. So packets in the rings behind the
+vSwitch have been received by one of its ports and not yet been sent by another. All ports are read in one answer of the
+kernel, within microseconds.
 
 A vSwitch that forwards in user space loses packets between its ports. With AF_XDP the rings of its sockets count how
 many, and the sum closes. With packet sockets it is unknown: Open vSwitch sends through one socket that does not wait,

@@ -1,9 +1,9 @@
-"""The kernel's file system for tracing, and a tracing instance of our own in it: never the buffer that all share.
+"""The kernel's file system for tracing: a tracing instance of our own in it, and the formats of its events.
 
-What a `format` file of the kernel says of an event: where its fields lie, and the names of its numbers. Pure.
+An instance has a buffer of its own; the one that all programs share is never used.
 
-See Documentation/trace/events.rst: such a file lists the fields with offset and size in bytes, then the format string
-of the text that the kernel prints, in which the names of reasons, states and vectors stand as tables.
+The `format` file of an event (Documentation/trace/events.rst) lists its fields with offset and size in bytes, then the
+format string of the text that the kernel prints, in which the names of reasons, states and vectors stand as tables.
 """
 
 import os

@@ -13,11 +13,10 @@ t at `ALPHA` over the number of comparisons in the study (Bonferroni): where noi
 fault-free studies in which any chain is called an outlier. The MAD has 37 % of the efficiency of a standard deviation
 (Rousseeuw and Croux, JASA 88, 1993), so t has 37 % of the degrees of freedom.
 
-Reference of a suspect: a chain that is no suspect, as near to the suspect as there is one.
-
-In another order the same functions of the same VNFs do the same work, so that what grew is the chain's. Otherwise it is
-the longest part of the suspect, down to the VNF alone with which the analysis compares features; of parts as long, one
-with the VNF that stands out.
+The reference of a suspect is a chain that is no suspect, as near to the suspect as there is one. In another order the
+same functions of the same VNFs do the same work, so that what grew is the chain's. Otherwise it is the longest part of
+the suspect, down to the VNF alone with which the analysis compares features; of parts as long, one with the VNF that
+stands out.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Groups of measurements that are compared: the points of the regressions.
+"""Points of the regressions, in groups that are compared, and Cook's distance of each.
 
 A point is a chain of two or more VNFs under one workload: x is the volume that was offered, y the mean of one feature
 of one owner. One regression is made of all points with the same feature, owner, and workload but for the volume; and
@@ -10,10 +10,9 @@ of one owner. One regression is made of all points with the same feature, owner,
 
 VNFs alone are no points: they are the truth that chains are compared with afterwards.
 
-Cook's distance of each point from a straight line through all: how much the line would move without it.
-
-Equations 1 to 5 of Probius (Nam et al., SOSR 2018), section 6.2, after Cook (1979). With one independent variable
-(k = 1), least squares give residuals r and leverages h, and
+Cook's distance of a point from a straight line through all is how much the line would move without it. Equations 1 to 5
+of Probius (Nam et al., SOSR 2018), section 6.2, after Cook (1979). With one independent variable (k = 1), least squares
+give residuals r and leverages h, and
 
     MSE = sum r^2 / (n - k - 1)        D = r^2 / ((k + 1) MSE) * h / (1 - h)^2
 

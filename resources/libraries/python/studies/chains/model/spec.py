@@ -1,9 +1,8 @@
-"""Specification of a chain study: network functions, policies, workloads (Probius, Nam et al.).
+"""Specification of a chain study, and its loader: network functions, policies, workloads (Probius, Nam et al.).
 
-Loader of a chain study's specification, a YAML file.
-
-It is shorter than the type that it becomes: workloads are protocols times volumes times sessions times frames, a
-range of resources holds for all VNFs that have none of their own, frames are named as in tests (`64B`, `IMIX`).
+The file, YAML, is shorter than the type that it becomes: workloads are protocols times volumes times sessions times
+frames, a range of resources holds for all VNFs that have none of their own, frames are named as in tests (`64B`,
+`IMIX`).
 """
 
 from enum import StrEnum

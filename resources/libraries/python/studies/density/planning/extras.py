@@ -1,14 +1,12 @@
-"""Further measurements of NDRPDR tests that variables ask for, and the time that they add.
+"""Further measurements of NDRPDR tests that variables ask for, and the estimated time of tests before the first one.
 
-Estimated time of tests, before the first one has run.
-
-Calibrated on 108 tests of each profile and test type: CSC and CSP on the six simulated systems (sharp, noisy, stall,
-knee, two_band, sag), the cells of {1,2,6,10} x {1,2,6} that fit. The mean over the estimate was 1.03 (NDRPDR) and 0.99
-(LATENCY) with `ladder`, 0.97 and 1.06 with `quick`, 1.10 and 1.03 with `reference`. 19 of 20 single tests took 0.8 to
-1.5 times their estimate, less on a steady system, more on a rough one; with `reference` up to 2 times. Three tests of
-`quick` with MLRsearch and real packets on a 2-core virtual machine: NDRPDR 40 s (estimated 29), LATENCY 24 s (24), MRR
-3 s (3). `rfc2544` and `soak` were calibrated on 60 searches each, ten capacities of each simulated system: 310 s (240
-to 622 s by system) and 653 s (323 to 1173 s).
+Estimates are calibrated on 108 tests of each profile and test type: CSC and CSP on the six simulated systems (sharp,
+noisy, stall, knee, two_band, sag), the cells of {1,2,6,10} x {1,2,6} that fit. The mean over the estimate was 1.03
+(NDRPDR) and 0.99 (LATENCY) with `ladder`, 0.97 and 1.06 with `quick`, 1.10 and 1.03 with `reference`. 19 of 20 single
+tests took 0.8 to 1.5 times their estimate, less on a steady system, more on a rough one; with `reference` up to 2
+times. Three tests of `quick` with MLRsearch and real packets on a 2-core virtual machine: NDRPDR 40 s (estimated 29),
+LATENCY 24 s (24), MRR 3 s (3). `rfc2544` and `soak` were calibrated on 60 searches each, ten capacities of each
+simulated system: 310 s (240 to 622 s by system) and 653 s (323 to 1173 s).
 """
 
 from collections.abc import Callable

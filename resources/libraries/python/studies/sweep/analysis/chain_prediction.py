@@ -16,9 +16,8 @@ runs on them (a vSwitch), and goes there once however many VNFs there are. So to
 which is 1/C = 1/C_1 + 1/C_2 + ... for VNFs that use all of their CPUs alone. A VNF of them behaves at the rate r as
 alone at the rate r*C_i/C, where it uses the same share of the CPUs.
 
-Up to which load a prediction may be trusted: judged by the chain that was measured, not by the means of all loads.
-
-A mean over all loads hides that a prediction is good below saturation and poor above it, or the other way round.
+The load up to which a prediction may be trusted is judged by the chain that was measured, not by means of all loads: a
+mean over all loads hides that a prediction is good below saturation and poor above it, or the other way round.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,9 @@
 """The break-point: the load that saturates the CPUs of a service (Troia et al., Algorithm 2, line 3).
 
-Break-point of a curve: segmented regression of noisy points that stop growing.
-
-A straight or bent line on the left, a flat, straight or bent one on the right, joined at the break-point (Hudson, J.
-Amer. Stat. Assoc. 61 (1966) 1097). Being joined, the lines locate the break-point more precisely than a threshold: at
-80 points, to a fraction of the distance between two of them.
+It is found by segmented regression of noisy points that stop growing: a straight or bent line on the left, a flat,
+straight or bent one on the right, joined at the break-point (Hudson, J. Amer. Stat. Assoc. 61 (1966) 1097). Being
+joined, the lines locate the break-point more precisely than a threshold: at 80 points, to a fraction of the distance
+between two of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
