@@ -179,11 +179,16 @@ class Daemons:
             [path_of("ovs-appctl"), f"--target={self._control}", f"--timeout={_ANSWER_S:.0f}", *words], _ANSWER_S
         )
 
-    def replace_rules(self, bridge: str, rules: Sequence[str]) -> None:
-        """Replace all OpenFlow rules of a bridge, in one transaction."""
-        file = self._folder / f"{bridge}.rules"
-        file.write_text("\n".join(rules) + "\n", encoding="utf-8")
-        self._control_bridge(bridge, "--bundle", "replace-flows", str(file))
+    def write_rules(self, bridge: str, rules: Sequence[str]) -> None:
+        """Write the OpenFlow rules that `replace_rules` loads into a bridge."""
+        self._rules(bridge).write_text("\n".join(rules) + "\n", encoding="utf-8")
+
+    def replace_rules(self, bridge: str) -> None:
+        """Replace all OpenFlow rules of a bridge by those that were written, in one transaction."""
+        self._control_bridge(bridge, "--bundle", "replace-flows", str(self._rules(bridge)))
+
+    def _rules(self, bridge: str) -> Path:
+        return self._folder / f"{bridge}.rules"
 
     def count_rules(self, bridge: str, cookie: int) -> int:
         """Return how many OpenFlow rules of a bridge have a cookie."""

@@ -3,7 +3,7 @@
 import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -246,10 +246,21 @@ class OpenVSwitch(Disturbed):
             Unsupported: A segment cannot have copies.
             CsitError: They are refused.
         """
+        if replace := self._next_rules():
+            replace()
+
+    def _next_rules(self) -> Callable[[], None] | None:
+        """Write the next version of all OpenFlow rules to a file, and return what loads them; None without any of ours.
+
+        Raises:
+            Unsupported: A segment cannot have copies.
+        """
         rules = transaction.rules(self._plan, self._settings.openflow_rules, self._rules_loaded + 1)
-        if len(rules) > 1:
-            self._rules_loaded += 1
-            self._running.replace_rules(transaction.BRIDGE, rules)
+        if len(rules) == 1:
+            return None
+        self._rules_loaded += 1
+        self._running.write_rules(transaction.BRIDGE, rules)
+        return partial(self._running.replace_rules, transaction.BRIDGE)
 
     def _check_rules(self) -> None:
         """See that all rules are those that were loaded last.
@@ -273,8 +284,9 @@ class OpenVSwitch(Disturbed):
             return None
         if event is PartEvent.MOVE:
             return Steps(MOVED, partial(self._fabric.move_threads, target, self._threads()))
-        if event is PartEvent.RELOAD and (own := self._settings.openflow_rules):
-            return Steps(f"{own} OpenFlow rules replaced", self._load_rules, after=self._check_rules)
+        own = self._settings.openflow_rules
+        if event is PartEvent.RELOAD and own and (replace := self._next_rules()):
+            return Steps(f"{own} OpenFlow rules replaced", replace, after=self._check_rules)
         with_dpdk = self._kind is DPDK or bool(self._nics)
         if event is PartEvent.RESTART and with_dpdk and self._plan.cores.oversubscribed:
             raise Unsupported(
