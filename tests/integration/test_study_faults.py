@@ -235,18 +235,14 @@ def test_a_run_that_is_ended_while_it_writes_or_sends_is_resumed_to_the_same_res
 def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placeholder(tmp_path: Path) -> None:
     """SIGTERM while a cell is deployed, loaded and removed, while its result is written, and before the next test.
 
-    The run with whose results they are compared is stopped at each of these moments, and continued.
+    The run that resumes last is stopped (SIGSTOP) at each of these moments in a later test, and continued. Results are
+    compared with those of an undisturbed run.
     """
     options = (*SIM, "-v", "CELLS:1-2x1", "-v", "NF_SIZES:1c", "--suite", "csc-mrr", "--suite", "csp-mrr")
     whole, folder = tmp_path / "whole", tmp_path / "run"
+    done = run_robot(whole, *options)
+    assert done.returncode == 0, done.stdout
     moments = [*(Moment(at, "CSC 1R1C") for at in (DEPLOYED, SENDING, REMOVING, WRITING)), Moment(BETWEEN, call=2)]
-    paused = Paused(tmp_path, moments)
-    with going_on(whole, *options, *paused.options) as run:
-        for moment in moments:
-            with paused.at(moment, run):
-                pass
-        said, _ = run.communicate(timeout=120)
-    assert run.returncode == 0, said
     for number, moment in enumerate(moments):
         paused = Paused(tmp_path, [moment])
         resume = ("-v", f"RESUME:{folder}") if number else ()
@@ -257,6 +253,12 @@ def test_a_run_that_is_asked_to_end_at_any_moment_resumes_and_lists_no_placehold
         assert run.returncode not in (0, None), said
         assert "Place Of The Rows" not in said, moment.name
         assert "Place Of The Rows" not in csit("show", str(folder / "output.xml")).stdout
-    done = run_robot(folder, *options, "-v", f"RESUME:{folder}")
-    assert done.returncode == 0, done.stdout
+    stops = [Moment(at, "CSP 1R1C") for at in (DEPLOYED, SENDING, REMOVING, WRITING, BETWEEN)]
+    paused = Paused(tmp_path, stops)
+    with going_on(folder, *options, "-v", f"RESUME:{folder}", *paused.options) as run:
+        for stop in stops:
+            with paused.at(stop, run):
+                pass
+        said, _ = run.communicate(timeout=120)
+    assert run.returncode == 0, said
     assert list(differences(dataset(folder), dataset(whole))) == []
