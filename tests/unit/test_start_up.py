@@ -56,8 +56,7 @@ def test_arrow_imports_pandas_when_it_is_needed() -> None:
         "import pyarrow as pa, csit_utils.dataset.store.columns as columns; columns.convert_without_pandas();"
         "print(pa.table({'a': [1]}).to_pandas().a.sum())"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1"
+    assert printed(code) == "1"
 
 
 def test_programs_with_pandas_that_import_the_dataset_convert_its_columns() -> None:
@@ -65,8 +64,13 @@ def test_programs_with_pandas_that_import_the_dataset_convert_its_columns() -> N
         "import csit_utils.dataset.store.columns, pyarrow as pa, pandas as pd;"
         "print(pa.array(pd.Series([1.0, float('nan')])).null_count)"
     )
+    assert printed(code) == "1"
+
+
+def printed(code: str) -> str:
+    """Run code in a new interpreter and return what it prints."""
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1"
+    return done.stdout.strip()
 
 
 def test_no_validator_of_a_model_is_built_before_it_is_used() -> None:
@@ -74,8 +78,7 @@ def test_no_validator_of_a_model_is_built_before_it_is_used() -> None:
         "import resources.libraries.python.recording.records as read;"
         "print([each.__name__ for each in read.RECORDS.values() if each.__pydantic_complete__])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert printed(code) == "[]"
 
 
 def test_ctrl_c_while_a_command_starts_ends_it_without_a_word() -> None:
