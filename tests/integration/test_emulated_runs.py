@@ -24,7 +24,7 @@ SHORT = (
     "-v",
     "LOSSES:0.5",
     "-v",
-    "ENERGY:1",
+    "ENERGY:4",
     "--suite",
     "csc-ndrpdr",
 )

@@ -126,6 +126,8 @@ def test_an_instance_that_uses_up_its_memory_is_named(tmp_path: Path) -> None:
 def test_an_instance_whose_processes_have_ended_is_named(tmp_path: Path) -> None:
     with running(specifications(tmp_path, install=f"sleep {MARK} &")) as service:
         assert service.problems() == ()
+        # A script has ended when it has forked: the child is found by its name as soon as it has become `sleep`.
+        wait_until("sleep of both", lambda: "" if len(processes(MARK)) == 2 else str(processes(MARK)), 10.0)
         for pid in processes(MARK):
             os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + 5
