@@ -9,13 +9,16 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from configparser import ConfigParser
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 import yaml
 
 from csit_utils.bisection.spec import BisectionSpec
-from csit_utils.cli import COMMANDS
+from csit_utils.cli import COMMANDS, make_app
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
@@ -279,6 +282,31 @@ def test_pages_name_commands_and_files_that_exist(page: Path) -> None:
         assert (ROOT / file).exists() or page.name in FOLLOWED, file
 
 
+OPTIONS_OF_OTHERS = {"robot"}
+"""Commands that pass their options on."""
+
+
+@cache
+def options_of(command: str) -> frozenset[str]:
+    """Options of a command."""
+    group = typer.main.get_command(make_app([command]))
+    assert isinstance(group, typer.core.TyperGroup)
+    parameters = group.commands[command].params
+    return frozenset(option for each in parameters for option in (*each.opts, *each.secondary_opts)) | {"--help"}
+
+
+def test_pages_name_options_that_exist() -> None:
+    found = set()
+    for page in PAGES:
+        text = re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8"))
+        for command, words in re.findall(r"\./csit ([a-z]+)\b([^`\n|)>&;#]*)", text):
+            if command in {*COMMANDS} - OPTIONS_OF_OTHERS:
+                named = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", re.sub(r"'[^']*'", "", words)))
+                assert named <= options_of(command), (page, command)
+                found |= named
+    assert len(found) > 50
+
+
 FOLLOWED = {"add-a-driver.md", "add-a-study.md"}
 """Pages that make the files they name; tests of their own follow them to the letter."""
 STUDIES: dict[str, type[Frozen]] = {
@@ -286,6 +314,36 @@ STUDIES: dict[str, type[Frozen]] = {
     "install": BisectionSpec,
 }  # fmt: skip
 """Files that are no topologies, by a key that only they have."""
+_SPECS = "tests/characterization/specs"
+FRAGMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "nodes": ("topologies/local.yaml", ()),
+    "simulation": ("topologies/sim.yaml", ()),
+    "vswitch": ("topologies/available/lab-2n-vpp.yaml", ("nodes", "DUT1")),
+    "energy": ("topologies/available/lab-2n-kernel.yaml", ("nodes", "DUT1")),
+    "access": ("topologies/available/lab-2n-kernel.yaml", ("nodes", "DUT1")),
+    "load_pps": (f"{_SPECS}/interference/pairs.yaml", ()),
+    "faults": (f"{_SPECS}/chains/four-vnfs.yaml", ()),
+}
+"""Parts of files, by a key that they have: a file that becomes another one with them, and the place there."""
+
+
+def completed(data: dict[str, Any]) -> dict[str, Any]:
+    """Return an example as a whole file: itself, or the file that it changes."""
+    found = next((FRAGMENTS[key] for key in FRAGMENTS if key in data), None)
+    if {"metadata", *STUDIES} & data.keys() or found is None:
+        return data
+    name, place = found
+    for key in reversed(place):
+        data = {key: data}
+    return merged(yaml.safe_load((ROOT / name).read_text(encoding="utf-8")), data)
+
+
+def merged(file: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    """Return a file with the keys of a part of it in the place of its own."""
+    return file | {
+        key: merged(file[key], value) if isinstance(value, dict) and isinstance(file.get(key), dict) else value
+        for key, value in part.items()
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -293,7 +351,7 @@ def test_examples_of_pages_can_be_read(page: Path) -> None:
     blocks = re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     for language, body in blocks:
         if language == "yaml" and page.name not in FOLLOWED:
-            data = yaml.safe_load(body)
+            data = completed(yaml.safe_load(body))
             model = next((model for key, model in STUDIES.items() if key in data), Topology)
             model.model_validate(data)
         elif language == "python":
