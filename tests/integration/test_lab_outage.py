@@ -1,5 +1,9 @@
 """A study of outages over SSH: events happen on the DUT's node while the TG's node sends, and nothing is left."""
 
+import base64
+import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
+from tests.integration.lab_machine import Machine
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, run_robot
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
@@ -30,6 +35,43 @@ events:
   - {event: restart, target: vswitch}
   - {event: reload, target: nf-1-1}
 """
+
+
+BEHIND = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int wrong = syscall(SYS_clock_gettime, clock, now);
+
+    if (!wrong && clock == CLOCK_REALTIME)
+        now->tv_sec -= 60;
+    return wrong;
+}
+"""
+INTERPRETER = """\
+#!/bin/sh
+exec env LD_PRELOAD=/run/behind.so python3 "$@"
+"""
+
+
+def clock_behind(node: Machine, folder: Path) -> dict[str, object]:
+    """Settings of a node whose wall clock is a minute behind that of the others, for its agent and what that starts.
+
+    Debian's `faketime` does that too, but with it `time.sleep` of Python fails.
+    """
+    if shutil.which("gcc") is None:
+        return {}
+    (folder / "behind.c").write_text(BEHIND)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "behind.so", folder / "behind.c"], check=True)
+    library = base64.b64encode((folder / "behind.so").read_bytes()).decode()
+    node.run("sh", "-ec", f"echo {library} | base64 -d >/run/behind.so")
+    path = "/run/python-behind"
+    node.run("sh", "-ec", f"printf %s {shlex.quote(INTERPRETER)} >{path} && chmod +x {path}")
+    return {"access": {"python": path}}
 
 
 @realtime(LOSS)
@@ -61,7 +103,9 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
     suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
     (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
     with Lab(used=True) as lab:
-        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+        topology = lab.topology(
+            tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": clock_behind(lab.nodes["DUT1"], tmp_path)}
+        )
         words = (*options(topology), "-i", "ROUTERS")
         run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[tmp_path / "small.robot"])
     record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
@@ -75,6 +119,10 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
     assert kill.recovered == 0 and 0.7 < kill.outage_s.mean < 1.3
     assert 0.19 < pause.outage_s.mean < 0.5 and pause.recovered == 1
     assert pause.first_packet_s is not None and 0.19 < pause.first_packet_s.mean < 0.6
+    errors = [trial.clock_error_s for trial in found.trials if trial.event_s is not None]
+    print(f"clocks compared to {1e3 * max(error or 0 for error in errors):.3f} ms")
+    assert all(error and error < 0.05 for error in errors), errors
+    assert "exact to" in found.notes[-1]
     for other in (effects["kill nf-1-1", 2], effects["pause nf-2-1", 1]):
         assert other.outage_s.mean < 0.5 * pause.outage_s.mean
 

@@ -1,5 +1,6 @@
 """Proxies of roles on nodes: what a Protocol has can be called there, and several nodes are one role."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,10 +8,13 @@ import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.disturbance import Happened
+from resources.libraries.python.model.trial import Direction, FlowTimeline, Gap
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.testbed.agent.calls import (
     BY_NAME,
+    CLOCK,
     FEATURES,
     FUNCTIONS,
     GENERATOR,
@@ -23,6 +27,7 @@ from resources.libraries.python.testbed.agent.calls import (
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.part import Confined, Processing
 from resources.libraries.python.testbed.worlds.nodes import parts_on_nodes
+from tests.unit.csit_utils.builders import trial
 from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY
 
 ONE = InterfaceCounters(1, 2, 3, 4)
@@ -120,6 +125,31 @@ def test_a_node_that_is_lost_while_it_stops_a_part_removes_that_by_itself() -> N
     assert [name for name, _, _ in second.begun] == ["switch.stop"]
     with pytest.raises(ConnectionFailed, match="ended with 137"):
         both.counters()
+
+
+def test_times_of_a_node_are_by_the_clock_of_the_controller() -> None:
+    """Its clock is an hour ahead; the error is half of the round trip, which the second reading has least of."""
+    hour_ns, now_ns = 3600 * 10**9, 10**18
+    event = Happened(began_ns=now_ns + hour_ns, ended_ns=now_ns + hour_ns + 5, what="gone")
+    sent = trial(1e6, 1, 0.0)
+    gap = Gap(first=3, packets=2, begin_ns=now_ns + hour_ns + 7, end_ns=None)
+    line = FlowTimeline(
+        instance=1, direction=Direction.FORWARD, begin_ns=now_ns + hour_ns, bin_s=0.1, sent=(1,), received=(1,),
+        delay_ns=(5,), worst_ns=(5,), gaps=(gap,), arrivals_ns=(now_ns + hour_ns, now_ns + hour_ns + 9),
+    )  # fmt: skip
+    ahead: Any = Node("DUT1", disturbed=(event,), run=sent.model_copy(update={"timelines": (line,)}))
+    ahead.call = lambda call, _: time.time_ns() + hour_ns if call is CLOCK else None
+    (found,) = proxy(FUNCTIONS, ahead).disturbed()
+    assert abs(found.began_ns - now_ns) < 10**8 and found.ended_ns - found.began_ns == 5
+    assert 0 < found.clock_error_s < 0.1
+    (moved,) = proxy(GENERATOR, ahead).run(sent.trial).timelines
+    by_ns = moved.begin_ns - line.begin_ns
+    assert abs(by_ns + hour_ns) < 10**8 and 0 < moved.clock_error_s < 0.1
+    assert moved.gaps[0].begin_ns == gap.begin_ns + by_ns and moved.gaps[0].end_ns is None
+    assert moved.arrivals_ns == (now_ns + hour_ns + by_ns, now_ns + hour_ns + 9 + by_ns)
+    assert moved.model_copy(update={"begin_ns": 0, "gaps": (), "arrivals_ns": None, "clock_error_s": 0.0}) == (
+        line.model_copy(update={"begin_ns": 0, "gaps": (), "arrivals_ns": None})
+    )
 
 
 def test_of_several_nodes_the_machine_is_the_first_one() -> None:

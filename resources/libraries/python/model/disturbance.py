@@ -41,8 +41,10 @@ class Happened(Frozen):
     """An event that took place."""
 
     began_ns: int
-    """Since the epoch, by the clock of the machine that it took place on."""
+    """Since the epoch, by the clock of this machine; of a node, by the controller's."""
     ended_ns: int
     """When all was done that the event consists of."""
     what: str
     """Action that was taken, in words."""
+    clock_error_s: float = 0.0
+    """How far off the controller's clock these times may be; 0 on one machine."""

@@ -149,6 +149,11 @@ class Gap(Frozen):
     end_ns: int | None
     """Arrival of the next packet; None where none came any more."""
 
+    def moved(self, by_ns: int) -> "Gap":
+        """Return the gap by another clock, which is that far ahead."""
+        end_ns = None if self.end_ns is None else self.end_ns + by_ns
+        return self.model_copy(update={"begin_ns": self.begin_ns + by_ns, "end_ns": end_ns})
+
 
 class FlowTimeline(Frozen):
     """Outcome of the numbered packets of one instance in one direction, by the time at which they were sent."""
@@ -156,7 +161,7 @@ class FlowTimeline(Frozen):
     instance: int
     direction: Direction
     begin_ns: int
-    """Departure of the first packet, in nanoseconds since the epoch, by the clock of the generator's machine."""
+    """Departure of the first packet, in nanoseconds since the epoch, by the controller's clock."""
     bin_s: float
     sent: tuple[int, ...]
     """Packets sent in each bin."""
@@ -173,6 +178,24 @@ class FlowTimeline(Frozen):
     duplicates: int = 0
     arrivals_ns: tuple[int, int] | None = None
     """First and last arrival; None where nothing arrived."""
+    clock_error_s: float = 0.0
+    """How far off the controller's clock these times may be; 0 on one machine."""
+
+    def moved(self, by_ns: int, error_s: float) -> "FlowTimeline":
+        """Return the timeline by another clock.
+
+        Args:
+            by_ns: That clock minus the present one.
+            error_s: How wrong this may be.
+        """
+        return self.model_copy(
+            update={
+                "begin_ns": self.begin_ns + by_ns,
+                "gaps": tuple(gap.moved(by_ns) for gap in self.gaps),
+                "arrivals_ns": self.arrivals_ns and tuple(at_ns + by_ns for at_ns in self.arrivals_ns),
+                "clock_error_s": error_s,
+            }
+        )
 
 
 class Reordering(Frozen):

@@ -22,7 +22,7 @@ from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft
@@ -225,6 +225,12 @@ class OutageTest:
             self._keep(rate)
 
     def _keep(self, rate: RateFound) -> None:
+        notes = list(self._notes)
+        if errors := [trial.clock_error_s for trial in self._trials if trial.clock_error_s is not None]:
+            notes.append(
+                f"times between events and packets are exact to {1e3 * max(errors):.2g} ms: they are of different "
+                "nodes, whose clocks were compared over their connections"
+            )
         self.draft.outage = Outage(
             spec=self.spec,
             rate_pps=rate.rate_pps,
@@ -234,7 +240,7 @@ class OutageTest:
             quarantined=tuple(quarantined(self.spec, self._trials)),
             refused=self._refused,
             asked=cost(self.spec, self._refused).runs,
-            notes=tuple(self._notes),
+            notes=tuple(notes),
         )
 
     def result(self) -> Outage:
@@ -336,7 +342,7 @@ class OutageTest:
             if not _LEAST_AROUND_S < before_s < spec.duration_s - _LEAST_AROUND_S:
                 raise CsitError(
                     f"the event came {before_s:.3f} s after the first packet of a trial of {spec.duration_s:g} s: the "
-                    "load began late (a longer before_s helps), or the clocks of the testbed's nodes differ"
+                    "load began late (a longer before_s helps)"
                 )
         self.draft.facts = cell.deployment.facts()
         found = () if strike is not None and strike.event is PartEvent.KILL else cell.problems()
@@ -349,6 +355,7 @@ class OutageTest:
                 event=name,
                 event_s=None if happened is None else (happened.ended_ns - happened.began_ns) / 1e9,
                 done="" if happened is None else happened.what,
+                clock_error_s=_clock_error_s(happened, lines),
                 impacts=impacts(lines, moment),
                 traces=traces(lines, moment) if not turn.repetition else (),
                 note=result.note,
@@ -374,6 +381,7 @@ class OutageTest:
         return Happened(  # NFs of an instance may be on several nodes
             began_ns=min(each.began_ns for each in found),
             ended_ns=max(each.ended_ns for each in found),
+            clock_error_s=max(each.clock_error_s for each in found),
             what="; ".join(dict.fromkeys(each.what for each in found)),
         )
 
@@ -392,6 +400,12 @@ class OutageTest:
             repetition=repetition,
         )
         return CellUnderTest(self._topology, self._world, asked)
+
+
+def _clock_error_s(happened: Happened | None, lines: Sequence[FlowTimeline]) -> float | None:
+    if happened is None:
+        return None
+    return happened.clock_error_s + max(line.clock_error_s for line in lines) or None
 
 
 def was_offered(result: TrialResult) -> bool:

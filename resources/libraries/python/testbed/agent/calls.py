@@ -174,10 +174,12 @@ SITE: Call[ServiceRequest, None] = Call("site", ServiceRequest, _Nothing, 120.0)
 """Nothing is made, as by `prepare`; but it has files to carry."""
 LEFTOVERS: Call[Plan | None, tuple[str, ...]] = Call("leftovers", Plan | None, tuple[str, ...], 60.0)
 CLEAN: Call[None, tuple[str, ...]] = Call("clean", _Nothing, tuple[str, ...], 180.0)
+CLOCK: Call[None, int] = Call("clock", _Nothing, int)
+"""Returns the node's time in nanoseconds since the epoch."""
 CLOSE: Call[None, None] = Call("close", _Nothing, _Nothing, 180.0)
 
 CALLS: Mapping[str, Call[Any, Any]] = {
-    call.name: call for call in (HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, SITE, LEFTOVERS, CLEAN, CLOSE)
+    call.name: call for call in (HELLO, LOOK, OPEN, FINGERPRINT, PREPARE, SITE, LEFTOVERS, CLEAN, CLOCK, CLOSE)
 }
 
 

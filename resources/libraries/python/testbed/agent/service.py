@@ -166,6 +166,7 @@ class AgentService:
             calls.SITE.name: self._site,
             calls.LEFTOVERS.name: lambda plan: tuple(self.machine.leftovers(plan)),
             calls.CLEAN.name: lambda _: self.machine.clean(),
+            calls.CLOCK.name: lambda _: time.time_ns(),
             calls.CLOSE.name: lambda _: self.close(),
         }
 

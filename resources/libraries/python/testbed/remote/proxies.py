@@ -3,21 +3,49 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from resources.libraries.python.errors import ConnectionFailed
-from resources.libraries.python.testbed.agent.calls import ROLE_CALLS, RemoteRole, Role, RoleCall
+from resources.libraries.python.model.disturbance import Happened
+from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.testbed.agent.calls import CLOCK, ROLE_CALLS, RemoteRole, Role, RoleCall
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 
 P = TypeVar("P")
 Merge = Callable[[Sequence[Any]], Any]
 """Makes one result of those of several nodes."""
+_CLOCK_READINGS = 8
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """Difference of a node's clock."""
+
+    ahead_ns: int
+    """The node's clock minus the controller's."""
+    error_s: float
+    """How wrong that may be: half of the round trip."""
+
+
+def clock_offset(link: AgentLink) -> ClockOffset:
+    """Measure how far the clock of a node is ahead of the controller's.
+
+    Of several exchanges the one with the shortest round trip counts, as in NTP's clock filter (RFC 5905, section 10).
+    """
+    found = []
+    for _ in range(_CLOCK_READINGS):
+        asked_ns, began_ns = time.time_ns(), time.perf_counter_ns()
+        at_ns = link.call(CLOCK, None)
+        round_trip_ns = time.perf_counter_ns() - began_ns
+        found.append(ClockOffset(at_ns - asked_ns - round_trip_ns // 2, round_trip_ns / 2e9))
+    return min(found, key=lambda each: each.error_s)
+
+
 class Proxy:
-    """A role on one node; a subclass for each role has its methods.
+    """A role on one node; a subclass for each role has its methods. Times that it returns are by our clock.
 
     The agent's life is its own: when it is gone, so is all that it made. So `stop` and properties of a lost node do not
     fail.
@@ -55,7 +83,22 @@ class Proxy:
         except ConnectionFailed as error:  # it was lost in this call
             self._leave(call, error)
             result = call.nothing
-        return tuple(f"{self.node}: {text}" for text in result) if method == "problems" else result
+        if method == "problems":
+            return tuple(f"{self.node}: {text}" for text in result)
+        return self._by_our_clock(result) if method == "disturbed" and result else result
+
+    def _by_our_clock(self, events: Sequence[Happened]) -> tuple[Happened, ...]:
+        clock = clock_offset(self._link)
+        return tuple(
+            each.model_copy(
+                update={
+                    "began_ns": each.began_ns - clock.ahead_ns,
+                    "ended_ns": each.ended_ns - clock.ahead_ns,
+                    "clock_error_s": clock.error_s,
+                }
+            )
+            for each in events
+        )
 
     def _leave(self, call: RoleCall, error: ConnectionFailed) -> None:
         """Leave a call to the node, which was lost; raise the error of one that must not be missed."""
@@ -76,7 +119,12 @@ class _TimedProxy(Proxy):
         result = super().finish(method, pending)
         if method != "run":
             return result
-        return result.model_copy(update={"total_duration_s": time.monotonic() - self._began_s})
+        found: TrialResult = result.model_copy(update={"total_duration_s": time.monotonic() - self._began_s})
+        if not found.timelines:
+            return found
+        clock = clock_offset(self._link)
+        lines = tuple(each.moved(-clock.ahead_ns, clock.error_s) for each in found.timelines)
+        return found.model_copy(update={"timelines": lines})
 
 
 class _Combined:

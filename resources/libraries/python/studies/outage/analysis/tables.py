@@ -13,7 +13,7 @@ EFFECTS = (
 TRIALS = (
     "trial", "repetition", "event", "event_ms", "instance", "sent", "lost", "lost_before", "outage_ms", "gap_ms",
     "recovery_ms", "first_packet_ms", "delay_before_us", "worst_before_us", "delay_during_us", "worst_during_us",
-    "delay_after_us", "worst_after_us", "duplicates", "quarantined",
+    "delay_after_us", "worst_after_us", "duplicates", "clock_error_ms", "quarantined",
 )  # fmt: skip
 """One line for each trial and instance."""
 
@@ -50,6 +50,7 @@ def outage_tables(record: OutageRecord) -> tuple[tuple[str, list[Row]], ...]:
             trial.event,
             _scaled(trial.event_s, 1e3),
             *_impact(impact),
+            _scaled(trial.clock_error_s, 1e3),
             reasons.get(trial.number),
         )
         for trial in sorted(found.trials, key=lambda trial: trial.number)

@@ -70,6 +70,8 @@ class EventTrial(Frozen):
     impacts: tuple[Impact, ...]
     traces: tuple[InstanceTrace, ...] = ()
     """Traces of the first repetition."""
+    clock_error_s: float | None = None
+    """How wrong times between event and packets may be, as their machines have clocks of their own; None on one."""
     note: str | None = None
     """Note of the generator."""
 
