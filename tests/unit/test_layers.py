@@ -76,6 +76,12 @@ COMPOSITION = (
 """Where offline tools and the live system meet on purpose: these may import anything."""
 ROBOT = re.compile(r"resources/libraries/python/studies/(shared/\w+|\w+/(\w+Library|suite_rows))\.py$")
 """Robot libraries, and modules that they alone use."""
+STUDIES = "resources.libraries.python.studies"
+BELOW_STUDIES = {
+    "density": ("recording/",),
+    "sizing": ("drivers/services/", "drivers/sim/", "testbed/"),
+}
+"""Studies that folders below them import: the record that is packed, and the services of which nodes run parts."""
 DRIVERS = "resources.libraries.python.drivers"
 EVERY_DRIVER = [
     *driver_registry.vswitches().values(),
@@ -204,6 +210,17 @@ def data_goes_one_way(path: str, tree: ast.AST) -> Iterator[Finding]:
             yield line, f"imports {name}, which is downstream of {room_of(path)}"
 
 
+def studies_are_above_the_rest(path: str, tree: ast.AST) -> Iterator[Finding]:
+    """What lies below the studies imports none, so that a study can be added or removed as one folder."""
+    below = path.removeprefix(LIBRARIES)
+    if below == path or below.startswith("studies/"):
+        return
+    for line, name in imports(tree):
+        study = name.removeprefix(f"{STUDIES}.").partition(".")[0]
+        if name.startswith(f"{STUDIES}.") and not below.startswith(BELOW_STUDIES.get(study, ("-",))):
+            yield line, f"imports {name}"
+
+
 def offline_tools_touch_no_machine(path: str, tree: ast.AST) -> Iterator[Finding]:
     """Reports start from records. A command may look at the world through two rooms, never name a driver."""
     if path.startswith("csit_utils/") and not path.startswith(COMPOSITION):
@@ -264,6 +281,7 @@ RULES: tuple[Rule, ...] = (
     pure_rooms_need_no_machine,
     only_libraries_know_robot,
     data_goes_one_way,
+    studies_are_above_the_rest,
     offline_tools_touch_no_machine,
     products_live_in_drivers,
     drivers_name_no_other_product,
@@ -382,6 +400,8 @@ def test_shared_class_names_are_found(paths: tuple[str, ...], offends: bool) -> 
         (data_goes_one_way, f"{LIBRARIES}model/x.py", f"from {DRIVERS} import vswitches"),
         (data_goes_one_way, f"{LIBRARIES}testbed/roles/x.py", "from resources.libraries.python import drivers"),
         (data_goes_one_way, f"{LIBRARIES}studies/density/x.py", "import csit_utils.report"),
+        (studies_are_above_the_rest, f"{LIBRARIES}drivers/x.py", f"from {STUDIES}.chains.model.record import Edge"),
+        (studies_are_above_the_rest, f"{LIBRARIES}recording/x.py", f"import {STUDIES}.sizing.model.spec"),
         (offline_tools_touch_no_machine, "csit_utils/report/x.py", f"from {DRIVERS}.vswitches import sim"),
         (
             offline_tools_touch_no_machine,
@@ -406,6 +426,8 @@ def test_each_rule_sees_its_offender(rule: Rule, path: str, code: str) -> None:
         (only_libraries_know_robot, f"{LIBRARIES}studies/chains/XLibrary.py", "import robot"),
         (data_goes_one_way, f"{LIBRARIES}drivers/x.py", "from resources.libraries.python.errors import CsitError"),
         (data_goes_one_way, f"{LIBRARIES}testbed/x.py", f"from {DRIVERS} import vswitches"),
+        (studies_are_above_the_rest, f"{LIBRARIES}testbed/x.py", f"from {STUDIES}.sizing.model.spec import Size"),
+        (studies_are_above_the_rest, f"{LIBRARIES}studies/night/x.py", f"import {STUDIES}.chains.model.spec"),
         (offline_tools_touch_no_machine, "csit_utils/bench/x.py", f"from {DRIVERS}.generators import ring"),
         (products_live_in_drivers, f"{LIBRARIES}drivers/vswitches/ovs.py", "tool = 'ovs-vsctl'"),
         (products_live_in_drivers, f"{LIBRARIES}testbed/roles/x.py", '"""Unlike vppctl."""'),

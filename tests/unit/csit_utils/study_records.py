@@ -3,14 +3,9 @@
 from itertools import permutations
 from typing import Any
 
+from resources.libraries.python.model.features import StateGraph
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
-from resources.libraries.python.studies.chains.model.record import (
-    ChainRun,
-    ChainsRecord,
-    ChainStudy,
-    DroppedChains,
-    StateGraph,
-)
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, DroppedChains
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 from tests.unit.csit_utils.characterization_records import record

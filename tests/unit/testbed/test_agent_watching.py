@@ -9,8 +9,8 @@ import pytest
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import Cost
+from resources.libraries.python.model.features import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.studies.chains.chain_trial import watching
-from resources.libraries.python.studies.chains.model.record import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import COSTS, FEATURES, SWITCH, TRACER, NodeRequest, Role

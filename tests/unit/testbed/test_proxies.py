@@ -9,9 +9,9 @@ import pytest
 from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.disturbance import Happened
+from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.trial import Direction, FlowTimeline, Gap
 from resources.libraries.python.planning.plan import make_plan
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.testbed.agent.calls import (
     BY_NAME,
     CLOCK,

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from resources.libraries.python.model.features import StateGraph
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
-from resources.libraries.python.studies.chains.model.record import FeatureDeviation, StateGraph
+from resources.libraries.python.studies.chains.model.record import FeatureDeviation
 from resources.libraries.python.studies.chains.model.spec import Member
 from tests.unit.studies.chains.chain_runs import graph, workload
 

@@ -2,11 +2,12 @@
 
 import pytest
 
+from resources.libraries.python.model.features import CHAIN, HOST, VSWITCH
 from resources.libraries.python.studies.chains.analysis.features import statistics
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse
 from resources.libraries.python.studies.chains.analysis.truth import deviations, truth
-from resources.libraries.python.studies.chains.model.record import CHAIN, HOST, MEAN_DISTANCE, OUTLIER, VSWITCH
+from resources.libraries.python.studies.chains.model.record import MEAN_DISTANCE, OUTLIER
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, run, spec_of
 

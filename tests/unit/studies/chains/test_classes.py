@@ -2,8 +2,8 @@
 
 import pytest
 
+from resources.libraries.python.model.features import Edge
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, classify, pauses_per_s, portions
-from resources.libraries.python.studies.chains.model.record import Edge
 from tests.unit.studies.chains.chain_runs import graph
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from resources.libraries.python.model.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import ordinary, statistics
-from resources.libraries.python.studies.chains.model.record import CHAIN
 from tests.unit.studies.chains.chain_runs import chain, run
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.sim.probes import IN_PROGRAM
 from resources.libraries.python.errors import ConfigError, CsitError, SystemBroken, Unsupported
+from resources.libraries.python.model.features import HOST, VSWITCH, StateGraph
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
@@ -21,7 +22,7 @@ from resources.libraries.python.studies.chains import run as chain_study
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
 from resources.libraries.python.studies.chains.analysis.study import Analysis
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, ChainRun, ChainStudy, StateGraph
+from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStudy
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, Workload
 from resources.libraries.python.studies.chains.run import ChainEnded, ChainStudyTest
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from resources.libraries.python.model.counters import Cost, Sample
 from resources.libraries.python.model.energy import MeterSeries
+from resources.libraries.python.model.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.stacks import NodeStacks
-from resources.libraries.python.studies.chains.model.record import FeatureSeries, StateGraph
 from resources.libraries.python.testbed.roles.patience import patience
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
 from resources.libraries.python.model.counters import Sample
+from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.frames import capture_content
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
@@ -22,7 +23,6 @@ from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.recording.environment import fingerprint
-from resources.libraries.python.studies.chains.model.record import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.studies.sizing.planning.service_cable import service_cable
 from resources.libraries.python.testbed.agent import calls

@@ -26,6 +26,7 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 from resources.libraries.python import special_functions
+from resources.libraries.python.model.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
     LATENCY,
@@ -37,7 +38,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
 )
 from resources.libraries.python.studies.chains.analysis.points import resources
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE, Truth
-from resources.libraries.python.studies.chains.model.record import CHAIN, ChainRun, Outlier, Reference
+from resources.libraries.python.studies.chains.model.record import ChainRun, Outlier, Reference
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 

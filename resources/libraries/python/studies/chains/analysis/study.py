@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
 
+from resources.libraries.python.model.features import CHAIN, HOST, VSWITCH, StateGraph
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
@@ -25,14 +26,10 @@ from resources.libraries.python.studies.chains.analysis.truth import (
     truth,
 )
 from resources.libraries.python.studies.chains.model.record import (
-    CHAIN,
-    HOST,
-    VSWITCH,
     ChainRun,
     Distance,
     FeatureDeviation,
     Outlier,
-    StateGraph,
     Suspect,
 )
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload

@@ -3,15 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from resources.libraries.python.model.features import CHAIN, StateGraph
 from resources.libraries.python.studies.chains.analysis.features import CPU, THROUGHPUT, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
-from resources.libraries.python.studies.chains.model.record import (
-    CHAIN,
-    ChainRun,
-    Distance,
-    FeatureDeviation,
-    StateGraph,
-)
+from resources.libraries.python.studies.chains.model.record import ChainRun, Distance, FeatureDeviation
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
 

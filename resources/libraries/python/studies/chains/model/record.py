@@ -6,19 +6,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
+from resources.libraries.python.model.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.findings.coverage import Coverage
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
 from resources.libraries.python.model.stacks import Stacks, described
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistics
-
-HOST = "host"
-"""In the place of a VNF: the machine as a whole."""
-CHAIN = "chain"
-"""In the place of a VNF: the chain from end to end."""
-VSWITCH = "vswitch"
-"""In the place of a VNF: the virtual switch."""
-
 
 MEAN_DISTANCE = "mean distance"
 """Rule: the mean of a chain's distances is above the mean of their thresholds (Probius, section 6.2)."""
@@ -27,42 +20,8 @@ OUTLIER = "outlier"
 RULES = (MEAN_DISTANCE, OUTLIER)
 
 
-class FeatureSeries(Frozen):
-    """One feature, one value a second. Names, units and meanings are those of `behaviour.features`."""
-
-    owner: str
-    """A VNF of the chain, CHAIN, HOST or VSWITCH."""
-    feature: str
-    values: tuple[float | None, ...]
-
-
-class Edge(Frozen):
-    """Two events that followed each other on the threads of one owner."""
-
-    before: str
-    after: str
-    """An event and its data: `kvm_exit:HLT`, `sched_switch:out:R`."""
-    count: int
-    seconds: float
-    """Between the two, summed over all times."""
-
-
 Step = Literal["deploy and remove", "sample features", "read kernel events", "analyse"]
 """Steps of a study of chains that take time of a CPU beside what is measured."""
-
-
-class StateGraph(Frozen):
-    """State transitions of one owner: vertices are events, edges are pairs with count and time."""
-
-    owner: str
-    source: Literal["kvm", "kernel", "sim"]
-    """`kvm`: events of a virtual machine; `kernel`: scheduling, interrupts, NAPI and network events of a container's
-    threads; `sim`: invented by the simulated system."""
-    traced_s: float
-    events: int
-    lost: int
-    """Events that the kernel's buffer could not hold."""
-    edges: tuple[Edge, ...]
 
 
 class StepCost(Frozen):
