@@ -39,7 +39,6 @@ from resources.libraries.python.search.bounds import (
 )
 from resources.libraries.python.search.conformance import deviations
 from resources.libraries.python.search.laddersearch import FromOverload, LadderSearch, overload_rates_pps
-from resources.libraries.python.search.reference_searches import binary_search
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 from resources.libraries.python.search.soak import PURPOSE, Soak, series_of
 
@@ -269,13 +268,15 @@ def _runner(
     """The profile's algorithm."""
     match profile.algorithm:
         case Algorithm.MLRSEARCH:
-            # Asked for rarely, and its library takes long to import.
+            # Asked for rarely, and the library of MLRsearch takes long to import.
             from resources.libraries.python.search.reference_searches import search_by_library  # noqa: PLC0415
 
             return _Plain(session, profile, partial(search_by_library, session, profile, frame))
         case Algorithm.LADDER:
             return LadderSearch(session, profile, frame, prior, from_overload)
         case Algorithm.RFC2544:
+            from resources.libraries.python.search.reference_searches import binary_search  # noqa: PLC0415
+
             return _Plain(session, profile, partial(binary_search, session, profile, frame))
         case Algorithm.SOAK:
             return Soak(session, profile, frame)
