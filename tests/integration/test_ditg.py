@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.loop_back import qualify
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
-from tests.integration.user_space import cell, prepared, processes
+from tests.integration.user_space import cell, prepared, processes, qualified_by_a_run
 from tests.realtime import LOSS, RATE, realtime
 
 pytestmark = [
@@ -95,6 +96,14 @@ def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:
         prepared(topology, asked),
     ):
         pass
+
+
+@realtime(RATE)
+def test_a_run_qualifies_it_once(tmp_path: Path) -> None:
+    (point,) = qualified_by_a_run(with_ditg(), tmp_path).points
+    assert (point.frame.name, point.flows) == ("66B", 2)
+    assert point.highest_pps is not None and point.floor_ns is not None
+    assert 500 < point.highest_pps <= point.offered_pps * 1.05 and 100 < point.floor_ns < 1e7
 
 
 @realtime(RATE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.deployment.loop_back import qualify
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 from tests.integration.robot_runs import PROJECT
-from tests.integration.user_space import cell, machine_stays_as_it_was, prepared
+from tests.integration.user_space import cell, machine_stays_as_it_was, prepared, qualified_by_a_run
 from tests.realtime import RATE, realtime
 
 LACKING = "; ".join(map(str, (*missing(), *nft_missing())))
@@ -70,6 +71,14 @@ def test_sessions_of_udp_and_tcp_pass_two_services_through_a_nat() -> None:
         largest = deployment.parts.generator.run(asked.model_copy(update={"frame": frame("1518B")}))
         assert largest.received >= 0.99 * largest.sent, largest
         assert largest.sent == pytest.approx(2000, rel=0.1), largest
+
+
+@realtime(RATE)
+def test_a_run_qualifies_it_once(tmp_path: Path) -> None:
+    with machine_stays_as_it_was("iperf3"):
+        (point,) = qualified_by_a_run(with_iperf3(), tmp_path).points
+    assert (point.frame.name, point.flows) == ("64B", 2)
+    assert point.highest_pps is not None and 1000 < point.highest_pps <= point.offered_pps * 1.05
 
 
 @realtime(RATE)

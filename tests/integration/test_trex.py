@@ -6,7 +6,7 @@ It is looked for in the folder that the environment variable CSIT_TREX names, el
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,11 +31,10 @@ from resources.libraries.python.model.trial import Direction, Protocol, Trial
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.search.throughput import search_throughput
-from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.roles.part import Stateful
-from resources.libraries.python.testbed.worlds.factory import located, world_of
+from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT
-from tests.integration.user_space import cell, deployed, processes, victim
+from tests.integration.user_space import cell, deployed, processes, qualified_by_a_run, victim
 from tests.realtime import LOSS, RATE, realtime
 
 SETTINGS = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
@@ -264,16 +263,8 @@ def test_a_search_through_a_service() -> None:
 
 @realtime(RATE)
 def test_a_run_qualifies_it_once_on_its_own_cpus(tmp_path: Path) -> None:
-    said: list[str] = []
-    asked = located(topology())
-    with closing(world_of(asked)) as world:
-        world.open()
-        environment = world.environment()
-        found = qualification_for_run(asked, world, environment, said.append, tmp_path)
-        again = qualification_for_run(asked, world, environment, said.append, tmp_path)
-        assert found is not None and not found.simulated
-    assert again == found and len(said) == 1, "the second run has the one that was kept"
-    assert found.key.generator == "trex" and found.sending.startswith("TRex v")
+    found = qualified_by_a_run(topology(), tmp_path)
+    assert found.sending.startswith("TRex v")
     assert [(point.frame.name, point.flows) for point in found.points] == [("64B", 2), ("1518B", 2)]
     for point in found.points:
         assert point.highest_pps is not None and 20_000 < point.highest_pps <= point.offered_pps * 1.01

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.topology import Topology
@@ -32,8 +33,9 @@ from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.deployment import Deployment
+from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.worlds.factory import world_of
+from resources.libraries.python.testbed.worlds.factory import located, world_of
 from tests.integration import machine_watch
 from tests.integration.local_fabric import send
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
@@ -225,3 +227,19 @@ def kill_run(source: str, program: str, mark: str) -> None:
         run.wait()
     with MachineLock() as machine:
         machine.remove_leftovers()
+
+
+def qualified_by_a_run(topology: Topology, folder: Path) -> Qualification:
+    """Qualify a generator as the first run of a machine does; check that the second run has the one that was kept."""
+    said: list[str] = []
+    asked = located(topology)
+    with closing(world_of(asked)) as world:
+        world.open()
+        environment = world.environment()
+        found = qualification_for_run(asked, world, environment, said.append, folder)
+        again = qualification_for_run(asked, world, environment, said.append, folder)
+    assert found is not None and not found.simulated and found.key.generator == topology.tg.generator.driver
+    assert again == found
+    (line,) = said
+    assert line.startswith("qualifying the generator, once for this machine")
+    return found

@@ -10,7 +10,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.result import Asked, LatencyAtLoad, ReceiveRate, VerdictKind
-from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.generator_range import BeyondRange, GeneratorRange, in_words
 from resources.libraries.python.search.profiles import profile
@@ -127,11 +127,11 @@ def test_it_is_one_line() -> None:
     assert in_words(qualification(qualified_point())) == words
 
 
-def trial(offered: int, received: int, duration_s: float = 1.0) -> TrialResult:
+def trial(offered: int, received: int, duration_s: float = 1.0, protocol: Protocol | None = None) -> TrialResult:
     flow = {"instance": 1, "direction": Direction.FORWARD}
     halves = [FlowCount(**flow, sent=offered // 2, received=received // 2)] * 2
     return TrialResult(
-        trial=Trial(load_pps=offered, duration_s=duration_s, frame=frame("64B")), started_at="",
+        trial=Trial(load_pps=offered, duration_s=duration_s, frame=frame("64B"), protocol=protocol), started_at="",
         offered_duration_s=duration_s, total_duration_s=duration_s, flows=tuple(halves),
     )  # fmt: skip
 
@@ -146,6 +146,15 @@ def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
         "flows): losses may be its own"
     )
     assert not beyond.take()
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+def test_the_rate_of_datagrams_bounds_no_tcp_and_no_icmp(protocol: Protocol) -> None:
+    beyond = BeyondRange(qualification(qualified_point()))
+    beyond.look(trial(1_400_000, 1, protocol=protocol))
+    beyond.look(trial(1_400_000, 1_400_000, protocol=protocol))
+    datagrams = protocol in (Protocol.IP, Protocol.UDP)
+    assert bool(beyond.take()) == bool(beyond.take_disproved()) == datagrams
 
 
 def test_a_rate_without_loss_beyond_the_range_disproves_it() -> None:

@@ -247,6 +247,8 @@ class GeneratorDriver(Driver):
     """Protocols whose payload it sends in one direction only; acknowledgements come back."""
     numbers_packets: bool = False
     """Numbers and time-stamps every packet of a load where a trial asks for a timeline."""
+    least_frame_bytes: int = 64
+    """The shortest frame that it sends where a trial names no protocol."""
     loops_back: int = 0
     """Directions, 1 or 2, between two ports that are joined to each other, where it is qualified; 0: it cannot be."""
     connections: frozenset[Protocol] = frozenset()

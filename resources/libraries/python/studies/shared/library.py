@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from robot.api import SkipExecution, logger
 from robot.libraries.BuiltIn import BuiltIn
 
-from resources.libraries.python import driver_registry
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError, RunStopped, Unsupported
 from resources.libraries.python.model.noise import CpuNoise
@@ -418,8 +417,7 @@ class TestbedSession:
             for point, offered_pps in self.beyond.take_disproved().items()
             if (point.frame.name, point.flows) not in self._qualified_again
         }
-        driver = driver_registry.generators()[self._topology.tg.generator.driver]
-        if not again or driver.keeps_log:  # as for the first one: others take minutes
+        if not again:
             return
         self._qualified_again |= {(point.frame.name, point.flows) for point in again}
         for point, offered_pps in again.items():

@@ -17,7 +17,7 @@ from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.loop_back import NIC, loop_back_plan, no_loop_back
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point
+from resources.libraries.python.search.qualification import BRIEF, LOGGED, Effort, qualify_point
 from resources.libraries.python.testbed.deployment.health import within
 from resources.libraries.python.testbed.deployment.parts import LoopBackParts, Testbed
 
@@ -129,11 +129,12 @@ def qualification_for_run(
     key = key_of(topology, environment, NIC)
     if world.simulation is None and (found := stored(key, folder)) is not None:
         return found
-    if driver_registry.generators()[key.generator].keeps_log:
-        tell(f"the generator is not qualified; ./csit qualify does that for {key.generator}, in minutes")
-        return None
-    tell("qualifying the generator, once for this machine: its ports are looped back for some seconds")
-    made = qualify(topology, world, key, frames=[frame(name) for name in BRIEF_FRAMES], flow_counts=(2,), effort=BRIEF)
+    driver = driver_registry.generators()[key.generator]
+    names = (f"{driver.least_frame_bytes}B",) if driver.keeps_log else BRIEF_FRAMES
+    long = "up to a minute" if driver.keeps_log else "some seconds"
+    tell(f"qualifying the generator, once for this machine: its ports are looped back for {long}")
+    effort = _brief(topology)
+    made = qualify(topology, world, key, frames=[frame(name) for name in names], flow_counts=(2,), effort=effort)
     if not made.simulated:
         store(made, folder)
     return made
@@ -158,7 +159,7 @@ def qualify_again(
     Raises:
         CsitError: Nothing comes back, or it cannot be kept.
     """
-    effort = BRIEF.model_copy(update={"trial_s": found.trial_s})
+    effort = _brief(topology).model_copy(update={"trial_s": found.trial_s})
     points = {(point.frame, point.flows): point for point in found.points}
     notes = list(found.notes)
     for point in disproved:
@@ -173,6 +174,11 @@ def qualify_again(
     if not made.simulated:
         store(made, folder)
     return made
+
+
+def _brief(topology: Topology) -> Effort:
+    """Return how much a run spends on a point."""
+    return LOGGED if driver_registry.generators()[topology.tg.generator.driver].keeps_log else BRIEF
 
 
 def why_not(topology: Topology) -> str | None:

@@ -13,6 +13,7 @@ DRIVERS = (
         words=("ITGSend", "ITGRecv", "ITGLog", "ITGDec"),
         protocols=(Protocol.UDP, Protocol.TCP, Protocol.ICMP),
         keeps_log=True,
+        least_frame_bytes=66,
         loops_back=2,
     ),
 )
