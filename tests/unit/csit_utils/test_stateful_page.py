@@ -10,7 +10,7 @@ from csit_utils.dataset.items import Characterized, Status
 from csit_utils.studies.registry import explanations, measures, record_kinds
 from csit_utils.studies.stateful.study import STUDY, headline
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.studies.stateful.analysis import DEVIATIONS
+from resources.libraries.python.studies.stateful.analysis import CAPACITY, DEVIATIONS, RATE, TEAR_DOWN
 from resources.libraries.python.studies.stateful.model.record import (
     EstablishmentRate,
     Phase,
@@ -80,8 +80,8 @@ def test_packets_lost_before_a_table_are_no_refusal() -> None:
 
 def test_the_page_names_where_the_method_differs_from_the_rfc() -> None:
     text = words(made(PAGE, stateful_record()))
-    for section, sentence in DEVIATIONS:
-        assert f"all {section} {sentence} differs" in text
+    for subject, sentence in DEVIATIONS:
+        assert f"all {subject} {sentence} differs" in text
 
 
 def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
@@ -98,9 +98,9 @@ def test_a_rate_at_which_trials_failed_is_not_valid_and_is_no_measure() -> None:
 
 
 def test_metrics_are_explained_and_compared() -> None:
-    assert "section 8" in explanations()["tcp-connection-rate"].how
-    for name, section in (("connection-rate", "4.5"), ("tear-down-rate", "4.8"), ("table-capacity", "4.9")):
-        assert f"RFC 9693, section {section}" in explanations()[name].how
+    assert "RFC 9693 measures with UDP" in explanations()["tcp-connection-rate"].how
+    for name, subject in (("connection-rate", RATE), ("tear-down-rate", TEAR_DOWN), ("table-capacity", CAPACITY)):
+        assert explanations()[name].how.lower().startswith(f"{subject} of rfc 9693")
     assert {"new-connections", "new-tcp-connections", "tear-downs", "table-capacity"} <= set(measures())
 
 

@@ -9,7 +9,14 @@ from resources.libraries.python.errors import ConfigError, CsitError, PlanError,
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.stateful.analysis import in_words, stateful_tables
+from resources.libraries.python.studies.stateful.analysis import (
+    CAPACITY,
+    RATE,
+    TABLES,
+    TEAR_DOWN,
+    in_words,
+    stateful_tables,
+)
 from resources.libraries.python.studies.stateful.model.record import CellConnections, Phase, StatefulDensity
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.run import CellEnded, StatefulJournal, StatefulTest
@@ -110,7 +117,7 @@ def test_every_trial_begins_with_empty_tables_and_counts_entries(tmp_path: Path)
     for cell in found.cells:
         for trial in cell.trials:
             assert all(each.entries <= each.sent for each in trial.instances), "nothing of an earlier trial is there"
-        assert [check.section for check in cell.checks] == ["4.4", "4.4", "4.5, 4.6", "4.8", "4.8, 4.9"]
+        assert [check.subject for check in cell.checks] == [TABLES, TABLES, RATE, TEAR_DOWN, f"{TEAR_DOWN}, {CAPACITY}"]
         assert cell.is_valid, [check.text for check in cell.checks if not check.met]
         assert cell.rate.search_s <= 1.2 * cell.rate.sending_s
         assert cell.rate.search_s == pytest.approx(cell.rate.sending_s + cell.rate.emptying_s, rel=0.02)

@@ -1,4 +1,4 @@
-"""Search of the maximum connection establishment rate (RFC 9693, 4.5), as NDR is searched."""
+"""Search of the maximum connection establishment rate (RFC 9693), as NDR is searched."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

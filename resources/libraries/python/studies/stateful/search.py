@@ -1,4 +1,4 @@
-"""Search of the most entries that a table takes: steps of growing size from a guess, then bisection (RFC 9693, 4.9)."""
+"""Search of the most entries that a table takes: steps of growing size from a guess, then bisection (RFC 9693)."""
 
 from collections.abc import Callable
 

@@ -161,7 +161,8 @@ class TcpConnections(Frozen):
 class Check(Frozen):
     """A requirement of RFC 9693, and whether the result meets it."""
 
-    section: str
+    subject: str
+    """Subject of the RFC."""
     met: bool
     text: str
 
