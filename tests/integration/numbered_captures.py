@@ -17,10 +17,20 @@ _BLOCK_S = 1.3
 
 
 @contextmanager
-def dumped(interface: str, file: Path, namespace: str) -> Iterator[None]:
-    """Have tcpdump write all numbered packets of an interface into a file, and see that it missed none."""
-    argv = ("tcpdump", "-i", interface, "-n", "-s", "96", "-B", "65536", "-Z", "root", "-w", str(file))
-    command = ("ip", "netns", "exec", namespace, *argv, "udp port 49190")
+def dumped(
+    interface: str, file: Path, namespace: str, *, way: str = "inout", packets: str = "udp port 49190"
+) -> Iterator[None]:
+    """Have tcpdump write packets of an interface into a file, and see that it missed none.
+
+    Args:
+        interface: In the namespace.
+        file: Of packets.
+        namespace: Name, or path of one that is not among the named ones of this machine.
+        way: `in` for those that arrive, `out` for those that leave, `inout` for both.
+        packets: Filter; by default the numbered ones.
+    """
+    argv = ("tcpdump", "-i", interface, "-Q", way, "-n", "-s", "96", "-B", "65536", "-Z", "root", "-w", str(file))
+    command = ("nsenter", f"--net={Path('/run/netns') / namespace}", *argv, packets)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = process.stderr.readline()

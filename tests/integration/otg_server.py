@@ -9,9 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from csit_utils.bench.generator import veth_pair
+from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
+from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import Topology
 from tests.integration.robot_runs import PROJECT
 
+TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"
 NAMESPACE = f"csit-otg-{os.getpid()}"
 LEFT, RIGHT = "otga", "otgb"
 _START_S, _END_S = 60.0, 30.0
@@ -64,3 +68,10 @@ def serving_a_cable(log: Path, namespace: str = NAMESPACE) -> Iterator[OtgServer
         serving(log, LEFT, RIGHT, "--namespace", namespace, "--cpus", "0") as server,
     ):
         yield server
+
+
+def topology(url: str) -> Topology:
+    """The testbed `local-otg`, with its server at another place."""
+    found = load_topology(TOPOLOGY)
+    tg = found.tg.model_copy(update={"otg": Otg(location=url)})
+    return found.model_copy(update={"nodes": {**found.nodes, found.tg_name: tg}})

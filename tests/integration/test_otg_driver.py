@@ -13,12 +13,10 @@ from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Trial
 from resources.libraries.python.testbed.worlds.factory import world_of
-from tests.integration.otg_server import OtgServer, serving
-from tests.integration.robot_runs import PROJECT, results, run_robot
+from tests.integration.otg_server import TOPOLOGY, OtgServer, serving, topology
+from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import cell, deployed, victim
 from tests.realtime import RATE, realtime
 
@@ -28,7 +26,6 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces"),
 ]
-TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgServer]:
     with serving(log, "--namespace", "csit-generator", "--cpus", "1") as running:
         yield running
         assert "Traceback" not in running.said
-
-
-def topology(url: str) -> Topology:
-    """The testbed with the generator at another place."""
-    found = load_topology(TOPOLOGY)
-    tg = found.tg.model_copy(update={"otg": Otg(location=url)})
-    return found.model_copy(update={"nodes": {**found.nodes, found.tg_name: tg}})
 
 
 @realtime(RATE)
@@ -106,7 +96,7 @@ VICTIM = """
 import sys, threading, time
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.trial import Trial
-from tests.integration.test_otg_driver import topology
+from tests.integration.otg_server import topology
 from tests.integration.user_space import cell, deployed
 with deployed(topology("URL"), cell("CSC", 1, 1)) as deployment:
     trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
