@@ -312,6 +312,40 @@ def test_what_the_system_can_more_than_carry_is_bound_by_the_generator(world: Te
         losses_are_those_of_tcpdump(experiment, tmp_path)
 
 
+def floor() -> tuple[CpuNoise, ...]:
+    """The noise floor of the CPU that pulses are on."""
+    with closing(LocalConnection()) as here:
+        return observe(here, [CPU], 0.9, python=sys.executable)
+
+
+def loss_cause(experiment: Capped) -> str:
+    """Count losses at PDR; return the sentence about their cause."""
+    experiment.draft.losses = ()
+    experiment.losses(1.0)
+    assert experiment.draft.verdict is not None
+    found = [line for line in experiment.draft.verdict.evidence if line.startswith("PDR: instance ")]
+    assert len(found) == 1, (experiment.draft.losses, experiment.draft.verdict.evidence)
+    return found[0]
+
+
+@realtime(RATE)
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_losses_are_the_hosts_or_those_of_the_nf_that_drops_packets(world: Testbed) -> None:
+    quiet = floor()
+    with running(world) as experiment:
+        experiment.most_pps = 240_000.0
+        experiment.search(("PDR",))
+        with pulses():
+            experiment.set_noise(floor())
+            said = loss_cause(experiment)
+            assert "the host causes them" in said and f" on CPU {CPU} in 0.9 s" in said, said
+        experiment.set_noise(quiet)
+        inside("nf-1-1", "nft", "table ip t { chain c { type filter hook forward priority 0; "
+               "numgen random mod 300 == 0 drop; }; };")  # fmt: skip
+        said = loss_cause(experiment)
+        assert "an NF or a vSwitch causes them; lost by the counters of all hops: nf-1-1 " in said, said
+
+
 def tail_cause(experiment: Capped) -> str:
     """Measure latency of probes only; return the sentence about its tail."""
     experiment.latency()
@@ -324,10 +358,6 @@ def tail_cause(experiment: Capped) -> str:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
 def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed) -> None:
-    def floor() -> tuple[CpuNoise, ...]:
-        with closing(LocalConnection()) as here:
-            return observe(here, [CPU], 0.9, python=sys.executable)
-
     quiet = floor()
     with running(world, kinds=("openvpn",)) as experiment:
         threads = [each for each in experiment.deployment.plan.cores.threads if each.role is ThreadRole.DATA]

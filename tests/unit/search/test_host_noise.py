@@ -1,22 +1,26 @@
 """What interruptions of CPUs cost, against a simulated queue that knows nothing of the estimate; and the verdict."""
 
+from dataclasses import asdict
 from random import Random
 
 import pytest
 
+from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor, queued
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, VerdictKind
+from resources.libraries.python.model.result import Asked, LossesAtLoad, VerdictKind
+from resources.libraries.python.model.trial import Direction, FlowLosses
 from resources.libraries.python.recording.draft import Draft
-from resources.libraries.python.search.findings.host_noise import HostNoise, in_words
+from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise, in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.builders import NOWHERE, SIM, cpu_noise, plan_of
+from tests.unit.drivers.generators.counted_arrivals import counted
 
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
 QUIET_US = 1.0
@@ -118,3 +122,51 @@ def test_a_latency_tail_is_attributed_to_the_host_or_to_the_system() -> None:
     assert any("PDR50: p99.9 of instance 1 " in line and line.endswith("the host causes it") for line in tails)
     short = measured(host_gap_hz=20.0, host_gap_us=QUIET_US * 4).verdict.evidence_of("LATENCY")
     assert any(line.startswith("PDR50: p99.9 ") and line.endswith("an NF or a vSwitch causes it") for line in short)
+
+
+FLOW_PPS, GAP_NS = 200_000.0, 2_000_000
+SENT = int(FLOW_PPS)
+
+
+def lost_in_gaps() -> set[int]:
+    """Numbers of packets that overflow a queue in each of ten interruptions of a second."""
+    waiting = int(FLOW_PPS * GAP_NS * 1e-9)
+    return {begin + each for begin in range(5_000, SENT, SENT // 10) for each in range(QUEUE_FRAMES, waiting)}
+
+
+def losses(lost: set[int], label: str = "PDR", **lost_at: int) -> LossesAtLoad:
+    arrived = [number for number in range(SENT) if number not in lost]
+    found = count_losses(counted(arrived, SENT, kept=SENT), (10**18, 1e9 / FLOW_PPS))
+    flow = FlowLosses(instance=1, direction=Direction.FORWARD, **asdict(found))
+    return LossesAtLoad(label=label, load_pps=2 * FLOW_PPS, flows=(flow,), lost_at=lost_at)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "lost", "cause"),
+    [
+        (9, lost_in_gaps(), "host"),
+        (3, lost_in_gaps(), "both"),
+        (0, lost_in_gaps(), "system under test"),
+        (9, set(Random(1).sample(range(SENT), len(lost_in_gaps()))), "system under test"),
+    ],
+    ids=["of the floor", "more than the floor's", "on a quiet machine", "one by one"],
+)
+def test_losses_are_attributed_to_the_host_or_to_the_system(gaps: int, lost: set[int], cause: str) -> None:
+    of = plan()
+    rows = [cpu_noise(cpu, 5_000, *[GAP_NS] * gaps, observed_s=0.9) for cpu in cpus_of_the_nf(of)[:1]]
+    (found,) = HostNoise(of, rows).losses([losses(lost)])
+    assert found.cause == cause, str(found)
+
+
+def test_the_sentence_about_losses_has_its_evidence() -> None:
+    of = plan()
+    cpu, _ = cpus_of_the_nf(of)
+    noise = HostNoise(of, [cpu_noise(cpu, *[GAP_NS] * 10, observed_s=1.0)])
+    (found,) = noise.losses([losses(lost_in_gaps(), **{"nf-1-1": 1440})])
+    assert str(found) == (
+        "PDR: instance 1 forward lost 1,440 of 200,000 packets, 144 in a row at most; interruptions of the CPUs on its "
+        f"path explain 1,440 (longest: 2.00 ms on CPU {cpu} in 1 s): the host causes them; lost by the counters of all "
+        "hops: nf-1-1 1,440"
+    )
+    assert noise.losses([losses(set()), losses(lost_in_gaps(), "OVERLOAD")]) == ()
+    assert HostNoise(of, []).losses([losses(lost_in_gaps())]) == (), "nothing is known of its CPUs"

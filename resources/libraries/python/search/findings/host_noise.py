@@ -8,7 +8,7 @@ the interruptions (Takagi, Queueing Analysis, vol. 1: Vacation and Priority Syst
 taken as independent.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -16,13 +16,19 @@ from typing import Literal
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Path, Plan
-from resources.libraries.python.model.result import Finding, LatencyAtLoad, VerdictKind
-from resources.libraries.python.model.trial import FlowLatency
+from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
+from resources.libraries.python.model.trial import FlowLatency, FlowLosses
+from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 
 QUEUE_FRAMES = 256
 """Receive queue of a veth port, and the shortest default of common NICs."""
 _EXPLAINS, _IRRELEVANT = 0.5, 0.1
-"""Shares of a tail from which on the host is its cause, and below which it is not."""
+"""Shares of a tail, or of losses, from which on the host is the cause, and below which it is not."""
+_IN_WORDS = {
+    "host": "the host causes",
+    "both": "host and system under test cause",
+    "system under test": "an NF or a vSwitch causes",
+}
 _TOLERANCE = 1.25
 """A rate that was reached may be above the estimated one by this factor."""
 _STEPS = 60
@@ -58,22 +64,55 @@ class TailCause:
     @property
     def cause(self) -> Literal["host", "system under test", "both"]:
         """Whose it is."""
-        explained = self.host_ns / self.tail_ns if self.tail_ns > 0 else 0.0
-        return "host" if explained >= _EXPLAINS else "system under test" if explained < _IRRELEVANT else "both"
+        return _cause(self.host_ns / self.tail_ns if self.tail_ns > 0 else 0.0)
 
     def __str__(self) -> str:
         """In a sentence with numbers."""
-        reason = {
-            "host": "the host causes it",
-            "both": "host and system under test cause it",
-            "system under test": "an NF or a vSwitch causes it",
-        }[self.cause]
         explained = micros(min(self.host_ns, self.tail_ns))
         return (
             f"{self.label}: p99.9 of instance {self.flow.instance} {self.flow.direction} is {micros(self.tail_ns)} "
             f"above the median; interruptions of the CPUs on its path explain {explained} "
-            f"(longest: {longest(self.worst)}): {reason}"
+            f"(longest: {longest(self.worst)}): {_IN_WORDS[self.cause]} it"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LossCause:
+    """Cause of the losses of one flow at one load."""
+
+    label: str
+    """Of the load: NDR or PDR."""
+    flow: FlowLosses
+    host_lost: float
+    """Packets that the noise floor of the CPUs on its path loses in such a trial."""
+    worst: CpuNoise
+    """The CPU on its path with the longest interruption."""
+    lost_at: Mapping[str, int]
+    """Packets lost by owner of the hop, of all flows; empty where the counters do not say it."""
+
+    @property
+    def explained(self) -> float:
+        """Losses that may be the host's: a queue that overflows loses packets in a row."""
+        return min(self.host_lost, sum(length * number for length, number in self.flow.run_lengths if length > 1))
+
+    @property
+    def cause(self) -> Literal["host", "system under test", "both"]:
+        """Whose they are."""
+        return _cause(self.explained / self.flow.lost)
+
+    def __str__(self) -> str:
+        """In a sentence with numbers."""
+        counted = ", ".join(f"{owner} {lost:,}" for owner, lost in self.lost_at.items())
+        return (
+            f"{self.label}: instance {self.flow.instance} {self.flow.direction} lost {self.flow.lost:,} of "
+            f"{self.flow.sent:,} packets, {self.flow.longest:,} in a row at most; interruptions of the CPUs on its "
+            f"path explain {self.explained:,.0f} (longest: {longest(self.worst)}): {_IN_WORDS[self.cause]} them"
+            + (f"; lost by the counters of all hops: {counted}" if counted else "")
+        )
+
+
+def _cause(explained: float) -> Literal["host", "system under test", "both"]:
+    return "host" if explained >= _EXPLAINS else "system under test" if explained < _IRRELEVANT else "both"
 
 
 class HostNoise:
@@ -125,10 +164,7 @@ class HostNoise:
             load_pps: Aggregate of all instances and directions.
             queue_frames: Frames that each receive queue keeps.
         """
-        flows = [
-            sum(_lost(stop.noise, load_pps * stop.share, queue_frames) for stop in stops)
-            for stops in self._stops.values()
-        ]
+        flows = [_lost_on(stops, load_pps, queue_frames) for stops in self._stops.values()]
         return min(1.0, sum(flows) / len(flows)) if flows else 0.0
 
     def highest_pps(self, loss_ratio: float, most_pps: float, queue_frames: int = QUEUE_FRAMES) -> float:
@@ -179,6 +215,23 @@ class HostNoise:
             found.append(TailCause(row.label, flow, host_ns, worst))
         return tuple(found)
 
+    def losses(self, rows: Iterable[LossesAtLoad]) -> tuple[LossCause, ...]:
+        """Causes of the losses at NDR and PDR, one for each load: of the flow that lost most. Overload has its own.
+
+        Args:
+            rows: As counted.
+        """
+        found = []
+        for row in rows:
+            flow = worst_flow(row)
+            stops = self._stops.get((flow.instance, flow.direction), ())
+            if row.label == OVERLOAD_LABEL or not flow.lost or not stops:
+                continue
+            worst = max((stop.noise for stop in stops), key=lambda noise: noise.longest_ns)
+            host_lost = flow.sent * min(1.0, _lost_on(stops, row.load_pps, QUEUE_FRAMES))
+            found.append(LossCause(row.label, flow, host_lost, worst, row.lost_at))
+        return tuple(found)
+
     def too_noisy(self, goals: Iterable[tuple[str, float]], most_pps: float) -> str | None:
         """Return why the machine is too noisy for a search, None where it is not.
 
@@ -224,6 +277,11 @@ class HostNoise:
 def _received_at(path: Path) -> list[str]:
     """Interfaces whose data threads receive a flow's packets, the generator's included."""
     return [hop.interface for hop in path.hops if hop.counter == "rx"]
+
+
+def _lost_on(stops: Iterable[_Stop], load_pps: float, queue_frames: int) -> float:
+    """Share of a flow's packets that interruptions on its path lose at an aggregate load."""
+    return sum(_lost(stop.noise, load_pps * stop.share, queue_frames) for stop in stops)
 
 
 def _lost(noise: CpuNoise, rate_pps: float, queue_frames: int) -> float:

@@ -15,7 +15,7 @@ from resources.libraries.python.model.result import (
 )
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
-from resources.libraries.python.search.findings.host_noise import HostNoise, TailCause
+from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
 from resources.libraries.python.search.findings.limits import limits
 from resources.libraries.python.search.findings.stability import LATENCY, of_bands, of_bounds, of_latency, of_repetition
@@ -62,6 +62,7 @@ def judge(
     facts: Mapping[str, Mapping[str, str]] | None = None,
     noise: HostNoise | None = None,
     tails: Iterable[TailCause] = (),
+    losses: Iterable[LossCause] = (),
     generator: GeneratorRange | None = None,
     latency: Sequence[LatencyAtLoad] = (),
 ) -> Verdict:
@@ -82,6 +83,7 @@ def judge(
         facts: What was found out about the parts, by role.
         noise: The noise floor along the paths, if it was observed.
         tails: Causes of latency tails.
+        losses: Causes of losses at NDR and PDR.
         generator: What the generator is qualified for, if it is known.
         latency: By load, if it was measured.
     """
@@ -116,6 +118,7 @@ def judge(
             if line not in known
         ]
     findings += [Finding(kind=VerdictKind.MEASURED, text=str(tail), numbers=(LATENCY,)) for tail in tails]
+    findings += [Finding(kind=VerdictKind.MEASURED, text=str(cause), numbers=(cause.label,)) for cause in losses]
     return verdict_of(findings)
 
 

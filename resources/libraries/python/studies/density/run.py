@@ -260,6 +260,7 @@ class DensityTest:
             draft.loss_patterns = {**draft.loss_patterns, label: flow_in_words(worst_flow(row))}
             said += [f"{label} {flow_in_words(flow)}" for flow in row.flows]
             said += [f"{label}: {remark}" for remark in row.remarks]
+        self._judge()
         return tuple(said)
 
     def _losses_at(self, label: str, trial: Trial) -> LossesAtLoad:
@@ -458,6 +459,7 @@ class DensityTest:
             facts=self.draft.facts,
             noise=noise,
             tails=noise.tails(self.draft.latency, full.lower_pps if full else None),
+            losses=noise.losses(self.draft.losses),
             generator=GeneratorRange(self._qualification, self.draft.asked.frame, len(self.deployment.plan.flows)),
             latency=self.draft.latency,
         )
