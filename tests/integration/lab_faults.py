@@ -1,15 +1,16 @@
 """What tests break on a lab: a node's agent, its SSH server, its cable, the node; and runs that lose nodes so."""
 
 import os
+import re
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import agents, state, wait_for_state
 from tests.integration.pauses import STEPS, Moment, Paused
-from tests.integration.robot_runs import DENSITY, going_on
+from tests.integration.robot_runs import DENSITY, going_on, reasons_to_repeat
 
 LabFault = Callable[[Lab], Callable[[], None] | None]
 """Breaks something; returns what is to be done when the run has gone on, if there is something."""
@@ -28,6 +29,10 @@ def agent_is_stopped(lab: Lab, name: str = "DUT1") -> None:
 def sshd_is_killed(lab: Lab, name: str = "DUT1") -> None:
     lab.kill_sshd(name)
     lab.start_sshd(name)
+
+
+def sshd_of_the_tg_is_killed(lab: Lab) -> None:
+    sshd_is_killed(lab, "TG")
 
 
 def sshd_is_stopped(lab: Lab, name: str = "DUT1") -> Callable[[], None]:
@@ -64,6 +69,15 @@ def nf_loses_its_port(lab: Lab) -> None:
     lab.nodes["DUT1"].run("ip", "-n", "csit-nf-1-1", "link", "del", "csn1x1i1")
 
 
+REASONS: Mapping[LabFault, str] = {
+    agent_is_killed: "^DUT1: the agent ended with 137",
+    sshd_of_the_tg_is_killed: "^TG: the connection ended",
+    generator_is_killed: "^TG: .*ended with -9",
+    nf_loses_its_port: "^DUT1: .*csn1x1i1",
+}
+"""Patterns of the reasons by which a study names what was broken."""
+
+
 def _wait_for_the_end(lab: Lab, name: str) -> None:
     wait_until("end of the agent", lambda: str(agents(lab, name) or ""), 60, pause_s=0.1)
 
@@ -71,7 +85,7 @@ def _wait_for_the_end(lab: Lab, name: str) -> None:
 STEP_FAULTS: Sequence[tuple[Moment, LabFault]] = (
     (Moment(STEPS, call=1, after=True), agent_is_killed),
     (Moment(STEPS, call=3, after=True), generator_is_killed),
-    (Moment(STEPS, call=5, after=True), lambda lab: sshd_is_killed(lab, "TG")),
+    (Moment(STEPS, call=5, after=True), sshd_of_the_tg_is_killed),
 )
 """In each of the first three steps of a study, which are then deployed once more."""
 _LOSE_NO_NODE = (generator_is_killed, nf_loses_its_port)
@@ -100,3 +114,6 @@ def run_losing_nodes(
     assert run.returncode == 0, said
     assert said.count("it is back") == sum(fault not in _LOSE_NO_NODE for _, fault in faults), said
     wait_for_state(lab, before)
+    reasons = reasons_to_repeat(folder / "out")
+    for _, fault in faults:
+        assert any(re.search(REASONS[fault], reason) for reason in reasons), (fault, reasons)

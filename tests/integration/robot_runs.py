@@ -2,17 +2,20 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.host.links.namespaces import run_inside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
@@ -247,3 +250,10 @@ Test Teardown     Close Interference    ${{TEST STATUS}}    ${{TEST MESSAGE}}
 Small
     Interference Should Be Measured    {spec}
 """
+
+
+def reasons_to_repeat(output: Path) -> list[str]:
+    """Why tests and steps of a study were measured once more, by the records of a run."""
+    rows = load([output / "output.xml"]).characterizations
+    steps = [re.findall(r'measured once more: ([^"]+)', row.record.model_dump_json()) for row in rows]
+    return [*chain(*steps), *chain(*(getattr(row.record, "broken", ()) for row in rows))]

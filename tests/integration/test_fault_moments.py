@@ -24,7 +24,14 @@ from tests.integration.local_faults import (
     stopped,
 )
 from tests.integration.pauses import DEPLOYED, DEPLOYING, REMOVING, SENDING, STEPS, Moment, Paused
-from tests.integration.robot_runs import PROJECT, going_on, network_state, results, wait_for_network_state
+from tests.integration.robot_runs import (
+    PROJECT,
+    going_on,
+    network_state,
+    reasons_to_repeat,
+    results,
+    wait_for_network_state,
+)
 from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
@@ -176,6 +183,8 @@ STUDIES: Mapping[str, tuple[str, str, tuple[str, ...], tuple[Fault, Fault]]] = {
     "chains": ("chains/four-vnfs.yaml", CHAINS, (), (nf_loses_its_port, generator_is_killed)),
     "stateful": ("stateful/nat.yaml", STATEFUL, ("-i", "NAT"), (nf_loses_its_port, generator_is_killed)),
 }
+REASONS = {generator_is_killed: "ended with -9", nf_loses_its_port: "csn1x1i1"}
+"""By what was done: words of the reason."""
 """By study: its suite or the specification that is replaced there, options, and what is done after the first and the
 third deployment."""
 
@@ -210,3 +219,6 @@ def test_a_step_of_a_study_that_breaks_is_measured_once_more(tmp_path: Path, stu
         assert all(each.failed is None for each in runs)
         assert study != "stateful" or [cell.name for cell in record.stateful.cells] == ["1x1", "1x2"]
         assert len(getattr(record, "broken", ())) == (study == "sweep")
+    reasons = reasons_to_repeat(output)
+    for fault in faults:
+        assert any(REASONS[fault] in reason for reason in reasons), (fault, reasons)

@@ -6,6 +6,7 @@ import pytest
 
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken, Unsupported
 from resources.libraries.python.studies.shared.steps import StepOutcome, measure_step
+from resources.libraries.python.testbed.deployment.health import reason_of
 
 
 class Bench:
@@ -28,7 +29,7 @@ class Bench:
 
 
 def outcome(bench: Bench) -> StepOutcome[int]:
-    return measure_step(bench.measure, bench.remove)
+    return measure_step("1x2", bench.measure, bench.remove)
 
 
 BREAKAGES: list[Callable[[], Exception]] = [
@@ -41,13 +42,13 @@ BREAKAGES: list[Callable[[], Exception]] = [
 @pytest.mark.parametrize("error", BREAKAGES)
 def test_what_breaks_the_system_is_tried_once_more(error: Callable[[], Exception]) -> None:
     bench = Bench(error())
-    assert outcome(bench) == StepOutcome(7, "", ())
+    assert outcome(bench) == StepOutcome(7, "", (f"1x2: measured once more: {reason_of(error())}",))
     assert bench.calls == ["measure", "remove"] * 2
 
 
 def test_twice_is_enough() -> None:
     bench = Bench(SystemBroken("the NF is gone"), SystemBroken("the bridge is gone"))
-    assert outcome(bench) == StepOutcome(None, "the bridge is gone", ())
+    assert outcome(bench) == StepOutcome(None, "the bridge is gone", ("1x2: measured once more: the NF is gone",))
     assert bench.calls == ["measure", "remove"] * 2
 
 
@@ -58,7 +59,8 @@ def test_what_cannot_work_is_not_tried_again() -> None:
 
 
 def test_failed_removals_are_reported() -> None:
-    assert outcome(Bench(CsitError("no"), removal="a bridge was left")).removals == ("a bridge was left",) * 2
+    left, again = "1x2: a bridge was left", "1x2: measured once more: no"
+    assert outcome(Bench(CsitError("no"), removal="a bridge was left")).notes == (left, again, left)
 
 
 def test_the_end_of_the_run_goes_through_after_the_removal() -> None:

@@ -225,8 +225,8 @@ class ChainStudyTest:
             row = self._measured(chain, workloads, lambda loaded: found.append(loaded.stacks(workload, trial_s)))
             return row.model_copy(update={"stacks": found[-1]})
 
-        outcome = measure_step(measure, self.remove)
-        self.draft.warnings += [f"{chain.name}: {text}" for text in outcome.removals]
+        outcome = measure_step(chain.name, measure, self.remove)
+        self.draft.warnings += outcome.notes
         if outcome.row is None:
             return ChainStacks(chain=chain, workload=workload, failed=outcome.reason)
         if self._journal is not None:
@@ -319,15 +319,14 @@ class ChainStudyTest:
             with _costing("deploy and remove", costs):
                 return self.remove()
 
-        outcome = measure_step(measure, remove)
-        removals = tuple(f"{chain.name}: {text}" for text in outcome.removals)
+        outcome = measure_step(chain.name, measure, remove)
         if outcome.row is None:
-            self._note(*removals)
+            self._note(*outcome.notes)
             failed = (self._failed(chain, workload, outcome.reason) for workload in workloads[len(runs) :])
             self._runs += [*runs, *failed]
             return
         found = outcome.row
-        found = found.model_copy(update={"notes": (*found.notes, *removals), "costs": (*found.costs, *costs)})
+        found = found.model_copy(update={"notes": (*found.notes, *outcome.notes), "costs": (*found.costs, *costs)})
         if self._journal is not None:
             self._journal.keep(found)
         self._take(found)

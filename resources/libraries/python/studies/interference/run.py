@@ -295,13 +295,14 @@ class InterferenceTest:
                 missing=missing(cell),
             )
 
-        outcome = measure_step(measure, self.remove)
+        name = f"{turn.target}{_beside(turn)}"
+        outcome = measure_step(name, measure, self.remove)
         if outcome.row is None:
             self._failures.append(outcome.reason)
-            what = f"{turn.target}{_beside(turn)} was not measured in repetition {turn.repetition + 1}"
-            self._notes += [f"{what}: {outcome.reason}", *outcome.removals]
+            what = f"{name} was not measured in repetition {turn.repetition + 1}"
+            self._notes += [f"{what}: {outcome.reason}", *outcome.notes]
             return None, outcome.reason
-        found = outcome.row.model_copy(update={"notes": outcome.removals})
+        found = outcome.row.model_copy(update={"notes": outcome.notes})
         if self._journal is not None:
             self._journal.keep(found)
         self._take(found)

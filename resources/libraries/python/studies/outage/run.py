@@ -295,16 +295,16 @@ class OutageTest:
         return RateFound(rate_pps=spec.share * ndr.lower_pps / _WAYS / spec.instances, ndr_pps=ndr.lower_pps)
 
     def _turn(self, turn: OutageTurn, rate: RateFound) -> tuple[TrialMeasured | None, str | None]:
-        outcome = measure_step(lambda: self._measure(turn, rate), self.remove)
+        name = CONTROL if turn.strike is None else turn.strike.name
+        outcome = measure_step(name, lambda: self._measure(turn, rate), self.remove)
         if outcome.row is None:
-            self._notes += outcome.removals
+            self._notes += outcome.notes
             if turn.strike is not None and turn.strike.name in self._refused:
                 return None, outcome.reason
             self._failures.append(outcome.reason)
-            name = CONTROL if turn.strike is None else turn.strike.name
             self._notes.append(f"{name} was not measured in repetition {turn.repetition + 1}: {outcome.reason}")
             return None, outcome.reason
-        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.removals)})
+        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.notes)})
         if self._journal is not None:
             self._journal.keep(row)
         return row, None

@@ -19,19 +19,26 @@ class StepOutcome(Generic[_Row]):
     """Its result; None where it failed."""
     reason: str
     """Reason of its failure."""
-    removals: tuple[str, ...]
-    """Errors of removals."""
+    notes: tuple[str, ...]
+    """Why it was measured once more, and errors of removals; each begins with its name."""
 
 
-def measure_step(measure: Callable[[], _Row], remove: Callable[[], str | None]) -> StepOutcome[_Row]:
+def measure_step(name: str, measure: Callable[[], _Row], remove: Callable[[], str | None]) -> StepOutcome[_Row]:
     """Measure a step and remove what it deployed; where that breaks the system under test, once more.
+
+    Args:
+        name: Name of the step, for notes.
+        measure: Deploys and measures it.
+        remove: Removes it; returns the error, None without one.
 
     Raises:
         RunStopped: The machine cannot be used any more.
     """
-    removals: list[str] = []
-    row, reason = None, ""
+    notes: list[str] = []
+    row, reason, again = None, "", False
     for _ in range(MOST_ATTEMPTS):
+        if again:
+            notes.append(f"measured once more: {reason}")
         again = False
         try:
             row, reason = measure(), ""
@@ -40,7 +47,7 @@ def measure_step(measure: Callable[[], _Row], remove: Callable[[], str | None]) 
         except (CsitError, OSError) as error:
             reason, again = reason_of(error), is_breakage(error)
         finally:
-            removals += filter(None, [remove()])
+            notes += filter(None, [remove()])
         if not again:
             break
-    return StepOutcome(row, reason, tuple(removals))
+    return StepOutcome(row, reason, tuple(f"{name}: {note}" for note in notes))

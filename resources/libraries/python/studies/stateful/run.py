@@ -206,12 +206,12 @@ class StatefulTest:
         return deployed.remove(self.draft.plan) if deployed else None
 
     def _step(self, cell: Cell, plan: Plan) -> tuple[CellConnections | None, str]:
-        outcome = measure_step(lambda: self._measure(cell, plan), self.remove)
+        outcome = measure_step(_name(cell), lambda: self._measure(cell, plan), self.remove)
         if outcome.row is None:
             self._failures.append(f"{_name(cell)}: {outcome.reason}")
-            self.draft.warnings += [f"{_name(cell)} was not measured: {outcome.reason}", *outcome.removals]
+            self.draft.warnings += [f"{_name(cell)} was not measured: {outcome.reason}", *outcome.notes]
             return None, outcome.reason
-        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.removals)})
+        row = outcome.row.model_copy(update={"notes": (*outcome.row.notes, *outcome.notes)})
         if self._journal is not None:
             self._journal.keep(CellMeasured(cell=row))
         return row, ""
