@@ -146,7 +146,10 @@ def _predicted(goal: str, name: str) -> Callable[[Any], Any]:
     """Return what reads a field of the `PredictedGoal` of a goal."""
 
     def read(found: Any) -> Any:  # noqa: ANN401
-        return next((getattr(each, name) for each in found if each.goal == goal), None)
+        for each in found:
+            if each.goal == goal:
+                return getattr(each, name)
+        return None
 
     return read
 

@@ -5,7 +5,7 @@ to, and nothing is unpacked.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel
 
 from csit_utils.dataset.items import ReadError, Recorded, Unrecorded
-from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
+from csit_utils.dataset.rows import PLACES, TestRow
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.result import Asked, Finding, Verdict, VerdictKind, l1_bps, l2_bps
@@ -175,21 +175,23 @@ def raw_asked(asked: bytes) -> Struct:
 
 
 _NUMBERS = ("NDR", "PDR", "SOAK", "MRR", "ORR", "LATENCY")
+_DERIVED = ("verdict", "l1_bps", "l2_bps", "pps_per_core")
 _RATES = tuple(
-    (
-        rate.split("_")[0].upper(),
-        rate,
-        *(f"{rate.split('_')[0]}_{of}" for of in ("verdict", "l1_bps", "l2_bps", "pps_per_core")),
+    (name, f"{name}_{rate}", *(f"{name}_{of}" for of in _DERIVED))
+    for name, rate in (
+        ("ndr", "lower_pps"),
+        ("pdr", "lower_pps"),
+        ("soak", "lower_pps"),
+        ("mrr", "pps"),
+        ("orr", "pps"),
     )
-    for rate in ("ndr_lower_pps", "pdr_lower_pps", "soak_lower_pps", "mrr_pps", "orr_pps")
 )
-"""Of each figure: its name, and the columns of its rate and of what follows from that."""
-_FIGURES = attrgetter("ndr", "pdr", "soak", "mrr", "orr")
+"""Of each figure: its key in a record, and the columns of its rate and of what follows from that."""
 _CACHED = 4096
 """Cached cells, frames and profiles, which are equal in thousands of tests."""
 _OVERSUBSCRIBED = VerdictKind.OVERSUBSCRIBED.value
-Values = Mapping[str, Any]
-"""Some fields of a row."""
+Column = Sequence[Any]
+"""Values of a column of several rows."""
 
 
 class _Section(NamedTuple):
@@ -197,23 +199,22 @@ class _Section(NamedTuple):
 
     part_of: Callable[[Any], Any]
     """From a `Head`; None if it is not there."""
-    columns: tuple[str, ...]
     values: Callable[[Any], tuple[Any, ...]]
-    conversions: tuple[tuple[str, Callable[[Any], Any]], ...]
+    columns: tuple[tuple[str, ...], ...]
+    """Names of the columns that are made of each value."""
 
 
 def _sections() -> Iterator[_Section]:
     """Group all columns but those of the requested test by the innermost optional part of their path."""
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, list[str]]] = {}
     for column, at in PLACES.items():
-        if not at.path.startswith("asked."):
+        if column not in _OF_ASKED:
             part = optional_part(at.path)
-            found.setdefault(part, {})[column] = at.path[len(part) :].lstrip(".")
+            found.setdefault(part, {}).setdefault(at.path[len(part) :].lstrip("."), []).append(column)
     for part, paths in found.items():
         # The name of a field twice makes a tuple of one value too.
-        values = attrgetter(*paths.values(), next(iter(paths.values())))
-        conversions = tuple((column, convert) for column in paths if (convert := PLACES[column].convert) is not None)
-        yield _Section(_part_getter(part), tuple(paths), values, conversions)
+        values = attrgetter(*paths, next(iter(paths)))
+        yield _Section(_part_getter(part), values, (*map(tuple, paths.values()), ()))
 
 
 def _part_getter(path: str) -> Callable[[Any], Any]:
@@ -226,14 +227,16 @@ def _part_getter(path: str) -> Callable[[Any], Any]:
     return lambda head: of(part) if (part := outer_of(head)) is not None else None
 
 
+_OF_ASKED = tuple(column for column, at in PLACES.items() if at.path.startswith("asked."))
 _SECTIONS = tuple(_sections())
 
 
 class _AskedColumns(NamedTuple):
     """Columns of the requested test, equal in many tests."""
 
-    row: Values
-    """A row without what follows from the rest of its record."""
+    values: tuple[Any, ...]
+    """Of `_OF_ASKED`."""
+    data_cores: float
     anchor: str
     """Prefix of anchors; see `Recorded.anchor`."""
     l1_bits: float
@@ -241,7 +244,7 @@ class _AskedColumns(NamedTuple):
     l2_bits: float
 
 
-def _values(part: str, of: object) -> Values:
+def _values(part: str, of: object) -> dict[str, Any]:
     """Return the columns of a part of the requested test."""
     found = {}
     for column, at in PLACES.items():
@@ -252,7 +255,7 @@ def _values(part: str, of: object) -> Values:
 
 
 @lru_cache(_CACHED)
-def _part(name: str, text: bytes) -> tuple[Any, Values]:
+def _part(name: str, text: bytes) -> tuple[Any, Mapping[str, Any]]:
     """Return a part of the requested test, and its columns."""
     model = PARTS[name].model_validate_json(text)
     return model, _values(f"asked.{name}", model)
@@ -266,7 +269,7 @@ def _asked(text: bytes) -> _AskedColumns:
         ReadError: Invalid cell, frame or profile.
     """
     asked = raw_asked(text)
-    row: dict[str, Any] = {**DEFAULTS, "recorded": True}
+    row: dict[str, Any] = {}
     models = {}
     try:
         for name in PARTS:
@@ -280,48 +283,93 @@ def _asked(text: bytes) -> _AskedColumns:
         raise ReadError(f"asked: {error}") from error
     cell, frame = models["cell"], models["frame"]
     anchor = f"test-{cell.service_type}-{cell.locator}-{row['test_type']}-".lower()
-    return _AskedColumns(row, anchor, l1_bps(1.0, frame), l2_bps(1.0, frame))
+    in_order = tuple(row[column] for column in _OF_ASKED)
+    return _AskedColumns(in_order, row["data_cores"], anchor, l1_bps(1.0, frame), l2_bps(1.0, frame))
 
 
-def recorded_row(item: Recorded) -> TestRow:
-    """Return the row of a test with its record."""
-    values = row_values(head_of(item.result, item.digest))
-    values |= {"source": item.source, "status": item.status, "message": item.message, "run": item.source}
-    return TestRow(**values)
+class HeadRow(msgspec.Struct, frozen=True, gc=False):
+    """Row of a test with a record; `columns_of` makes its columns."""
+
+    head: Struct
+    asked: _AskedColumns
+    anchor: str
+    testbed: str | None
+    started_at: str | None
+    status: str
+    message: str
 
 
-def row_values(head: Struct) -> dict[str, Any]:
-    """Return all fields of a row from a `Head`.
+def head_row(head: Struct, status: str, message: str) -> HeadRow:
+    """Return the row of a test with a `Head`.
 
     Raises:
         ReadError: The requested test is invalid.
     """
     asked = _asked(bytes(head.asked))
-    row = dict(asked.row)
-    for part_of, columns, values, conversions in _SECTIONS:
-        if (part := part_of(head)) is not None:
-            row.update(zip(columns, values(part), strict=False))
-            for column, convert in conversions:
-                if (value := row[column]) is not None:
-                    row[column] = convert(value)
-    row["anchor"] = asked.anchor + head.counted.digest[:8].lower()
-    row["oversubscribed"] = row["oversubscribed"] or _OVERSUBSCRIBED in head.verdict.kinds
-    if row["search_prior"] is None:
-        row["search_prior_refuted"] = None
-    about = _verdicts(head.verdict.kinds, head.verdict.findings)
-    row["latency_verdict"] = about["LATENCY"] if head.counted.loads else ""
-    data_cores = row["data_cores"]
-    for found, (name, rate, verdict, l1, l2, per_core) in zip(_FIGURES(head), _RATES, strict=True):
-        row[verdict] = about[name] if found is not None else ""
-        if (rate_pps := row[rate]) is not None:
-            row[l1] = rate_pps * asked.l1_bits
-            row[l2] = rate_pps * asked.l2_bits
-            row[per_core] = rate_pps / data_cores
-    return row
+    anchor = asked.anchor + head.counted.digest[:8].lower()
+    return HeadRow(head, asked, anchor, head.testbed, head.started_at, status, message)
+
+
+def recorded_row(item: Recorded) -> TestRow:
+    """Return the row of a test with its record."""
+    columns = columns_of((head_row(head_of(item.result, item.digest), item.status, item.message),))
+    return TestRow(source=item.source, run=item.source, **{name: value for name, (value,) in columns.items()})
+
+
+def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
+    """Return the columns of rows, without those that have the default of `TestRow` in all of them."""
+    heads = [row.head for row in rows]
+    found: dict[str, Column] = {
+        "anchor": [row.anchor for row in rows],
+        "recorded": (True,) * len(rows),
+        "status": [row.status for row in rows],
+        "message": [row.message for row in rows],
+        **dict(zip(_OF_ASKED, zip(*[row.asked.values for row in rows], strict=True), strict=True)),
+    }
+    for part_of, values, columns in _SECTIONS:
+        parts = [part_of(head) for head in heads]
+        if parts.count(None) < len(parts):
+            absent = (None,) * len(columns)
+            every = zip(*[absent if part is None else values(part) for part in parts], strict=True)
+            for names, column in zip(columns, every, strict=True):
+                found |= {name: _converted(name, column) for name in names}
+    found["oversubscribed"] = [
+        planned or _OVERSUBSCRIBED in head.verdict.kinds
+        for planned, head in zip(found["oversubscribed"], heads, strict=True)
+    ]
+    if "search_prior_refuted" in found:
+        priors = found.get("search_prior", (None,) * len(rows))
+        found["search_prior_refuted"] = [
+            None if prior is None else refuted
+            for prior, refuted in zip(priors, found["search_prior_refuted"], strict=True)
+        ]
+    verdicts = [_verdicts(head.verdict.kinds, head.verdict.findings) for head in heads]
+    found["latency_verdict"] = [
+        about["LATENCY"] if head.counted.loads else "" for about, head in zip(verdicts, heads, strict=True)
+    ]
+    for name, rate, verdict, l1, l2, per_core in _RATES:
+        if (rates := found.get(rate)) is not None:
+            number = name.upper()
+            found[verdict] = [
+                "" if figure is None else about[number]
+                for figure, about in zip(map(attrgetter(name), heads), verdicts, strict=True)
+            ]
+            asked = [row.asked for row in rows]
+            found[l1] = [pps and pps * of.l1_bits for pps, of in zip(rates, asked, strict=True)]
+            found[l2] = [pps and pps * of.l2_bits for pps, of in zip(rates, asked, strict=True)]
+            found[per_core] = [pps and pps / of.data_cores for pps, of in zip(rates, asked, strict=True)]
+    return found
+
+
+def _converted(column: str, values: Column) -> Column:
+    convert = PLACES[column].convert
+    if convert is None or values.count(None) == len(values):
+        return values
+    return [None if value is None else convert(value) for value in values]
 
 
 @lru_cache(_CACHED)
-def _verdicts(kinds: tuple[str, ...], findings: tuple[Any, ...]) -> Values:
+def _verdicts(kinds: tuple[str, ...], findings: tuple[Any, ...]) -> Mapping[str, str]:
     """Verdicts of each figure of a test, which are equal in many tests."""
     every = (Finding.model_construct(kind=each.kind, text="", numbers=each.numbers) for each in findings)
     verdict = Verdict.model_construct(kinds=kinds, evidence=(), findings=tuple(every))  # type: ignore[arg-type] # names

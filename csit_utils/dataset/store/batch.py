@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from multiprocessing.connection import Connection, wait
@@ -38,7 +38,7 @@ from csit_utils.dataset.scan import BLOCK_BYTES, Scanned, ScannedTest, scan
 from csit_utils.dataset.store import columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
-from csit_utils.dataset.testrows import Struct, packed_head, row_values, unrecorded_row
+from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.recording.packed_record import pack
 
@@ -91,29 +91,31 @@ def _test(test: ScannedTest, text: str | bytes, source: str) -> Row | Characteri
         ReadError: Not a valid record.
     """
     try:
-        head = packed_head(text)
-        values = row_values(head)
+        row = _row(packed_head(text), test.status, test.message)
     except ReadError:
         # A record of another study, a plain one, or an invalid one, whose error the full reader reports.
         item = recorded_test(test, text, source)
         return item if isinstance(item, Characterized) else _whole(item)
-    status = test.status or (Status.PASS if head.passed else Status.FAIL)
-    return _recorded(head, values, text, status, test.message or head.message)
+    return row, _detail(row, text)
 
 
-def _whole(item: Recorded) -> Row:
+def _row(head: Struct, status: Status | None, message: str) -> HeadRow:
+    """Return a row; status and message are those of the record if Robot's are unknown."""
+    return head_row(head, status or (Status.PASS if head.passed else Status.FAIL), message or head.message)
+
+
+def _detail(row: HeadRow, text: str | bytes) -> Detail:
+    return Detail(row.head.counted.digest, columns.RECORD, text, row.head.counted.environment)
+
+
+def _whole(item: Recorded) -> tuple[HeadRow, Detail]:
     text = pack(item.result)
-    head = packed_head(text)
-    return _recorded(head, row_values(head), text, item.status, item.message)
-
-
-def _recorded(head: Struct, row: dict[str, Any], text: str | bytes, status: Status, message: str) -> Row:
-    row["status"], row["message"] = status, message
-    return row, Detail(head.counted.digest, columns.RECORD, text, head.counted.environment)
+    row = head_row(packed_head(text), item.status, item.message)
+    return row, _detail(row, text)
 
 
 def _bare(item: Unrecorded) -> Row:
-    return asdict(unrecorded_row(item)), None
+    return unrecorded_row(item), None
 
 
 def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
@@ -135,10 +137,10 @@ def _item_row(item: Recorded | Unrecorded | Foreign | Refusal | Problem, digest:
     match item:
         case Recorded():
             row, detail = _whole(item)
-            return row, detail and msgspec.structs.replace(detail, digest=digest)
+            return row, msgspec.structs.replace(detail, digest=digest)
         case Foreign():
             kept = msgspec.json.encode({"latency": item.latency})
-            return asdict(item.row), Detail(digest, columns.ROWS, kept)
+            return item.row, Detail(digest, columns.ROWS, kept)
         case Unrecorded():
             return _bare(item)
         case _:

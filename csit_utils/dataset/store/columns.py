@@ -1,15 +1,17 @@
 """Rows of tests as columns of Arrow, and back."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from importlib.abc import MetaPathFinder
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import pyarrow as pa
 
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import DEFAULTS, TestRow
+from csit_utils.dataset.testrows import HeadRow, columns_of
 
 
 class _NoPandas(MetaPathFinder):
@@ -52,17 +54,34 @@ RECORD, ROWS = "record", "rows"
 """Kinds of details: a packed record; JSON of rows, for results without a record."""
 
 
-def table_of_tests(rows: Sequence[tuple[Any, ...]], constants: dict[str, str]) -> pa.Table:
+def table_of_tests(rows: Sequence[HeadRow | TestRow], run: str, constants: Mapping[str, str]) -> pa.Table:
     """Return rows as columns.
 
     Args:
-        rows: All fields in the order of `TestRow`.
-        constants: Fields with the same value in all rows, which override those of the rows.
+        rows: Tests in the order of the table.
+        run: Id of the run of those with a head.
+        constants: Columns with the same value in all rows, which override those of the rows.
     """
-    values = zip(*rows, strict=True)
+    heads = [row for row in rows if isinstance(row, HeadRow)]
+    others = [row for row in rows if isinstance(row, TestRow)]
+    tables = [_table(len(heads), columns_of(heads), {"run": run, **constants})] if heads else []
+    if others:
+        values = {name: [getattr(row, name) for row in others] for name in TEST_TYPES}
+        tables.append(_table(len(others), values, constants))
+    table = pa.concat_tables(tables)
+    if heads and others:
+        order = sorted(range(len(rows)), key=lambda at: isinstance(rows[at], TestRow))
+        table = table.take(np.argsort(order))
+    return table
+
+
+def _table(rows: int, values: Mapping[str, Sequence[Any]], constants: Mapping[str, str]) -> pa.Table:
+    """Return columns as a table; one that is missing has the default of `TestRow`."""
     arrays = [
-        pa.repeat(pa.scalar(constants[name], kind), len(rows)) if name in constants else pa.array(column, kind)
-        for (name, kind), column in zip(TEST_TYPES.items(), values, strict=True)
+        pa.array(values[name], kind)
+        if name in values and name not in constants
+        else pa.repeat(pa.scalar(constants.get(name, DEFAULTS[name]), kind), rows)
+        for name, kind in TEST_TYPES.items()
     ]
     return pa.table(arrays, schema=TESTS)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 from csit_utils.dataset.items import Characterized, Problem, Refusal
 from csit_utils.dataset.refusals import to_dataset
+from csit_utils.dataset.rows import TestRow
 from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.layout import (
     CHARACTERIZATIONS,
@@ -23,6 +25,7 @@ from csit_utils.dataset.store.layout import (
     partition,
     run_of,
 )
+from csit_utils.dataset.testrows import HeadRow
 from resources.libraries.python.recording.packed_record import NotUnpacked, digest_of, unpack
 
 GROUP_ROWS = 64
@@ -104,7 +107,7 @@ class Detail(msgspec.Struct, frozen=True, gc=False):
     environment: str | None = None
 
 
-Row = tuple[dict[str, Any], Detail | None]
+Row = tuple[HeadRow | TestRow, Detail | None]
 Entry = Row | Characterized | Refusal | Problem
 """An item of a file for a dataset."""
 
@@ -173,21 +176,19 @@ class _Staging:
         self._partitions: dict[tuple[str | None, str | None], _Partition] = {}
         self._rows_bytes = self._details_bytes = 0
 
-    def add(self, row: dict[str, Any], detail: Detail | None) -> None:
-        if detail is None:
-            # The anchor of a test without a record depends on its source, a different file every night.
-            row["anchor"] = _anchor(self._run, row["test_id"])
-        elif detail.environment is not None and detail.environment not in self.environments:
+    def add(self, row: HeadRow | TestRow, detail: Detail | None) -> None:
+        if isinstance(row, TestRow) and detail is None:
+            # The anchor of a test without a record depends on its source, a different file every night. Rows of other
+            # tools, which write a file per test, have the run.
+            row = replace(row, anchor=_anchor(self._run, row.test_id), run=self._run)
+        elif detail is not None and detail.environment is not None and detail.environment not in self.environments:
             self._keep_environment(detail)
-        if detail is None or detail.kind != columns.ROWS:
-            # Other tools write a file per test, and their rows have the run.
-            row["run"] = self._run
-        started = row["started_at"]
+        started = row.started_at
         # An empty name has the same folder as no name.
-        key = row["testbed"] or None, started[:10] if started else None
+        key = row.testbed or None, started[:10] if started else None
         if (part := self._partitions.get(key)) is None:
             part = self._partitions[key] = self._partition(*key)
-        self._rows_bytes += _ROW_BYTES + len(row["message"])
+        self._rows_bytes += _ROW_BYTES + len(row.message)
         self._details_bytes += part.add(row, detail)
         if self._rows_bytes > _MOST_BYTES:
             self._rows_bytes = 0
@@ -201,7 +202,7 @@ class _Staging:
     def _partition(self, testbed: str | None, night: str | None) -> "_Partition":
         tests, details = (self._layout.staged(self._digest, table, len(self._partitions)) for table in (TESTS, DETAILS))
         path = f"{partition(testbed, night)}/{self._digest[:16]}.parquet"
-        return _Partition(path, tests, details, self._constants)
+        return _Partition(path, tests, details, self._run, self._constants)
 
     def _keep_environment(self, detail: Detail) -> None:
         try:
@@ -227,21 +228,21 @@ class _Heavy(msgspec.Struct):
 class _Partition:
     """Tests of one testbed and night: buffered rows and details, and their two files."""
 
-    def __init__(self, path: str, tests: Path, details: Path, constants: dict[str, str]) -> None:
+    def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
         self.path = path
-        self._constants = constants
+        self._run, self._constants = run, constants
         self._tests, self._details = _File(tests, columns.TESTS, "lz4"), _File(details, columns.DETAILS, "none")
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[HeadRow | TestRow] = []
         self._waiting = WaitingDetails()
         self._count = 0
 
-    def add(self, row: dict[str, Any], detail: Detail | None) -> int:
+    def add(self, row: HeadRow | TestRow, detail: Detail | None) -> int:
         """Add a test; return the change of the buffered size in bytes, negative if details were written."""
-        self._rows.append(tuple(row.values()))
+        self._rows.append(row)
         if detail is None:
             return 0
         before = self._waiting.size_bytes
-        self._waiting.add(row["anchor"], detail.digest, detail.kind, detail.text)
+        self._waiting.add(row.anchor, detail.digest, detail.kind, detail.text)
         if self._waiting.full:
             self.write_details()
         return self._waiting.size_bytes - before
@@ -249,7 +250,7 @@ class _Partition:
     def write_rows(self) -> None:
         """Write buffered rows."""
         if self._rows:
-            self._tests.write(columns.table_of_tests(self._rows, self._constants))
+            self._tests.write(columns.table_of_tests(self._rows, self._run, self._constants))
         self._count += len(self._rows)
         self._rows.clear()
 

@@ -18,13 +18,17 @@ from typer.testing import CliRunner
 
 from csit_utils.cli import make_app
 from csit_utils.dataset.contents import InMemory
+from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
+from csit_utils.dataset.store.columns import table_of_tests
 from csit_utils.dataset.store.layout import Import, Layout
 from csit_utils.dataset.store.stored_contents import Stored
+from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.recording.packed_record import pack
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.robot_output import write_output_xml
 
@@ -80,6 +84,17 @@ def _items(output: Path, stored: Stored) -> list[object]:
     tags = {row.test_id: tuple(row.tags.split()) for row in stored.tests}
     named = [replace(item, named_digest=item.digest) for item in dataset.recorded]
     return [*named, *(replace(item, tags=tags[item.test_id]) for item in dataset.unrecorded)]
+
+
+def test_rows_with_and_without_a_record_are_in_the_order_of_their_tests() -> None:
+    head = packed_head(pack(mrr_result(ServiceType.CSP, 1, 2)))
+    bare = unrecorded_row(Unrecorded("s.t", "t", (), "output.xml", Status.FAIL, ""))
+    rows = [replace(bare, message=str(at)) if at in {0, 3, 4} else head_row(head, "PASS", str(at)) for at in range(7)]
+    table = table_of_tests(rows, "078a", {"label": "nightly"})
+    assert table.column("message").to_pylist() == list("0123456")
+    assert table.column("recorded").to_pylist() == [at not in {0, 3, 4} for at in range(7)]
+    assert table.column("run").to_pylist() == ["output.xml" if at in {0, 3, 4} else "078a" for at in range(7)]
+    assert set(table.column("label").to_pylist()) == {"nightly"}
 
 
 def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: Path, tmp_path: Path) -> None:
