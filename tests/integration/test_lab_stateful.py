@@ -14,6 +14,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.studies.stateful.model.record import Phase
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.roles.part import Stateful
@@ -34,11 +35,12 @@ tear_downs: 1
 connections: 1000
 capacity: false
 """
+NO_HTTPERF = "; ".join(f"{name} is missing" for name in ("httperf", "nginx") if path_of(name) is None)
 
 
 @realtime(LOSS)
 def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(SPEC)
+    (tmp_path / "small.yaml").write_text(f"{SPEC}tcp: {'false' if NO_HTTPERF else 'true'}\n")
     suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
     (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
     with Lab(used=True) as lab:
@@ -53,11 +55,19 @@ def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path:
     assert list(found.tables) == ["nf-1-1", "nf-2-1"]
     assert found.rate.lower_cps > 0
     assert [each.entries for each in found.tear_downs] == [(1000, 1000)]
+    if NO_HTTPERF:
+        pytest.skip(f"without TCP: {NO_HTTPERF}")
+    assert found.tcp is not None and found.tcp.alone is not None, found.notes
+    assert found.tcp.peer.startswith("httperf ") and "nginx " in found.tcp.peer
+    assert min(found.tcp.rate.lower_cps, found.tcp.alone.lower_cps) > 10
+    trials = [each for each in found.trials if each.phase is Phase.TCP]
+    whole = [each for each in trials if each.load_cps == found.tcp.rate.lower_cps and each.complete]
+    assert whole and all(row.entries == row.sent > 0 for each in whole for row in each.instances)
 
 
 TREX = Trex(directory=os.environ.get("CSIT_TREX", "/opt/trex"), ports="af_packet")
 NO_PEER = {
-    "httperf": "; ".join(f"{name} is missing" for name in ("httperf", "nginx") if path_of(name) is None),
+    "httperf": NO_HTTPERF,
     "trex_astf": "; ".join(map(str, missing_trex(TREX))),
 }
 

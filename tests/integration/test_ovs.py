@@ -1,6 +1,7 @@
 """Open vSwitch in the local world: real packets, planned cores, and nothing left whatever happens."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,8 +14,11 @@ import pytest
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
+from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
@@ -73,6 +77,41 @@ def test_packets_pass_in_their_instance_only_on_planned_cores(
         facts = deployment.facts()["vswitch"]
         assert facts["vswitch"].startswith("Open vSwitch 3.") or facts["vswitch"].startswith("Open vSwitch 2.")
         assert {"system": "AF_PACKET", "dpdk": "DPDK", "auto": "AF_"}[ports] in facts["datapath"]
+
+
+@realtime(LOSS)
+@pytest.mark.parametrize("flows", [1, 1000])
+def test_packets_of_a_trial_are_those_that_its_own_statistics_count(flows: int) -> None:
+    """By PMD thread, and by datapath flow: the packet that makes a flow is in the misses."""
+    with deployed(topology_with(), cell("CSC", 1, 1), frame_name=f"64B-{flows}f") as deployment:
+        vswitch = deployment.parts.switch
+        assert isinstance(vswitch, OpenVSwitch)
+        vswitch.begin_accounts()
+        asked = frame(f"64B-{flows}f")
+        result = deployment.parts.generator.run(Trial(load_pps=4000.0, duration_s=1.0, frame=asked))
+        (shown,) = vswitch.accounts().values()
+        assert result.sent == result.received == pytest.approx(4000, abs=8), result
+        sent = {(count.instance, count.direction): count.sent for count in result.flows}
+        passed = sum(
+            sent[path.instance, path.direction]
+            for path in deployment.plan.paths
+            for hop in path.hops
+            if hop.owner == "vswitch" and hop.counter == "rx"
+        )
+        assert passed == 2 * result.sent, "to the NF, and from it"
+        assert total("packets received", shown) == passed
+        hits = [total(name, shown) for name in ("emc hits", "smc hits", "megaflow hits")]
+        misses = total("miss with success upcall", shown)
+        assert sum(hits) + misses == passed and total("miss with failed upcall", shown) == 0
+        dumped = vswitch._running.ask("dpctl/dump-flows", "netdev@ovs-netdev")
+        by_flow = [int(number) for number in re.findall(r"\bpackets:(\d+)", dumped)]
+        assert len(by_flow) >= 4, "each port has one"
+        assert sum(by_flow) + misses >= passed > max(by_flow) > 0, dumped
+
+
+def total(name: str, shown: str) -> int:
+    """Sum of a counter over all PMD threads, of `pmd-stats-show`."""
+    return sum(int(number) for number in re.findall(rf"^\s+{name}: (\d+)", shown, re.MULTILINE))
 
 
 def test_no_packet_of_its_own_is_seen() -> None:
