@@ -138,3 +138,47 @@ def test_a_part_that_cannot_be_stopped_so_that_the_run_ends_ends_it() -> None:
     functions = Lost(parts, ConnectionFailed("DUT1: gone"), RunStopped("DUT1 does not come back"))
     with pytest.raises(RunStopped, match=r"^DUT1 does not come back$"):
         Deployment(plan, replace(parts, functions=functions)).__enter__()  # type: ignore[arg-type]
+
+
+class Prepared:
+    """A generator that writes down what is done with it, and what its NFs do."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._generator = parts.generator
+        self.done: list[str] = []
+
+    def prepare(self) -> None:
+        self.done.append("prepare")
+
+    def start(self) -> None:
+        self.done.append("start")
+
+    def stop(self) -> None:
+        self.done.append("stop")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._generator, name)
+
+
+class Watching:
+    """Cables that see what has been done with a generator before them."""
+
+    def __init__(self, generator: Prepared, seen: list[str]) -> None:
+        self._generator, self._seen = generator, seen
+
+    def start(self) -> None:
+        self._seen.extend(self._generator.done)
+
+    def stop(self) -> None:
+        assert "stop" not in self._generator.done, "it is ended after the parts that were started later"
+
+
+def test_a_part_is_prepared_before_the_others_start_and_ended_if_these_cannot() -> None:
+    plan, parts, _ = failing()
+    generator = Prepared(parts)
+    seen: list[str] = []
+    monitored = replace(parts, cables=(Watching(generator, seen),), generator=generator)  # type: ignore[arg-type]
+    with pytest.raises(NotReady, match="links of nf-1-1"):
+        Deployment(plan, monitored).__enter__()
+    assert seen == ["prepare"], "before the cables"
+    assert generator.done == ["prepare", "stop"]

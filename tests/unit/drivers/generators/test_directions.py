@@ -74,3 +74,21 @@ def test_a_trial_in_one_direction_has_all_of_its_load_there(cores: int, workers:
     assert workers[first].closed
     generator.stop()
     assert all(worker.closed for worker in workers)
+
+
+@pytest.mark.parametrize("cores", [2, 16])
+def test_prepared_workers_are_those_that_start_and_are_ended_without_a_start(cores: int, workers: list[Worker]) -> None:
+    generator = BuiltInGenerator(plan_of("local", "CSC", 2, cores=cpus(cores)))
+    generator.prepare()
+    generator.prepare()
+    prepared = list(workers)
+    assert prepared and not any(worker.told for worker in prepared)
+    generator.start()
+    assert workers == prepared and all(worker.told for worker in prepared)
+    generator.stop()
+    generator.prepare()
+    generator.stop()
+    assert len(workers) == 2 * len(prepared) and all(worker.closed for worker in workers)
+    generator.start()
+    assert len(workers) == 3 * len(prepared), "none that was ended is used"
+    generator.stop()

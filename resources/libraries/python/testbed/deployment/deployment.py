@@ -11,7 +11,13 @@ from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts
-from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
+from resources.libraries.python.testbed.roles.part import (
+    DeploymentPart,
+    NetworkFunctions,
+    Preparable,
+    TrafficGenerator,
+    VSwitch,
+)
 
 
 class Deployment:
@@ -28,6 +34,10 @@ class Deployment:
         begin = time.monotonic()
         try:
             with ExitStack() as stack:
+                for part in self.parts.in_order():
+                    if isinstance(part, Preparable):
+                        stack.callback(part.stop)
+                        part.prepare()
                 for part in self.parts.in_order():
                     # Before start: stopping is safe after a failed start, and a half-started part must be stopped too.
                     stack.callback(part.stop)

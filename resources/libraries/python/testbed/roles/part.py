@@ -73,6 +73,14 @@ class DeploymentPart(Protocol):
         """Remove everything that `start` made. Safe to call after a failed start."""
 
 
+@runtime_checkable
+class Preparable(Protocol):
+    """A part whose start needs something that takes long and nothing of the parts before it."""
+
+    def prepare(self) -> None:
+        """Begin with that, and return at once. `DeploymentPart.stop` ends it, also without a start."""
+
+
 class ObservablePart(DeploymentPart, Protocol):
     """A part that reports on itself."""
 

@@ -165,7 +165,7 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
 
 
 class BuiltInGenerator:
-    """Sends and counts on the ports of a namespace. Fulfils `roles.part.TrafficGenerator`.
+    """Sends and counts on the ports of a namespace. Fulfils `roles.part.TrafficGenerator` and `Preparable`.
 
     With one planned CPU one worker process handles both directions, with two each direction has its own. A trial in one
     direction has workers of its own, which stay until the next one in both.
@@ -210,6 +210,8 @@ class BuiltInGenerator:
         self._claims = claims
         self._wait = wait
         self._workers: list[WorkerProcess] = []
+        self._prepared: list[WorkerProcess] = []
+        """Started, and without a specification yet."""
         self._trials = 0
         self._stack = ExitStack()
 
@@ -220,6 +222,11 @@ class BuiltInGenerator:
     def pids(self) -> tuple[int, ...]:
         """Process ids of the running workers."""
         return tuple(worker.pid for worker in self._workers)
+
+    def prepare(self) -> None:
+        """Start the interpreters of the workers: they import modules while links and NFs are made."""
+        if not (self._workers or self._prepared):
+            self._prepared.extend(self._worker() for _ in self._shares)
 
     def start(self) -> None:
         """Start the workers; they check the ports.
@@ -234,11 +241,7 @@ class BuiltInGenerator:
         try:
             self._wait()
             for cpus, flows in self._shares:
-                worker = WorkerProcess()
-                if self._claims is not None:
-                    self._claims.claim_process(worker.pid)
-                    self._stack.callback(self._claims.release_process, worker.pid)
-                self._stack.callback(worker.close)
+                worker = self._prepared.pop(0) if self._prepared else self._worker()
                 self._workers.append(worker)
                 specs = tuple(_spec(flow) for flow in flows)
                 capture = b64encode(self._capture).decode()
@@ -249,6 +252,15 @@ class BuiltInGenerator:
             raise
         self._facts = _facts(said)
         _LOG.info("generator started: %d flows, workers %s, %s", self._flow_count, self.pids(), self._facts)
+
+    def _worker(self) -> WorkerProcess:
+        """Start a process that is ended by `stop`."""
+        worker = WorkerProcess()
+        if self._claims is not None:
+            self._claims.claim_process(worker.pid)
+            self._stack.callback(self._claims.release_process, worker.pid)
+        self._stack.callback(worker.close)
+        return worker
 
     def run(self, trial: Trial) -> TrialResult:
         """Send, stop, wait until no more packets come, read the counters.
@@ -301,6 +313,7 @@ class BuiltInGenerator:
 
     def stop(self) -> None:
         self._workers.clear()
+        self._prepared.clear()
         self._stack.close()
 
     def _turn(self, only: Direction | None) -> None:
