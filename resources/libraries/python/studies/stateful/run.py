@@ -223,9 +223,10 @@ class StatefulTest:
         deployed.deploy(plan)
         if complaints := deployed.complaints(deployed.measure):
             raise NoTraffic("no traffic: " + "; ".join(complaints))
+        most_pps = deployed.highest_loads().offered_pps  # in both directions, as what was sent until now
         connections = ConnectionCell(deployed, spec)
         connections.check()
-        rate = self._rate(deployed, connections)
+        rate = self._rate(deployed, connections, most_pps)
         load_cps = spec.share * rate.lower_cps
         connections.tear_down()
         empty = connections.tear_down()
@@ -254,8 +255,8 @@ class StatefulTest:
             row = row.model_copy(update={"notes": (*row.notes, removal)})
         return self._with_tcp(row, cell)
 
-    def _rate(self, deployed: CellUnderTest, connections: ConnectionCell) -> EstablishmentRate:
-        """Search the maximum connection establishment rate as NDR is searched."""
+    def _rate(self, deployed: CellUnderTest, connections: ConnectionCell, most_pps: float) -> EstablishmentRate:
+        """Search the maximum connection establishment rate, up to a load, as NDR is searched."""
         limit = connections.limit
         most = MOST_FLOWS if limit is None else min(MOST_FLOWS, int(self.spec.fill * limit))
         emptied_s = connections.emptied_s
@@ -264,7 +265,7 @@ class StatefulTest:
             connections.open_for_rate,
             self._profile,
             self.spec.frame,
-            Room(deployed.highest_loads().offered_pps, most, full),
+            Room(most_pps, most, full),
             deployed.deployment.parts.clock,
             instances=connections.instances,
             least_cps=LEAST_CPS[Protocol.UDP],
