@@ -88,8 +88,9 @@ EVERY_DRIVER = [
     *driver_registry.generators().values(),
     *driver_registry.functions().values(),
 ]
-PRODUCT_WORDS = {word.lower() for each in EVERY_DRIVER for word in each.product_words}
-NAMES = {each.name for each in EVERY_DRIVER}
+ENGINES = set(driver_registry.container_engines())
+PRODUCT_WORDS = {word.lower() for each in EVERY_DRIVER for word in each.product_words} | ENGINES
+NAMES = {each.name for each in EVERY_DRIVER} | ENGINES
 """Of drivers in topologies and test rows: suites choose by them, and name no programs."""
 
 
@@ -102,6 +103,8 @@ PRODUCTS, PROGRAMS = any_of(PRODUCT_WORDS), any_of(PRODUCT_WORDS - NAMES)
 MAY_NAME_PRODUCTS = {
     "emulation/": "nodes are machines of QEMU, with a disk that has the packages of drivers",
     "model/testbed/csit_topology.py": "defaults of FD.io CSIT's files, which mean certain products",
+    "csit_utils/dataset/foreign/csit.py": "a tag of FD.io CSIT",
+    "studies/density/planning/tags.py": "a tag of FD.io CSIT",
     "csit_utils/bench/": "what is compared",
     "csit_utils/studies/density/analysis/other_goals.py": "definitions of NDR and PDR by other tools",
 }
@@ -125,7 +128,7 @@ def packages_of_products() -> dict[str, set[str]]:
                 declared = import_module(f"{DRIVERS}.{role}.{folder.name}.registration").DRIVERS
                 for word in {word.lower() for each in declared for word in each.product_words}:
                     found.setdefault(word, set()).add(folder.name)
-    return found
+    return found | {engine: {"containers"} for engine in ENGINES}
 
 
 BROAD = {"Exception", "BaseException"}

@@ -87,6 +87,12 @@ def leftovers() -> "dict[str, Leftover]":
 
 
 @cache
+def container_engines() -> tuple[str, ...]:
+    """Names of the container engines that NFs can run in."""
+    return tuple(_declared("ENGINES"))
+
+
+@cache
 def node_checks() -> "tuple[NodeCheck, ...]":
     """Doctor checks of driver packages on nodes, in the order of the packages."""
     return tuple(_declared("CHECKS"))
@@ -103,6 +109,7 @@ def forget() -> None:
         key_of,
         earlier_keys,
         leftovers,
+        container_engines,
         node_checks,
     ):
         known.cache_clear()
@@ -122,6 +129,11 @@ def known_vswitch(name: str) -> str:
 def known_generator(name: str) -> str:
     """Return a name of a generator, or refuse one that no driver has; for validation of topologies."""
     return check_known(name, packet_generators())
+
+
+def known_engine(name: str) -> str:
+    """Return a choice of a container engine, or refuse one that there is not; for validation of topologies."""
+    return check_known(name, ["none", "auto", *container_engines()])
 
 
 @cache

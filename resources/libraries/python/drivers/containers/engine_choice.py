@@ -14,6 +14,7 @@ from typing import Any
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import call
 from resources.libraries.python.drivers.containers.engine import Engine, configuration_of
+from resources.libraries.python.drivers.containers.registration import ENGINES
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
@@ -60,7 +61,7 @@ def choose(settings: Container) -> EngineChoice:
     """
     if settings.engine == "none":
         return EngineChoice(None, "as the topology says")
-    wanted = ("podman", "docker") if settings.engine == "auto" else (settings.engine,)
+    wanted = ENGINES if settings.engine == "auto" else (settings.engine,)
     refused: list[str] = []
     for name in wanted:
         tried = _try(name, settings.image)

@@ -1,4 +1,4 @@
-"""Declaration of containers: what a killed run leaves of them, and the check of their engines."""
+"""Declaration of containers: their engines, the check of these, and what a killed run leaves of containers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,8 @@ from resources.libraries.python.model.driver import Leftover, NodeCheck
 from resources.libraries.python.model.nodes import DutNode, TgNode
 
 CONTAINERS = "containers"
+ENGINES = ("podman", "docker")
+"""In the order in which `auto` tries them."""
 _PACKAGE = "resources.libraries.python.drivers.containers"
 
 

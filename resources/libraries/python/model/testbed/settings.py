@@ -1,10 +1,10 @@
 """Settings of a node that belong to no single driver: the choice of a generator, containers, shared cores."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from resources.libraries.python.driver_registry import known_generator
+from resources.libraries.python.driver_registry import known_engine, known_generator
 from resources.libraries.python.model.base import Frozen
 
 
@@ -27,7 +27,7 @@ class Sizes(Frozen):
 class Container(Frozen):
     """Container settings of the NFs of a CSC or CSP."""
 
-    engine: Literal["none", "auto", "podman", "docker"] = "none"
+    engine: Annotated[str, AfterValidator(known_engine)] = "none"
     """`none` is a network namespace without a container; `auto` is the first engine that starts a container, else
     `none`. A result says which one it was."""
     image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,254}$")] | None = None
