@@ -107,9 +107,14 @@ class GoalEvidence:
         self.goal = goal
         self._ladder = ladder
         self._rungs: dict[int, _Rung] = {}
+        self._relevant: tuple[int | None, int | None] | None = (None, None)
+        self._likely: dict[Guess | None, list[ThresholdRange]] = {}
+        """Both are found again after a trial."""
 
     def add(self, rung: int, loss_ratio: float, effective_s: float) -> None:
         """Count one trial of the goal's full length."""
+        self._relevant = None
+        self._likely.clear()
         row = self._rungs.setdefault(rung, _Rung(LoadEvidence(self._ladder.load_pps(rung))))
         if loss_ratio > self.goal.loss_ratio:
             row.bad += 1
@@ -154,6 +159,11 @@ class GoalEvidence:
     @property
     def relevant(self) -> tuple[int | None, int | None]:
         """Relevant bounds: the lowest bad rung, and the highest good one below it."""
+        if self._relevant is None:
+            self._relevant = self._read()
+        return self._relevant
+
+    def _read(self) -> tuple[int | None, int | None]:
         lower: int | None = None
         for rung in sorted(self._rungs):
             reading = self.reading(rung)
@@ -176,6 +186,11 @@ class GoalEvidence:
 
         What is proven is not contradicted: thresholds lie below the relevant upper bound and not below the lower one.
         """
+        if guess not in self._likely:
+            self._likely[guess] = self._least_contradicted(guess)
+        return self._likely[guess]
+
+    def _least_contradicted(self, guess: Guess | None) -> list[ThresholdRange]:
         lower, upper = self.relevant
         first = self._ladder.bottom - 1 if lower is None else lower
         last = self._ladder.top if upper is None else upper - 1
