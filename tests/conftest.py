@@ -1,7 +1,8 @@
 """All tests: the collector of cycles looks seldom, and never at what was there before the first test.
 
 By its own thresholds it takes 13 % of the CPU time of the unit tests. Programs that tests start keep compiled modules,
-as those of `./csit` do: where images of containers forbid it, each start compiles them, for a second of CPU time.
+as those of `./csit` do: where images of containers forbid it, each start compiles them, for a second of CPU time. And
+they buffer their output as those of users do, whatever such images say.
 """
 
 import gc
@@ -15,7 +16,8 @@ _OBJECTS = 50_000
 
 def pytest_configure() -> None:
     gc.set_threshold(_OBJECTS, 20, 20)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
+        os.environ.pop(name, None)
 
 
 @pytest.hookimpl(trylast=True)

@@ -126,6 +126,7 @@ def _reopen(name: str, number: int) -> None:
     """Replace a stream of `sys`: it has asked what it was opened on whether that can seek, and a pipe cannot."""
     old = getattr(sys, name)
     raw = open(number, "wb", 0 if old.write_through else -1, closefd=False)  # noqa: SIM115 - to the end
+    getattr(raw, "raw", raw).name = old.name  # by which commands say which stream has failed
     how = {each: getattr(old, each) for each in ("encoding", "errors", "line_buffering", "write_through")}
     stream = io.TextIOWrapper(raw, **how)
     setattr(sys, name, stream)

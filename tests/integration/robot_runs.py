@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -42,10 +42,10 @@ def run_robot(
     return _completed(argv(output, *options, sources=sources), environment(), seconds)
 
 
-def _completed(argv: list[str], variables: dict[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
-    with PreloadedRun(
-        argv, cwd=PROJECT, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as run:
+def _completed(
+    argv: list[str], variables: dict[str, str], seconds: float, output: int | IO[bytes] = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
+    with PreloadedRun(argv, cwd=PROJECT, env=variables, stdout=output, stderr=subprocess.PIPE, text=True) as run:
         try:
             stdout, stderr = run.communicate(timeout=seconds)
         except BaseException:  # boundary: as `subprocess.run` does
@@ -78,15 +78,19 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(PROJECT)}
 
 
-def csit(*words: str, token: str = "") -> subprocess.CompletedProcess[str]:
+def csit(
+    *words: str, token: str = "", output: int | IO[bytes] = subprocess.PIPE, seconds: float = 300
+) -> subprocess.CompletedProcess[str]:
     """Run a command of the project to its end.
 
     Args:
         words: The command and its arguments.
         token: Of the reservation that it may use.
+        output: Where its standard output goes; by default it is read.
+        seconds: The deadline.
     """
     variables = environment() | ({"CSIT_RESERVATION": token} if token else {})
-    return _completed([sys.executable, "-m", "csit_utils", *words], variables, 120)
+    return _completed([sys.executable, "-m", "csit_utils", *words], variables, seconds, output)
 
 
 def results(output: Path) -> list[DensityRecord]:

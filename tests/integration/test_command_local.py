@@ -5,15 +5,16 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from csit_utils.commands.local import CELLS, MORE_THAN_ONE_VM
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import (
     PROJECT,
+    csit,
     environment,
     network_state,
     results,
@@ -27,20 +28,10 @@ pytestmark = [pytest.mark.parallel, pytest.mark.root]
 SMALL = ("--types", "CSP", "--cells", "1x1", "--search", "quick,width=0.2,sum=0.6,latency=0.4")
 
 
-def argv(*options: str) -> list[str]:
-    return [sys.executable, "-m", "csit_utils", "local", *options]
-
-
-def run_local(options: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv(*options), cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=300, check=False
-    )
-
-
 @realtime(RATE)
 def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
     before = network_state()
-    done = run_local([*SMALL, "--output", str(tmp_path)])
+    done = csit("local", *SMALL, "--output", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     (row,) = results(tmp_path)
@@ -55,8 +46,9 @@ def test_it_ends_with_a_table_and_a_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, ending: signal.Signals) -> None:
     before = network_state()
-    with subprocess.Popen(
-        argv(*SMALL, "--search", "quick,sum=300,time=600", "--output", str(tmp_path)),  # until it is stopped
+    options = (*SMALL, "--search", "quick,sum=300,time=600", "--output", str(tmp_path))  # until it is stopped
+    with PreloadedRun(
+        [sys.executable, "-m", "csit_utils", "local", *options],
         cwd=PROJECT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as run:  # fmt: skip
         wait_for_traffic()
@@ -79,7 +71,7 @@ def test_stopped_in_a_trial_it_cleans_up_and_still_reports(tmp_path: Path, endin
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path: Path, options: list[str], status: int, sentence: str) -> None:
-    done = run_local([*options, "--output", str(tmp_path / "out")])
+    done = csit("local", *options, "--output", str(tmp_path / "out"))
     assert done.returncode == status
     assert sentence in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -96,13 +88,12 @@ def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(
     rows = ET.parse(tmp_path / "output.xml").iter("test")  # noqa: S314 - of our own making
     cells = Counter((row.findtext("tag[.='VSC']") or "other", row.findtext("tag[.='1R1C']") or "more") for row in rows)
     assert cells == {("VSC", "1R1C"): 1, ("other", "1R1C"): 2, ("other", "more"): 4}
-    shown = subprocess.run(argv("--help"), cwd=PROJECT, env=environment(), capture_output=True, text=True, check=True)
-    assert "VSC,CSC,CSP" in shown.stdout
+    assert "VSC,CSC,CSP" in csit("local", "--help").stdout
 
 
 def test_a_machine_in_use_is_told_with_its_user(tmp_path: Path) -> None:
     with MachineLock():
-        done = run_local([*SMALL, "--output", str(tmp_path)])
+        done = csit("local", *SMALL, "--output", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith("this machine is in use by pid ")
     assert len(done.stderr.strip().splitlines()) == 1

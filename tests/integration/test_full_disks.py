@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.fuzz.targets import STATISTICS
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.robot_runs import PROJECT, csit, run_robot
 from tests.unit.planning.labs import TWO_NODES
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root]
@@ -120,12 +120,8 @@ def test_a_full_disk_behind_standard_output_is_named(results: Path, command: lis
         **{"profile": results.parent / "statistics.csv", "bisect": results.parent / "bisection.yaml"},
     }
     given = [str(files[command[0]])] if command[0] in files else []
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # set by some images
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "csit_utils", *command, *given],
-            cwd=PROJECT, env=buffered, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = csit(*command, *given, output=full)
     assert done.returncode == 1, done
     assert done.stderr.splitlines()[-1:] == ["standard output: No space left on device"], done.stderr
 
@@ -166,10 +162,7 @@ def test_a_reader_that_has_seen_enough_is_no_message(results: Path) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "csit_utils", "show", str(results / "output.xml")],
-            cwd=PROJECT, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = csit("show", str(results / "output.xml"), output=write_end)
     finally:
         os.close(write_end)
     assert (done.returncode, done.stderr) == (1, "")
