@@ -1,11 +1,11 @@
 """Specification of a bisection, a YAML file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter
 
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.bounds import (
@@ -43,6 +43,15 @@ class CommandLines(Frozen):
     bad_command_line: Text
 
 
+def _source_kind(source: object) -> str:
+    """Tag of the model whose keys a source has, so that an error is about that model only."""
+    if isinstance(source, OrderedList) or (isinstance(source, Mapping) and "versions" in source):
+        return "versions"
+    if isinstance(source, CommandLines) or (isinstance(source, Mapping) and "good_command_line" in source):
+        return "command lines"
+    return "commits"
+
+
 def _has_revision(argv: tuple[str, ...]) -> tuple[str, ...]:
     if not any(REVISION in word for word in argv[1:]):
         raise ValueError(f"no argument has {REVISION}, the revision to install")
@@ -70,7 +79,12 @@ def share_of(text: str) -> float:
 class BisectionSpec(Frozen):
     """Component to bisect, installation of a revision, and measurement."""
 
-    source: GitRange | OrderedList | CommandLines
+    source: Annotated[
+        Annotated[GitRange, Tag("commits")]
+        | Annotated[OrderedList, Tag("versions")]
+        | Annotated[CommandLines, Tag("command lines")],
+        Discriminator(_source_kind),
+    ]
     install: Annotated[tuple[Text, ...], Field(min_length=2, max_length=100), AfterValidator(_has_revision)]
     """Argument vector; `{revision}` is replaced. It runs in the folder of the specification, without a shell."""
     install_limit_s: Annotated[float, Field(gt=0, le=LONGEST_INSTALLATION_S)] = 3600.0

@@ -19,6 +19,7 @@ from csit_utils.bisection.page import as_object, effort, headline, place, render
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, narrowed, share_of
+from csit_utils.commands.tables import print_sentence
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
 from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
@@ -83,7 +84,7 @@ def bisect(
     revisions = revisions_of(spec.source, base)
     if list_them:
         for number, revision in enumerate(revisions):
-            typer.echo(f"{number}\t{revision.label}")
+            print_sentence(f"{number}\t{revision.label}")
         return
     topology = load_topology(base / spec.topology)
     cell = _cell(spec, specification)
@@ -111,8 +112,8 @@ def bisect(
     if as_json:
         typer.echo(json.dumps(found))
     else:
-        typer.echo(headline(result, revisions))
-        typer.echo(effort(result, revisions))
+        print_sentence(headline(result, revisions))
+        print_sentence(effort(result, revisions))
         typer.echo(f"page: {page}")
     if result.beliefs.answer in _STATUS:
         raise typer.Exit(_STATUS[result.beliefs.answer])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.selections import DATA, SIDE_HELP, DatasetReader
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
@@ -73,7 +73,7 @@ def compare(
             lines += [_line(each, text, several=len(others) > 1) for each in chosen]
             counts = ", ".join(f"{len(found.of(each))} {each}" for each in Outcome if found.of(each))
             alone = f"; {len(found.only_a)} only in A, {len(found.only_b)} only in B"
-            typer.echo(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
+            print_sentence(f"A {sides[0]}, B {text}: {counts}{alone if found.only_a or found.only_b else ''}", err=True)
         print_table(_heads(several=len(others) > 1), lines, form, left=("side", "cell", "outcome", "notes"))
         reader.tell_problems()
 

@@ -5,8 +5,12 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.commands.tables import TableForm, TableLine, print_table, terminal_width
 from csit_utils.report.explanations import Explanation
 from resources.libraries.python.errors import ConfigError
+
+_WIDEST = 96
+"""Of a page, in characters: longer lines are hard to read."""
 
 
 def explain(
@@ -20,9 +24,10 @@ def explain(
 
     known = explanations()
     if metric is None:
-        width = max(map(len, known))
-        for text in known.values():
-            typer.echo(f"{text.name:<{width}}  {text.what}")
+        heads = ("metric", "meaning")
+        print_table(
+            heads, [TableLine((text.name, text.what), {}) for text in known.values()], TableForm.TERMINAL, heads
+        )
         return
     found = known.get(metric.lower())
     if found is None:
@@ -32,7 +37,8 @@ def explain(
 
 def _page(text: Explanation) -> str:
     parts = (("What", text.what), ("Unit", text.unit), ("How", text.how), ("Pitfalls", text.misread))
+    width = min(_WIDEST, terminal_width())
     body = "\n\n".join(
-        f"{head}\n{textwrap.fill(said, 96, initial_indent='  ', subsequent_indent='  ')}" for head, said in parts
+        f"{head}\n{textwrap.fill(said, width, initial_indent='  ', subsequent_indent='  ')}" for head, said in parts
     )
     return f"{text.title}\n\n{body}"

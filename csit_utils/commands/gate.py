@@ -9,6 +9,7 @@ import typer
 
 from csit_utils.commands.selections import DATA, SIDE_HELP, DatasetReader
 from csit_utils.commands.step_file import write_steps
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
 
@@ -65,7 +66,7 @@ def gate(
             write_steps(steps, [_called(each) for each in found.fallen if _is_new(each)])
         lines, fell = _report(found, tolerance, require), len(found.fallen)
         for line in (*lines[:fell], *_why(found, reader), *lines[fell:]):
-            typer.echo(line)
+            print_sentence(line)
         if reader.tell_problems():
             raise typer.Exit(2)
         if found.fallen or found.judged < require:

@@ -15,7 +15,7 @@ from csit_utils.bisection.spec import share_of
 from csit_utils.commands.inputs import contents_of, print_problems
 from csit_utils.commands.report import report
 from csit_utils.commands.selections import RESULTS
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.items import Dataset
 from csit_utils.night.candidates import OPENING_S, matrix_tests, stored_rows, study_tests, tried_tonight, with_durations
@@ -238,7 +238,7 @@ def _announce(plan: NightPlan, *, simulated: bool, as_json: bool) -> None:
     ]
     if omitted:
         print_table(_LEFT_OUT_HEADS, omitted, form, _LEFT_OUT_HEADS)
-    typer.echo(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=as_json)
+    print_sentence(f"{'simulated: ' if simulated else ''}{summary(plan)}.", err=as_json)
 
 
 def _state(choices: NightChoices, plan: NightPlan, earlier: NightState | None = None) -> NightState:
@@ -282,8 +282,8 @@ def _measure(folder: Path, state: NightState) -> None:
     still_open = _still_open(state, folder, clock)
     write_whole(folder / _PAGE, render_night(state, clock, ending, still_open))
     for test, why in still_open:
-        typer.echo(f"open\t{test}\t{why}")
-    typer.echo(f"{ending}.")
+        print_sentence(f"open\t{test}\t{why}")
+    print_sentence(f"{ending}.")
     typer.echo(f"page: {folder / _PAGE}")
     if stopped is not None:
         raise typer.Exit(_INTERRUPTED)

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
+from csit_utils.commands.tables import (
+    AS_CSV,
+    AS_JSON,
+    AS_MARKDOWN,
+    TableForm,
+    TableLine,
+    form_of,
+    print_sentence,
+    print_table,
+)
 from csit_utils.report.units import latency, percent, rate, seconds
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.frames import frame
@@ -119,10 +128,10 @@ def _print(found: Qualification, form: TableForm) -> None:
     lines = [TableLine(_texts(point), _raw(found, point)) for point in found.points]
     if form is TableForm.TERMINAL and sys.stdout.isatty():
         simulated = "SIMULATED: " if found.simulated else ""
-        typer.echo(f"{simulated}{found.key}; {found.sending or 'way of sending not known'}; {found.measured_at}")
+        print_sentence(f"{simulated}{found.key}; {found.sending or 'sending method unknown'}; {found.measured_at}")
     print_table(_HEADS, lines, form, ("frame",))
     for note in found.notes:
-        typer.echo(f"{note}.", err=True)
+        print_sentence(f"{note}.", err=True)
 
 
 def _texts(point: QualifiedPoint) -> tuple[str, ...]:

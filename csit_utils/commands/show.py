@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.inputs import INPUTS, from_contents, tell_problems
+from csit_utils.commands.tables import print_sentence
 from csit_utils.dataset.contents import Contents
 
 
@@ -28,7 +29,7 @@ def show(
     Example: ./csit show results/output.xml
     """
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
-        print_characterizations,
+        characterization_lines,
         views,
     )
     from csit_utils.studies.density.results_table import print_results  # noqa: PLC0415 - as above
@@ -36,7 +37,8 @@ def show(
     def printed(found: Contents) -> Contents:
         if found.tests:
             print_results(found, why=why)
-        print_characterizations(views(found.characterizations), why=why)
+        for line in characterization_lines(views(found.characterizations), why=why):
+            print_sentence(line)
         return found
 
     found = from_contents(inputs, printed)

@@ -217,6 +217,19 @@ def styled(text: str, style: str) -> str:
     return text if plain else f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
+def print_sentence(text: str, *, err: bool = False) -> None:
+    """Write a line of words to stdout or stderr; on a terminal, words that do not fit go to indented lines below it."""
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        indent = " " * (len(text) - len(text.lstrip()))
+        lines = textwrap.wrap(
+            text.strip(), terminal_width(), initial_indent=indent, subsequent_indent=f"{indent}  ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        text = "\n".join(lines)
+    stream.write(f"{text}\n")
+
+
 def terminal_width() -> int:
     """Return the columns of the terminal, at least 40."""
     return max(40, shutil.get_terminal_size().columns)

@@ -10,7 +10,7 @@ import typer
 from csit_utils.commands.inputs import INPUTS
 from csit_utils.commands.selections import DatasetReader
 from csit_utils.commands.step_file import write_steps
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
@@ -77,7 +77,7 @@ def trend(
         suspected = sum(each.suspected is not None for each in found)
         listed = [f"{count} {state}" for state, count in counts.items() if count]
         few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
-        typer.echo(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
+        print_sentence(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
         if reader.tell_problems():
             raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from csit_utils.commands.selections import DATA, SIDE_HELP, DatasetReader
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
+from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
 
@@ -69,7 +69,7 @@ def why(
             several = sum(row.significant for row in rows_of_cell if row.function)
             remarks = "".join(f"; {remark}" for remark in each.remarks)
             simulated = " (simulated)" if each.simulated else ""
-            typer.echo(
+            print_sentence(
                 f"{each.name}{simulated}: {several or 'no'} function{'s' if several != 1 else ''} beyond the noise of "
                 f"{each.a.total} and {each.b.total} samples{remarks}",
                 err=True,

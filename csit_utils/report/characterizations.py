@@ -1,6 +1,5 @@
 """Records of studies other than density: on pages, on a terminal, and as CSV files."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -72,17 +71,17 @@ def keys_of_page(
     }
 
 
-def print_characterizations(found: Sequence[View], *, why: bool = False) -> None:
-    """Print one line per record.
+def characterization_lines(found: Sequence[View], *, why: bool = False) -> Iterator[str]:
+    """Yield one line per record.
 
     Args:
         found: The records.
-        why: Also print functions, predictions, search steps and warnings.
+        why: Also functions, predictions, search steps and warnings.
     """
     for view in found:
-        sys.stdout.write(f"{_line(view)}\n")
+        yield _line(view)
         if why:
-            sys.stdout.writelines(f"    {' '.join(line.split())}\n" for line in _details(view))
+            yield from (f"    {' '.join(line.split())}" for line in _details(view))
 
 
 def _line(view: View) -> str:

@@ -1,5 +1,6 @@
 """Tables on a terminal: nothing is wider than it, nothing of a cell is lost, and words stay readable."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,7 +10,13 @@ from hypothesis import strategies as st
 
 from csit_utils.cli import make_app
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
+from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.stacks import described
+from resources.libraries.python.paths import PROJECT
+from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each
+from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.sampled_stacks import sampled
 from tests.unit.csit_utils.study_records import chain_studied, interfered
 
 _WIDTH = 80
@@ -87,27 +94,98 @@ def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "cell\tevidence\nCSC 1x1\tlost at NF\n\tall of it\n"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("show", "--why"),
-        ("suspects",),
-        ("place",),
-        ("trend", "--all"),
-    ],
-    ids=" ".join,
+_SPECS = PROJECT / "tests" / "characterization" / "specs"
+_SIM = str(PROJECT / "topologies" / "sim.yaml")
+_COMMANDS = (
+    "show {studies} {before}",
+    "show {studies} {before} --why",
+    "suspects {studies} --why",
+    "place {studies}",
+    "trend {studies} --all",
+    "compare {before} {after}",
+    "gate {before} {after}",
+    "why {before} {after} --all",
+    "regoal {before}",
+    "answer {before} --rate 100kpps --p99 1ms",
+    "profile {points}",
+    "profile small={points} large={points} --rate 0.1 --loss 1",
+    "profile --chain a={points},b={points} --path {points} --rate 0.1",
+    "explain",
+    "explain pdr",
+    f"plan {_SIM} --cells 1x1,10x10",
+    f"plan {_SIM} --cell CSC_2x2_1c",
+    f"doctor {_SIM}",
+    f"status {_SIM}",
+    f"qualify {_SIM} --frames 64B --flows 2 --brief",
+    f"night {_SIM} --hours 1 --cells 1x1,2x1 --data {{before}} --dry-run",
+    f"chains {_SPECS}/chains/four-vnfs.yaml",
+    f"chains {_SPECS}/chains/four-vnfs.yaml --list",
+    f"interference {_SPECS}/interference/pairs.yaml",
+    f"interference {_SPECS}/interference/pairs.yaml --list",
+    f"outage {_SPECS}/outage/routers.yaml",
+    f"outage {_SPECS}/outage/routers.yaml --list",
+    f"stateful {_SPECS}/stateful/nat.yaml",
+    f"size {_SPECS}/clearwater/deployment.json {_SPECS}/clearwater/workload.json",
+    "bisect {bisection} --list",
 )
-def test_commands_fit_a_terminal_of_80_columns(
-    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+"""With `_` for a space in a word."""
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Records of all studies, density tests of two nights with call stacks, a sweep's points and a bisection."""
+    folder = tmp_path_factory.mktemp("inputs")
+    (folder / "studies").mkdir()
     for number, record in enumerate([*one_of_each(), chain_studied(), interfered()]):
-        (tmp_path / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
+        (folder / "studies" / f"{number}.json").write_text(record.model_dump_json(), encoding="utf-8")
+    for name, night, polls in (("before", 20, 100), ("after", 21, 500)):
+        stacks = sampled({"nf-1-1;poll;filter_of_a_long_name_that_no_column_has_room_for": polls, "vswitch;poll": 500})
+        results = [
+            result(
+                ServiceType.CSC, chains, stacks=stacks, stacks_sampled=described(stacks),
+                started_at=f"2026-11-{night}T11:01:00Z",
+            )
+            for chains in (1, 2)
+        ]  # fmt: skip
+        write_output_xml(folder / f"{name}.xml", results)
+    rows = [f"{rate},{min(rate, 50000)},{rate * 1e-5},{min(rate, 50000) * 1e-5},{min(100, rate / 500)},0.1"
+            for rate in range(5000, 100_000, 5000)]  # fmt: skip
+    head = "input_pps,output_pps,input_gbps,output_gbps,firewall_cpu_percent,delay_ms"
+    (folder / "points.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    (folder / "bisection.yaml").write_text(
+        f"source: {{versions: [v1, {'v' * 90}, v3]}}\ninstall: ['true', '{{revision}}']\ntopology: {_SIM}\n"
+        "cell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
+        encoding="utf-8",
+    )
+    names = ("studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
+    return {name.partition(".")[0]: str(folder / name) for name in names}
+
+
+def printed(command: str, inputs: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Lines on stdout and stderr."""
+    arguments = [word.format(**inputs).replace("CSC_2x2_1c", "CSC 2x2 1c") for word in command.split()]
+    make_app(arguments)(arguments, standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert out
+    return (out + err).splitlines()
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_commands_fit_a_terminal_of_80_columns_and_are_whole_in_a_pipe(
+    command: str,
+    inputs: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", str(_WIDTH))
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    arguments = [*words, str(tmp_path)]
-    make_app(arguments)(arguments, standalone_mode=False)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines
-    if words[0] != "show":  # characterizations are sentences, which a terminal wraps, as it does those below a table
-        assert not [line for line in lines if len(line) > _WIDTH and not line.startswith("put ")]
+    piped = printed(command, inputs, capsys)
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    shown = [re.sub(r"\x1b\[[\d;]*m", "", line) for line in printed(command, inputs, capsys)]
+    assert [line for line in shown if len(line) > _WIDTH and " " in line.strip()] == []  # a word alone may be longer
+    assert not any("\x1b" in line for line in piped)
+    if any("\t" in line for line in piped):  # a table, of which a pipe gets every row in one line
+        assert len(piped) <= len(shown)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.chains.model.spec import load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import AROUND_S, Chains, cost, generate
@@ -52,7 +52,7 @@ def chains(
         print_table((), [TableLine((), raw)], form)
         return
     workloads = len(found.spec.workloads)
-    typer.echo(
+    print_sentence(
         f"{found.spec.name}: {found.count} chains with their resources, {workloads} workload{'s' * (workloads != 1)} "
         f"of {found.spec.duration_s} s each: about {seconds(price.seconds)}."
     )

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
+from csit_utils.commands.tables import (
+    AS_CSV,
+    AS_JSON,
+    AS_MARKDOWN,
+    TableForm,
+    TableLine,
+    form_of,
+    print_sentence,
+    print_table,
+)
 from csit_utils.dataset.items import Characterized
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.chains.model.record import ChainsRecord, ChainStudy, Suspect
@@ -46,10 +55,11 @@ def suspects(
     print_table(_HEADS, [line for item, study in studies for line in _lines(item, study, most)], form, _LEFT)
     for item, study in studies:
         for sentence in _sentences(item, study):
-            typer.echo(sentence, err=True)
+            print_sentence(sentence, err=True)
         if why and form is TableForm.TERMINAL:
             for suspect in study.suspects[:most]:
-                typer.echo("\n".join(_why(suspect)))
+                for line in _why(suspect):
+                    print_sentence(line)
     tell_problems(found)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from csit_utils.analysis.grouping import Metric
 from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import TableForm, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
 from csit_utils.studies.density.answer_text import COLUMNS, evidence_text, next_text, question_text, view
@@ -106,7 +106,7 @@ def _answers(known: Contents, question: Question, frame: str) -> list[DensityAns
 
 def _print_table(found: list[DensityAnswer]) -> None:
     for question, own in _by_question(found).items():
-        typer.echo(question_text(question))
+        print_sentence(question_text(question))
         lines = [TableLine((*shown.cells, ", ".join(shown.marks)), {}) for shown in map(view, own)]
         print_table((*COLUMNS, "note"), lines, TableForm.TERMINAL, (*_WORDS, "note"))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, load_interference
 from resources.libraries.python.studies.interference.planning import AROUND_S, cost, gatherings
@@ -47,12 +47,12 @@ def interference(
         return
     rounds = f"{spec.repetitions} repetition{'s' * (spec.repetitions != 1)}"
     twice = ", with and without a guarantee" if spec.guarantee else ""
-    typer.echo(
+    print_sentence(
         f"{spec.name}: {price.runs} measurements of {spec.duration_s:g} s each: baselines and up to "
         f"{spec.together} co-located NFs ({price.sets} sets), {rounds}{twice}"
         f"{_points(spec)}."
     )
-    typer.echo(
+    print_sentence(
         f"{price.deployments} deployments, including one per network function to find the load: about "
         f"{seconds(price.seconds)}."
     )

@@ -7,7 +7,16 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
-from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableForm, TableLine, form_of, print_table
+from csit_utils.commands.tables import (
+    AS_CSV,
+    AS_JSON,
+    AS_MARKDOWN,
+    TableForm,
+    TableLine,
+    form_of,
+    print_sentence,
+    print_table,
+)
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import rate
 from resources.libraries.python.errors import ConfigError
@@ -81,11 +90,11 @@ def place(
     said = [*summary_in_words(measured), *advice_in_words(measured)]
     if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
-    typer.echo(
+    print_sentence(
         f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not TableForm.TERMINAL
     )
     for sentence in said:
-        typer.echo(sentence, err=form is not TableForm.TERMINAL)
+        print_sentence(sentence, err=form is not TableForm.TERMINAL)
     tell_problems(found)
 
 

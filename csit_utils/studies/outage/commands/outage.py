@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets
@@ -71,10 +71,10 @@ def outage(
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
     for reason in refused.values():
-        typer.echo(f"{reason}.")
+        print_sentence(f"{reason}.")
     load = f"{spec.share:.0%} of NDR" if spec.rate_pps is None else f"{spec.rate_pps:g} pps per instance and direction"
     control = ", control trials included" if spec.control else ""
-    typer.echo(
+    print_sentence(
         f"{spec.name}: {price.runs} trials of {spec.duration_s:g} s at {load}{control}, each with a deployment of "
         f"{spec.instances} instances: about {seconds(price.seconds)}."
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_table
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
@@ -69,7 +69,7 @@ def size(
         )
         among = f"more than {MOST_SIZES}" if known is None else str(len(known))
         for sentence in _sentences(price, spec, load, testbed, among):
-            typer.echo(sentence)
+            print_sentence(sentence)
         if known is None:
             typer.echo("Only the smallest size is listed.")
     if heat:

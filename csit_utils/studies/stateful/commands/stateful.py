@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_table
+from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
 from resources.libraries.python.studies.stateful.model.spec import load_stateful
 from resources.libraries.python.studies.stateful.planning import cost
@@ -41,6 +41,6 @@ def stateful(
     if form is TableForm.JSON:
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
         return
-    typer.echo(
+    print_sentence(
         f"{spec.name}: {price.steps} cells of {spec.kind}, about {price.runs} trials: about {seconds(price.seconds)}."
     )
