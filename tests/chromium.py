@@ -128,15 +128,16 @@ class Chromium:
         message, _, self._rest = self._rest.partition(b"\0")
         return dict(json.loads(message))
 
-    def open(self, page: Path, fragment: str = "") -> None:
-        """Load a page of a report and wait until its script has ended."""
+    def open(self, page: Path, fragment: str = "", *, scripted: bool = True) -> None:
+        """Load a page of a report and wait until its script, if it has one, has ended."""
         # By way of an empty page: a new fragment alone would not load it anew.
         for url in ("about:blank", page.as_uri() + fragment):
             self._loaded = False
             self.ask("Page.navigate", url=url)
             while not self._loaded:
                 self._keep(self._read())
-        self.wait("document.documentElement.dataset.ready === 'yes'")
+        if scripted:
+            self.wait("document.documentElement.dataset.ready === 'yes'")
 
     def value(self, expression: str) -> Any:
         """The value of a JavaScript expression; a promise is waited for.
