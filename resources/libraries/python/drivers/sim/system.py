@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from math import inf
 from random import Random
 
@@ -416,7 +417,7 @@ class SimulatedSystem:
         capacity_pps = self._truth.capacity_pps(trial.frame, part)
         pairs, mean_ns = simulate_latency(state.shape, load_pps, capacity_pps, sent=sent, received=received)
         flow_pps = load_pps / len(self._of(part))
-        probes_s = [(number + 0.5) / trial.probe_pps for number in range(sent)]
+        probes_s = _arrivals_s(sent, trial.probe_pps)
         interrupted = self._host.along(state.path, flow_pps, load_pps / capacity_pps, probes_s)
         waits = [found.waits_s for _, found in interrupted]
         waits += self._sleeps(state, trial, load_pps * len(self._truth.parts), len(probes_s))
@@ -446,6 +447,12 @@ class SimulatedSystem:
         if frame.name not in self._rngs:
             self._rngs[frame.name] = Random(f"{self._key}/{frame.name}")  # noqa: S311 (reproducible, not secret)
         return self._rngs[frame.name]
+
+
+@lru_cache(maxsize=4)
+def _arrivals_s(probes: int, rate_pps: float) -> tuple[float, ...]:
+    """When probes arrive; the same for the flows of a trial, and mostly of all trials."""
+    return tuple((number + 0.5) / rate_pps for number in range(probes))
 
 
 def planned_cpus(plan: Plan, owners: frozenset[str], moved: frozenset[str]) -> dict[str, frozenset[int]]:
