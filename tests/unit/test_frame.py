@@ -392,6 +392,26 @@ def test_decision_records_are_numbered_and_listed() -> None:
         assert re.findall(r"^## (\w+)", text, re.MULTILINE) == ["Why", "Decision", "Consequences"], record.name
 
 
+_LONGEST_ENTRY = 450
+"""Of the change log, in characters without targets of links: one or two sentences, or a list."""
+_MOST_ENTRIES = 20
+"""Under a topic: of more a reader does not find the one that matters; fold them, or make a topic of some."""
+
+
+def test_the_change_log_has_short_entries_by_topic() -> None:
+    text = re.sub(r"\]\([^)]*\)", "]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    entries = re.findall(r"^- (.*(?:\n  .*)*)", text, re.MULTILINE)
+    assert len(set(entries)) == len(entries) > 50
+    assert [entry for entry in entries if len(" ".join(entry.split())) > _LONGEST_ENTRY] == []
+    for kind in re.findall(r"^### .*\n(?:(?!^##? |^### ).*\n?)*", text, re.MULTILINE):
+        assert re.match(r"### (Added|Changed|Fixed)\n\n#### ", kind), kind[:80]
+        topics = re.findall(r"^#### (.*)$", kind, re.MULTILINE)
+        assert len(set(topics)) == len(topics)
+        for topic in kind.split("\n#### ")[1:]:
+            entries = re.findall(r"^- ", topic, re.MULTILINE)
+            assert 1 <= len(entries) <= _MOST_ENTRIES, topic.splitlines()[0]
+
+
 FOR_PEOPLE = {"mutation", "revisions"}
 """Checks to run by hand while working: untested changes of modules, and what a restructuring has changed for users."""
 
