@@ -22,6 +22,8 @@ SHORT = (
     "-v",
     "SEARCH:quick,width=0.5,sum=1,time=60,latency=0.5",
     "-v",
+    "NOISE_FLOOR:0.1",
+    "-v",
     "LOSSES:0.5",
     "-v",
     "ENERGY:4",

@@ -49,6 +49,8 @@ SHORT = (
     "-v",
     "SEARCH:quick,width=0.2,sum=0.3,time=4,latency=0.2,mrr=1",
     "-v",
+    "NOISE_FLOOR:0.1",
+    "-v",
     "LOSSES:0.3",
     "-v",
     "ENERGY:1",

@@ -39,6 +39,7 @@ LOCAL = (
     "-v",
     "SEARCH:quick,width=0.2,sum=0.6,latency=0.4",
 )
+NOISE = ("-v", "NOISE_FLOOR:0.1")
 IDLE = "/dev/cpu_dma_latency"
 LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 """A run that goes on until it is ended, in short trials: between them others get the processor."""
@@ -47,7 +48,7 @@ LONG = ("-v", "SEARCH:quick,sum=300,time=600", "--suite", "csc-ndrpdr")
 @realtime(RATE)
 def test_a_search_on_real_packets_leaves_the_machine_as_it_was(tmp_path: Path) -> None:
     before = network_state()
-    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "-v", "BACK_TO_BACK:3", "--suite", "csc-ndrpdr")
+    done = run_robot(tmp_path, *LOCAL, "-v", "CELLS:1x2", "-v", "BACK_TO_BACK:3", *NOISE, "--suite", "csc-ndrpdr")
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     (row,) = results(tmp_path)
