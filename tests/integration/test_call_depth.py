@@ -23,7 +23,7 @@ from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.profiled_worker import VARIABLE, depth
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.parallel, pytest.mark.root]
 TOPOLOGY = load_topology(Path(__file__).parents[2] / "topologies" / "local.yaml")
 MOST = 15
 """From the keyword to the system call that sends, through controller and worker."""

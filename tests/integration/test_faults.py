@@ -2,8 +2,6 @@
 
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,8 +22,7 @@ from tests.integration.local_faults import (
     stopped,
 )
 from tests.integration.robot_runs import (
-    PROJECT,
-    environment,
+    csit,
     events,
     going_on,
     held_in_a_trial,
@@ -175,10 +172,8 @@ def fill(folder: Path) -> Path:
 
 
 def show(output: Path) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "csit_utils", "show", str(output / "output.xml")],
-        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
+    done = csit("show", str(output / "output.xml"))
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 

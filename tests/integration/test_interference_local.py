@@ -120,6 +120,7 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
         assert each.memory_bytes and each.memory_bytes > 100 << 20, "of the guest"
 
 
+@pytest.mark.parallel
 def test_a_kind_that_the_testbed_lacks_is_refused_in_one_sentence(tmp_path: Path) -> None:
     before = network_state()
     done = run(tmp_path, SPEC.replace("kind: linux_router", "kind: testpmd"))

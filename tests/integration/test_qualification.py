@@ -21,7 +21,7 @@ from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import VerdictKind
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, network_state, results, run_robot, wait_for_network_state
+from tests.integration.robot_runs import PROJECT, csit, network_state, results, run_robot, wait_for_network_state
 from tests.realtime import RATE, realtime
 
 pytestmark = pytest.mark.root
@@ -34,9 +34,8 @@ PACKETS, GAP_US = 2_000, 500
 LOW_PPS = 500.0
 
 
-def csit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "csit_utils", "qualify", *arguments]
-    return subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False)
+def qualify(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return csit("qualify", *arguments)
 
 
 @needs_trafgen
@@ -69,7 +68,7 @@ def test_arrivals_are_those_that_trafgen_counts_and_spaces() -> None:
 @realtime(RATE)
 def test_the_rates_of_a_loop_back_are_above_those_of_trafgen_on_such_a_pair(tmp_path: Path) -> None:
     before = network_state()
-    done = csit("topologies/local.yaml", *BRIEF, "--flows", "1", "--folder", str(tmp_path))
+    done = qualify("topologies/local.yaml", *BRIEF, "--flows", "1", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
     wait_for_network_state(before)
     (row,) = [json.loads(line) for line in done.stdout.splitlines()]
@@ -83,7 +82,7 @@ def test_the_rates_of_a_loop_back_are_above_those_of_trafgen_on_such_a_pair(tmp_
     assert row["gap_p50_ns"] == pytest.approx(1e9 / row["gap_load_pps"], rel=0.3)
     assert row["gap_p50_ns"] <= row["gap_p99_ns"] <= row["gap_p999_ns"]
     assert 500 < row["floor_ns"] <= row["floor_p50_ns"] < 1e6
-    again = csit("topologies/local.yaml", "--show", "--json", "--folder", str(tmp_path))
+    again = qualify("topologies/local.yaml", "--show", "--json", "--folder", str(tmp_path))
     assert again.returncode == 0 and again.stdout == done.stdout, "it is kept"
 
 
@@ -92,7 +91,7 @@ def test_the_rates_of_a_loop_back_are_above_those_of_trafgen_on_such_a_pair(tmp_
 def test_the_ring_is_qualified_as_itself(tmp_path: Path) -> None:
     said = (PROJECT / "topologies" / "local.yaml").read_text().replace("driver: auto", "driver: ring")
     (tmp_path / "ring.yaml").write_text(said)
-    done = csit(str(tmp_path / "ring.yaml"), *BRIEF, "--flows", "2", "--folder", str(tmp_path))
+    done = qualify(str(tmp_path / "ring.yaml"), *BRIEF, "--flows", "2", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["key_generator"], row["sending"], row["key_nic"]) == ("ring", "AF_PACKET TX ring", "veth")
@@ -144,7 +143,7 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
     with Lab(used=True) as lab:
         before = state(lab)
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
-        done = csit(str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))
+        done = qualify(str(topology), *BRIEF, "--flows", "2", "--folder", str(tmp_path / "kept"))
         assert done.returncode == 0, done.stderr
         wait_for_state(lab, before)
         row = json.loads(done.stdout)
@@ -156,6 +155,7 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
         assert all(each.qualification is None for each in results(tmp_path / "out"))
 
 
+@pytest.mark.parallel
 def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     for arguments, said in (
         (("topologies/local.yaml", "--flows", "0"), "--flows '0': a number from 1 to 64"),
@@ -166,10 +166,11 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
         ),
         (("topologies/sim.yaml", "--show", "--folder", str(tmp_path)), "no qualification of sim"),
     ):
-        done = csit(*arguments)
+        done = qualify(*arguments)
         assert done.returncode in {1, 2} and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.parallel
 def test_one_that_is_terminated_removes_its_loop_back(tmp_path: Path) -> None:
     before = network_state()
     argv = [sys.executable, "-m", "csit_utils", "qualify", "topologies/local.yaml", *BRIEF, "--folder", str(tmp_path)]
