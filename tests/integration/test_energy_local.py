@@ -30,7 +30,7 @@ from tests.realtime import RATE, realtime
 
 pytestmark = pytest.mark.root
 
-SEARCH = "quick,width=0.2,sum=1"
+SEARCH = "quick,width=0.2,sum=1,latency=0.2"
 WATTS = 137.0
 HAS_COUNTERS = any(Path("/sys/class/powercap").glob("intel-rapl:*"))
 NO_OVS = "; ".join(map(str, missing_on(load_topology(PROJECT / "topologies" / "local-ovs.yaml").dut)))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,7 @@ TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 BRIEF = profile("quick")
 BRIEF = BRIEF.model_copy(
     update={
-        "goals": tuple(goal.model_copy(update={"duration_sum_s": 2.0, "relative_width": 0.1}) for goal in BRIEF.goals),
+        "goals": tuple(goal.model_copy(update={"duration_sum_s": 0.9, "relative_width": 0.2}) for goal in BRIEF.goals),
         "duration_max_s": 120.0,
         "mrr_trials": 4,
         "mrr_duration_s": 0.3,
@@ -133,12 +133,12 @@ def running(
     kinds: tuple[str, ...] = (),
     change: Callable[[Plan], Plan] = lambda plan: plan,
     on_progress: Callable[[Progress], None] = lambda _: None,
-    mrr_trials: int = BRIEF.mrr_trials,
+    mrr: tuple[int, float] = (BRIEF.mrr_trials, BRIEF.mrr_duration_s),
 ) -> Iterator[Capped]:
     cell = Cell(
         service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns, nf_kinds=tuple(map(NfKind, kinds))
     )
-    search = BRIEF.model_copy(update={"mrr_trials": mrr_trials})
+    search = BRIEF.model_copy(update={"mrr_trials": mrr[0], "mrr_duration_s": mrr[1]})
     asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
     experiment.draft.plan = change(experiment.plan())
@@ -227,6 +227,9 @@ def test_a_limit_in_the_vswitch_is_found_there(world: Testbed) -> None:
         first = located.hops[0]
         assert (first.direction, first.cause, first.last, first.next) == ("forward", "inside", "csv1x1i2", "csv1x2i1")
         assert sum(hop.lost for hop in located.hops) == pytest.approx(located.sent - located.received, abs=10)
+        # One trial more than the search needs, of the length of an MRR trial.
+        extra = [done for done in experiment.draft.trials if done.trial.purpose == "locate"]
+        assert [done.trial.duration_s for done in extra] == [BRIEF.mrr_duration_s]
         # How busy its thread was hangs on what else this machine does; that it is told does not.
         assert "vswitch's data thread on CPU" in evidence(experiment)
 
@@ -401,13 +404,15 @@ def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world
 
 
 @realtime(RATE)
-def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: Testbed) -> None:
-    with running(world, mrr_trials=12) as experiment:
+def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands_and_a_steady_one_does_not(world: Testbed) -> None:
+    with running(world, mrr=(12, 0.2)) as experiment:
+        limit_routed("nf-1-1", 2 * LIMIT_PPS)
+        experiment.mrr()
+        assert VerdictKind.UNSTABLE not in verdict_kinds(experiment, "MRR")
         numbers = itertools.count()
 
         def toggle() -> None:
-            with suppress(subprocess.CalledProcessError):  # there is none the first time
-                inside("nf-1-1", "nft", "delete", "table", "ip", "t")
+            inside("nf-1-1", "nft", "delete", "table", "ip", "t")
             # A quarter of the trials in the low band.
             limit_routed("nf-1-1", LIMIT_PPS if next(numbers) % 4 == 1 else 2 * LIMIT_PPS)
 
@@ -416,21 +421,3 @@ def test_a_system_that_is_slow_in_some_trials_runs_in_two_bands(world: Testbed) 
         assert VerdictKind.UNSTABLE in verdict_kinds(experiment, "MRR")
         assert VerdictKind.NF_BOUND in verdict_kinds(experiment, "MRR")
         assert "two bands: of 12 trials at the highest load 3 forwarded" in evidence(experiment)
-
-
-@realtime(RATE)
-def test_a_steady_limit_is_no_two_bands(world: Testbed) -> None:
-    with running(world, mrr_trials=12) as experiment:
-        limit_routed("nf-1-1", 2 * LIMIT_PPS)
-        experiment.mrr()
-        assert VerdictKind.UNSTABLE not in verdict_kinds(experiment, "MRR")
-
-
-@realtime(RATE)
-def test_the_locating_trial_costs_little(world: Testbed) -> None:
-    """One trial more than the search needs, of the length of an MRR trial."""
-    with ExitStack() as stack:
-        experiment = stack.enter_context(running(world))
-        experiment.search(("PDR",))
-        extra = [done for done in experiment.draft.trials if done.trial.purpose == "locate"]
-        assert [done.trial.duration_s for done in extra] == [BRIEF.mrr_duration_s]

@@ -271,7 +271,7 @@ def suite(folder: Path, name: str) -> DensityRecord:
     file = folder / "local-vpp.yaml"
     text = (PROJECT / "topologies" / "local-vpp.yaml").read_text().replace("prefix: /usr ", f"prefix: {VPP_PREFIX} ")
     file.write_text(text.replace("vms: qemu  ", "vms: qemu_vpp  "))
-    search = "SEARCH:quick,sum=2,time=12"
+    search = "SEARCH:quick,width=0.2,sum=1,time=12,latency=0.2,mrr=1"
     done = run_robot(
         folder,
         *("-v", f"TOPOLOGY:{file}", "-v", "NF_SIZES:1c", "-v", search, "-v", "CELLS:1x1", "--suite", name),
