@@ -3,9 +3,9 @@
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -212,20 +212,41 @@ class Product:
     is_back: bool = True
     """Whether it passes packets again before the load ends."""
     service_type: str = "CSC"
+    counted_again: bool = False
+    """Whether frames are counted at every hop after it was started again without load."""
+    moved: Mapping[PartEvent, str] = field(default_factory=dict)
+    """Events that move it or replace its rules, and what is then said to have happened."""
+
+
+RULES = 1000
+MOVED = {PartEvent.MOVE: "data threads pinned to another CPU"}
+
+
+def ovs_topology(ports: str) -> Topology:
+    """Open vSwitch with a thousand rules."""
+    testbed = topology_with(ports=ports)
+    ovs = testbed.dut.settings(Ovs).model_copy(update={"openflow_rules": RULES})
+    dut = testbed.dut.model_copy(update={"ovs": ovs})
+    return testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": dut}})
 
 
 PRODUCTS = {
     **{
         f"ovs-{ports}": Product(
-            "; ".join(map(str, missing_for_ovs(ports))), partial(topology_with, ports=ports), after_s=after_s
+            "; ".join(map(str, missing_for_ovs(ports))),
+            partial(ovs_topology, ports),
+            after_s=after_s,
+            moved={PartEvent.RELOAD: f"{RULES} OpenFlow rules replaced", **MOVED},
         )
         for ports, after_s in (("auto", 8.0), ("system", 3.0))
     },
-    "vpp-vswitch": Product(NO_VPP, vpp_topology),
-    "vpp-nf": Product(NO_VPP, partial(vpp_topology, vswitch="linux_bridge"), "nf-1-1", "vpp"),
-    "vpp-memif-vswitch": Product(NO_VPP, vpp_topology, "vswitch", "vpp"),
-    "vpp-memif-nf": Product(NO_VPP, vpp_topology, "nf-1-1", "vpp"),
-    "testpmd": Product(NO_TESTPMD, partial(topology_with, vswitch="linux_bridge"), "nf-1-1", "testpmd"),
+    "vpp-vswitch": Product(NO_VPP, vpp_topology, counted_again=True),
+    "vpp-nf": Product(NO_VPP, partial(vpp_topology, vswitch="linux_bridge"), "nf-1-1", "vpp", counted_again=True),
+    "vpp-memif-vswitch": Product(NO_VPP, vpp_topology, "vswitch", "vpp", counted_again=True),
+    "vpp-memif-nf": Product(NO_VPP, vpp_topology, "nf-1-1", "vpp", counted_again=True),
+    "testpmd": Product(
+        NO_TESTPMD, partial(topology_with, vswitch="linux_bridge"), "nf-1-1", "testpmd", counted_again=True, moved=MOVED
+    ),
     "qemu": Product("; ".join(map(str, missing_qemu())), lambda: TOPOLOGY, "nf-1-1", "qemu", 2.0, False, "VSC"),
 }
 
@@ -233,7 +254,8 @@ PRODUCTS = {
 @pytest.mark.usefixtures("awake")
 @pytest.mark.parametrize("name", PRODUCTS)
 @realtime(LOSS)
-def test_a_product_is_paused_restarted_and_killed_and_the_other_instance_goes_on(name: str) -> None:
+def test_a_product_is_hit_by_every_event_and_the_other_instance_goes_on(name: str) -> None:
+    """Paused, restarted, connected again as before, its rules replaced and its threads moved, and killed at last."""
     product = PRODUCTS[name]
     if product.lacking:
         pytest.skip(product.lacking)
@@ -252,6 +274,10 @@ def test_a_product_is_paused_restarted_and_killed_and_the_other_instance_goes_on
             print(*refused.values())
         else:
             restarts(deployment, product)
+        if product.counted_again:
+            connects_again(deployment, product)
+        if product.moved:
+            moves(deployment, product)
         ends(deployment, product)
 
 
@@ -294,25 +320,20 @@ def ends(deployment: Deployment, product: Product) -> None:
         assert other.outage_s < 0.5 * hit.outage_s
 
 
-@pytest.mark.usefixtures("awake")
-@pytest.mark.parametrize("name", ["vpp-vswitch", "vpp-nf", "vpp-memif-vswitch", "vpp-memif-nf", "testpmd"])
-def test_a_program_that_was_started_again_is_connected_as_before(name: str) -> None:
-    product = PRODUCTS[name]
-    if product.lacking:
-        pytest.skip(product.lacking)
+def connects_again(deployment: Deployment, product: Product) -> None:
+    """Start the program again without load, and count frames at every hop."""
     events = {PartEvent.RESTART: "SIGKILL, then started again"}
     if product.target != "vswitch":
         events[PartEvent.ADD] = "started"
-    with deployed(product.topology(), cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
-        part = deployment.parts.switch if product.target == "vswitch" else deployment.parts.functions
-        assert isinstance(part, Disturbable)
-        for event, what in events.items():
-            part.disturb(Disturbance(targets=(product.target,), event=event, after_s=0.0))
-            (happened,) = part.disturbed()
-            assert happened.what == what
-            send_and_count(deployment)
-            assert deployment.problems() == ()
-            assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
+    part = deployment.parts.switch if product.target == "vswitch" else deployment.parts.functions
+    assert isinstance(part, Disturbable)
+    for event, what in events.items():
+        part.disturb(Disturbance(targets=(product.target,), event=event, after_s=0.0))
+        (happened,) = part.disturbed()
+        assert happened.what == what
+        send_and_count(deployment)
+        assert deployment.problems() == ()
+        assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
 
 
 def cpus(deployment: Deployment) -> dict[str, tuple[int, ...]]:
@@ -329,34 +350,17 @@ def only_moved(deployment: Deployment, target: str, before: dict[str, tuple[int,
     }, "of no other instance"
 
 
-@pytest.mark.usefixtures("awake")
-@pytest.mark.parametrize("name", ["ovs-auto", "ovs-system", "testpmd"])
-@realtime(LOSS)
-def test_threads_of_a_program_are_moved_and_rules_replaced_under_load(name: str) -> None:
-    product = PRODUCTS[name]
-    if product.lacking:
-        pytest.skip(product.lacking)
-    testbed, rules = product.topology(), {}
-    if product.target == "vswitch":
-        ovs = testbed.dut.settings(Ovs).model_copy(update={"openflow_rules": 1000})
-        dut = testbed.dut.model_copy(update={"ovs": ovs})
-        testbed = testbed.model_copy(update={"nodes": {**testbed.nodes, "DUT1": dut}})
-        rules = {PartEvent.RELOAD: "1000 OpenFlow rules replaced"}
-    with deployed(testbed, cell("CSC", 2, 1, (NfKind(product.kind),))) as deployment:
-        ports = {port.interface for port in deployment.plan.ports(product.target)}
-        before = {row.interface: row.actual_cpus for row in deployment.affinity()}
-        for event, what in (rules | {PartEvent.MOVE: "data threads pinned to another CPU"}).items():
-            result, happened = lines_of(deployment, event, product.target)
-            hit, other = impacts(result.timelines, happened)
-            print(f"{event}: {hit.lost} lost, other {other.lost}; {(happened.ended_ns - happened.began_ns) / 1e6} ms")
-            assert happened.what == what
-            assert result.received > 0.9 * result.sent, "packets go on to pass"
-            assert deployment.problems() == ()
-        after = {row.interface: row.actual_cpus for row in deployment.affinity()}
-        assert ports and all(after[port] and not set(after[port]) & set(before[port]) for port in ports), after
-        assert {port: cpus for port, cpus in after.items() if port not in ports} == {
-            port: cpus for port, cpus in before.items() if port not in ports
-        }, "of no other instance"
+def moves(deployment: Deployment, product: Product) -> None:
+    """Replace rules and pin data threads to other CPUs under load."""
+    before = cpus(deployment)
+    for event, what in product.moved.items():
+        result, happened = lines_of(deployment, event, product.target)
+        hit, other = impacts(result.timelines, happened)
+        print(f"{event}: {hit.lost} lost, other {other.lost}; {(happened.ended_ns - happened.began_ns) / 1e6} ms")
+        assert happened.what == what
+        assert result.received > 0.9 * result.sent, "packets go on to pass"
+        assert deployment.problems() == ()
+    only_moved(deployment, product.target, before)
 
 
 @pytest.mark.usefixtures("awake")
@@ -370,7 +374,7 @@ def test_vpp_is_moved_and_its_access_list_replaced_under_load(name: str) -> None
         before = cpus(deployment)
         for event, what in {
             PartEvent.RELOAD: "access list of 1000 rules replaced",
-            PartEvent.MOVE: "data threads pinned to another CPU",
+            **MOVED,
         }.items():
             result, happened = lines_of(deployment, event, product.target)
             hit, other = impacts(result.timelines, happened)
