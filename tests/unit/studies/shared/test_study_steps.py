@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken, Unsupported
-from resources.libraries.python.studies.shared.steps import StepOutcome, measure_step
+from resources.libraries.python.studies.shared.steps import StepOutcome, measure_again, measure_step
 from resources.libraries.python.testbed.deployment.health import reason_of
 
 
@@ -68,3 +68,26 @@ def test_the_end_of_the_run_goes_through_after_the_removal() -> None:
     with pytest.raises(RunStopped):
         outcome(bench)
     assert bench.calls == ["measure", "remove"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "calls", "notes"),
+    [
+        ((), 1, []),
+        ((SystemBroken("the NF is gone"),), 2, ["the search: measured once more: the NF is gone"]),
+    ],
+)
+def test_a_search_that_breaks_the_system_is_repeated_with_a_note(
+    errors: tuple[Exception, ...], calls: int, notes: list[str]
+) -> None:
+    bench, said = Bench(*errors), list[str]()
+    assert measure_again("the search", bench.measure, said) == 7
+    assert (len(bench.calls), said) == (calls, notes)
+
+
+@pytest.mark.parametrize("errors", [(Unsupported("no"),), (SystemBroken("no"), SystemBroken("no"))])
+def test_an_error_of_a_search_goes_through_where_it_breaks_nothing_or_twice(errors: tuple[CsitError, ...]) -> None:
+    bench = Bench(*errors)
+    with pytest.raises(type(errors[0]), match="no"):
+        measure_again("the search", bench.measure, [])
+    assert len(bench.calls) == len(errors)

@@ -30,9 +30,9 @@ from resources.libraries.python.studies.interference.model.record import (
     Meeting,
 )
 from resources.libraries.python.studies.interference.planning import Turn, cost, schedule
-from resources.libraries.python.studies.shared.steps import measure_step
+from resources.libraries.python.studies.shared.steps import measure_again, measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
-from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
+from resources.libraries.python.testbed.deployment.health import reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 
 _log = logging.getLogger(__name__)
@@ -363,14 +363,8 @@ class InterferenceTest:
     def _carried_pps(self, name: str, frame: Frame) -> float:
         """Throughput of one alone; where it does not start and has a stand-in, what that carries."""
         try:
-            try:
-                return self._carried_once(name, frame)
-            except (CsitError, OSError) as error:
-                if not is_breakage(error):
-                    raise
-                # Also where a node was lost, which `_remove` waits for.
-                _log.warning("%s alone: %s; trying again", name, reason_of(error))
-            return self._carried_once(name, frame)
+            # A lost node is waited for by `_remove`.
+            return measure_again(f"{name} alone", lambda: self._carried_once(name, frame), self._notes)
         except RunStopped:
             raise
         except (CsitError, OSError) as error:

@@ -41,9 +41,8 @@ from resources.libraries.python.studies.outage.planning import (
     schedule,
     starved,
 )
-from resources.libraries.python.studies.shared.steps import measure_step
+from resources.libraries.python.studies.shared.steps import measure_again, measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
-from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.roles.part import Disturbable
 
@@ -271,13 +270,7 @@ class OutageTest:
         return deployed.remove(self.draft.plan) if deployed else None
 
     def _searched(self) -> RateFound:
-        try:
-            return self._searched_once()
-        except (CsitError, OSError) as error:  # a lost node was waited for when the cell was removed
-            if not is_breakage(error):
-                raise
-            _log.warning("%s: search of NDR: %s; trying again", self.spec.name, reason_of(error))
-        return self._searched_once()
+        return measure_again("search of NDR", self._searched_once, self._notes)
 
     def _searched_once(self) -> RateFound:
         spec, chosen = self.spec, _ndr_profile(self.spec)

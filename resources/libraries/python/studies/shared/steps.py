@@ -1,5 +1,6 @@
 """Steps of a study, each with a deployment of its own: a chain, a set of co-located NFs."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -9,6 +10,7 @@ from resources.libraries.python.recording.run_journal import MOST_ATTEMPTS
 from resources.libraries.python.testbed.deployment.health import is_breakage, reason_of
 
 _Row = TypeVar("_Row")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def measure_step(name: str, measure: Callable[[], _Row], remove: Callable[[], st
     row, reason, again = None, "", False
     for _ in range(MOST_ATTEMPTS):
         if again:
-            notes.append(f"measured once more: {reason}")
+            notes.append(_again(reason))
         again = False
         try:
             row, reason = measure(), ""
@@ -51,3 +53,25 @@ def measure_step(name: str, measure: Callable[[], _Row], remove: Callable[[], st
         if not again:
             break
     return StepOutcome(row, reason, tuple(f"{name}: {note}" for note in notes))
+
+
+def measure_again(name: str, measure: Callable[[], _Row], notes: list[str]) -> _Row:
+    """Do what deploys, measures and removes; where that breaks the system under test, once more, with a note.
+
+    Args:
+        name: Name of what is measured, for the note.
+        measure: Does it; its error goes through where it breaks nothing, and the second time.
+        notes: Gets the reason.
+    """
+    try:
+        return measure()
+    except (CsitError, OSError) as error:
+        if not is_breakage(error):
+            raise
+        notes.append(f"{name}: {_again(reason_of(error))}")
+    _log.warning(notes[-1])
+    return measure()
+
+
+def _again(reason: str) -> str:
+    return f"measured once more: {reason}"
