@@ -300,13 +300,15 @@ class HeadRow(msgspec.Struct, frozen=True, gc=False):
 
 
 def head_row(head: Struct, status: str, message: str) -> HeadRow:
-    """Return the row of a test with a `Head`.
+    """Return the row of a test with a `Head`, which no longer has the requested test then.
 
     Raises:
         ReadError: The requested test is invalid.
     """
     asked = _asked(bytes(head.asked))
     anchor = asked.anchor + head.counted.digest[:8].lower()
+    # It refers to the whole text, whose memory the next one can have.
+    msgspec.structs.force_setattr(head, "asked", None)
     return HeadRow(head, asked, anchor, head.testbed, head.started_at, status, message)
 
 

@@ -1,12 +1,13 @@
 """Rows of tests as columns of Arrow, and back."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from importlib.abc import MetaPathFinder
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, get_args, get_type_hints
 
-import numpy as np
 import pyarrow as pa
 
 from csit_utils.dataset.items import ReadError
@@ -54,36 +55,51 @@ RECORD, ROWS = "record", "rows"
 """Kinds of details: a packed record; JSON of rows, for results without a record."""
 
 
-def table_of_tests(rows: Sequence[HeadRow | TestRow], run: str, constants: Mapping[str, str]) -> pa.Table:
-    """Return rows as columns.
+_CACHED_ROWS = 64
+"""Rows that become columns at once: their records are still in the CPU cache then."""
+
+
+class WaitingRows:
+    """Rows of tests that are written together.
 
     Args:
-        rows: Tests in the order of the table.
-        run: Id of the run of those with a head.
+        run: Id of the run of tests with a head.
         constants: Columns with the same value in all rows, which override those of the rows.
     """
-    heads = [row for row in rows if isinstance(row, HeadRow)]
-    others = [row for row in rows if isinstance(row, TestRow)]
-    tables = [_table(len(heads), columns_of(heads), {"run": run, **constants})] if heads else []
-    if others:
-        values = {name: [getattr(row, name) for row in others] for name in TEST_TYPES}
-        tables.append(_table(len(others), values, constants))
-    table = pa.concat_tables(tables)
-    if heads and others:
-        order = sorted(range(len(rows)), key=lambda at: isinstance(rows[at], TestRow))
-        table = table.take(np.argsort(order))
-    return table
 
+    def __init__(self, run: str, constants: Mapping[str, str]) -> None:
+        self._constants = constants
+        self._defaults = {**DEFAULTS, "run": run}
+        self._rows: list[HeadRow | TestRow] = []
+        self._values: dict[str, list[Any]] = {name: [] for name in TEST_TYPES if name not in constants}
 
-def _table(rows: int, values: Mapping[str, Sequence[Any]], constants: Mapping[str, str]) -> pa.Table:
-    """Return columns as a table; one that is missing has the default of `TestRow`."""
-    arrays = [
-        pa.array(values[name], kind)
-        if name in values and name not in constants
-        else pa.repeat(pa.scalar(constants.get(name, DEFAULTS[name]), kind), rows)
-        for name, kind in TEST_TYPES.items()
-    ]
-    return pa.table(arrays, schema=TESTS)
+    def add(self, row: HeadRow | TestRow) -> None:
+        """Add a row."""
+        self._rows.append(row)
+        if len(self._rows) >= _CACHED_ROWS:
+            self._make_columns()
+
+    def _make_columns(self) -> None:
+        for kind, same in groupby(self._rows, type):
+            rows: list[Any] = list(same)
+            made = columns_of(rows) if kind is HeadRow else {name: map(attrgetter(name), rows) for name in TEST_TYPES}
+            for name, values in self._values.items():
+                values.extend(made[name] if name in made else (self._defaults[name],) * len(rows))
+        self._rows.clear()
+
+    def table(self) -> pa.Table | None:
+        """Return all rows as columns, in their order, and forget them; None without any."""
+        self._make_columns()
+        count = len(self._values["anchor"])
+        arrays = [
+            pa.array(self._values[name], kind)
+            if name in self._values
+            else pa.repeat(pa.scalar(self._constants[name], kind), count)
+            for name, kind in TEST_TYPES.items()
+        ]
+        for values in self._values.values():
+            values.clear()
+        return pa.table(arrays, schema=TESTS) if count else None
 
 
 def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -> None:

@@ -230,15 +230,14 @@ class _Partition:
 
     def __init__(self, path: str, tests: Path, details: Path, run: str, constants: dict[str, str]) -> None:
         self.path = path
-        self._run, self._constants = run, constants
         self._tests, self._details = _File(tests, columns.TESTS, "lz4"), _File(details, columns.DETAILS, "none")
-        self._rows: list[HeadRow | TestRow] = []
+        self._rows = columns.WaitingRows(run, constants)
         self._waiting = WaitingDetails()
         self._count = 0
 
     def add(self, row: HeadRow | TestRow, detail: Detail | None) -> int:
         """Add a test; return the change of the buffered size in bytes, negative if details were written."""
-        self._rows.append(row)
+        self._rows.add(row)
         if detail is None:
             return 0
         before = self._waiting.size_bytes
@@ -249,10 +248,9 @@ class _Partition:
 
     def write_rows(self) -> None:
         """Write buffered rows."""
-        if self._rows:
-            self._tests.write(columns.table_of_tests(self._rows, self._run, self._constants))
-        self._count += len(self._rows)
-        self._rows.clear()
+        if (table := self._rows.table()) is not None:
+            self._tests.write(table)
+            self._count += table.num_rows
 
     def write_details(self) -> None:
         """Write buffered details."""

@@ -21,7 +21,7 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Status, Unrecorded
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
-from csit_utils.dataset.store.columns import table_of_tests
+from csit_utils.dataset.store.columns import WaitingRows
 from csit_utils.dataset.store.layout import Import, Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
@@ -87,14 +87,20 @@ def _items(output: Path, stored: Stored) -> list[object]:
 
 
 def test_rows_with_and_without_a_record_are_in_the_order_of_their_tests() -> None:
-    head = packed_head(pack(mrr_result(ServiceType.CSP, 1, 2)))
+    text = pack(mrr_result(ServiceType.CSP, 1, 2))
     bare = unrecorded_row(Unrecorded("s.t", "t", (), "output.xml", Status.FAIL, ""))
-    rows = [replace(bare, message=str(at)) if at in {0, 3, 4} else head_row(head, "PASS", str(at)) for at in range(7)]
-    table = table_of_tests(rows, "078a", {"label": "nightly"})
-    assert table.column("message").to_pylist() == list("0123456")
-    assert table.column("recorded").to_pylist() == [at not in {0, 3, 4} for at in range(7)]
-    assert table.column("run").to_pylist() == ["output.xml" if at in {0, 3, 4} else "078a" for at in range(7)]
-    assert set(table.column("label").to_pylist()) == {"nightly"}
+    waiting = WaitingRows("078a", {"label": "nightly"})
+    for begin, end in ((0, 150), (150, 153)):
+        for at in range(begin, end):
+            head = head_row(packed_head(text), "PASS", str(at))
+            waiting.add(head if at % 5 in {1, 2} else replace(bare, message=str(at)))
+        table = waiting.table()
+        assert table is not None
+        assert table.column("message").to_pylist() == [str(at) for at in range(begin, end)]
+        assert table.column("recorded").to_pylist() == [at % 5 in {1, 2} for at in range(begin, end)]
+        assert table.column("run").to_pylist() == ["078a" if at % 5 in {1, 2} else bare.run for at in range(begin, end)]
+        assert set(table.column("label").to_pylist()) == {"nightly"}
+    assert waiting.table() is None
 
 
 def test_importing_again_changes_nothing_whatever_its_name_and_packing(output: Path, tmp_path: Path) -> None:
