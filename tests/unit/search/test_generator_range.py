@@ -78,7 +78,7 @@ def test_goals_with_losses_have_the_higher_rate() -> None:
 
 def test_a_generator_that_always_loses_something_says_nothing_about_a_goal_without_loss() -> None:
     (found,) = here(loss_free_pps=None).of_goals([result("NDR", 1e3, 2e3), result("PDR", 1e3, 2e3)])
-    assert found.text.startswith("NDR: the generator itself lost more than 0 in every trial")
+    assert found.text.startswith("NDR: the generator itself lost more than 0, or sent too slowly, in every trial")
 
 
 def test_a_pause_that_fills_a_receive_queue_is_marked() -> None:

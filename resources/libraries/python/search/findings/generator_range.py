@@ -46,8 +46,8 @@ class GeneratorRange:
         lower_pps, upper_pps = goal.lower_pps or 0.0, goal.upper_pps
         if limit_pps is None:
             return (
-                f"the generator itself lost more than {allowed:g} in every trial when it was looped back "
-                f"({place_of(point)}): losses may be its own"
+                f"the generator itself lost more than {allowed:g}, or sent too slowly, in every trial when it was "
+                f"looped back ({place_of(point)}): losses may be its own"
             )
         if lower_pps > TOLERANCE * limit_pps:
             return (
