@@ -29,6 +29,7 @@ MEASURES = (
     BenchmarkEntry("generator_gap_p99", "csit_utils.bench.generator", "measure_gap_p99", {"rounds": 1}),
     BenchmarkEntry("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
     BenchmarkEntry("counting_cost", "csit_utils.bench.counting_cost", "measure", {"rounds": 1}),
+    BenchmarkEntry("receive_cost", "csit_utils.bench.receive_cost", "measure", {"rounds": 1}),
     BenchmarkEntry("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
     BenchmarkEntry("search_matrix", "csit_utils.bench.matrix", "measure", {"seeds": 1}),
     BenchmarkEntry("search_priors", "csit_utils.bench.search_priors", "measure", {"seeds": 2, "others": False}),
