@@ -23,11 +23,13 @@ RESOURCES = {
     },
     "EnvironmentMetrics": {"PowerWatts": {"Reading": 187.5}},
 }
+STILL_W, EACH_CPU_W = 20.0, 50.0
+"""Power of a machine whose power follows the CPU time of a program: without it, and for each CPU that it uses."""
 SERVER = """\
-import json, ssl, sys
+import json, pathlib, ssl, sys, time
 from sushy_tools.emulator.main import app, RedfishAuthMiddleware
 
-port, certificate, key, passwords, names = sys.argv[1:]
+port, certificate, key, passwords, names, program, still_w, each_cpu_w = sys.argv[1:]
 app.configure(extra_config={"SUSHY_EMULATOR_FAKE_DRIVER": True, "SUSHY_EMULATOR_AUTH_FILE": passwords})
 RESOURCES = json.loads(names)
 
@@ -41,9 +43,28 @@ def with_links(response):
         response.set_data(json.dumps(document))
     return response
 
+def used_s():
+    found = 0
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        if head.partition("(")[2] == program:
+            found += sum(map(int, rest.split()[11:13])) / 100
+    return found
+
+LAST = [time.monotonic(), used_s()]
+
+def watts():
+    before_s, used_before_s = LAST
+    LAST[:] = time.monotonic(), used_s()
+    return float(still_w) + float(each_cpu_w) * max(0.0, LAST[1] - used_before_s) / (LAST[0] - before_s)
+
 @app.route("/redfish/v1/Chassis/<identity>/<name>")
 def power(identity, name):
-    return {"@odata.id": f"/redfish/v1/Chassis/{identity}/{name}", "Id": name, "Name": name, **RESOURCES[name]}
+    found = {"PowerWatts": {"Reading": watts()}} if program else RESOURCES[name]
+    return {"@odata.id": f"/redfish/v1/Chassis/{identity}/{name}", "Id": name, "Name": name, **found}
 
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain(certificate, key)
@@ -74,8 +95,14 @@ class Bmc:
 
 
 @contextmanager
-def emulator(folder: Path, resource: str) -> Iterator[Bmc]:
-    """Run the emulator with one of `RESOURCES`; its files are in the folder."""
+def emulator(folder: Path, resource: str, program: str = "") -> Iterator[Bmc]:
+    """Run the emulator with one of `RESOURCES`; its files are in the folder.
+
+    Args:
+        folder: Of its files.
+        resource: Its name.
+        program: Has `EnvironmentMetrics` follow the CPU time of this program between two readings.
+    """
     import bcrypt
 
     certificate, key = folder / "certificate.pem", folder / "key.pem"
@@ -89,6 +116,7 @@ def emulator(folder: Path, resource: str) -> Iterator[Bmc]:
     resources = {resource: RESOURCES[resource]}
     log = folder / "log"
     command = [sys.executable, "-c", SERVER, str(port), *map(str, (certificate, key, passwords)), json.dumps(resources)]
+    command += [program, str(STILL_W), str(EACH_CPU_W)]
     with log.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as server:
         try:
             _wait(port, server, log)
