@@ -92,16 +92,19 @@ class SimulatedTable:
     def open(self, connections: int, rate_cps: float) -> int:
         """Let the first packets of connections arrive at equal distances; return how many pass."""
         truth, waiting_ns, passed = self._truth, 0.0, 0
+        all_buckets = self._rng.integers(0, truth.buckets, connections)
         for first in range(0, connections, _GROUP):
-            group = min(_GROUP, connections - first)
-            buckets = self._rng.integers(0, truth.buckets, group)
+            buckets = all_buckets[first : first + _GROUP]
+            group = len(buckets)
             work_ns = self._slowed * (truth.insert_ns + truth.link_ns * self._chains[buckets])
-            mean_ns = float(work_ns.mean())
+            total_ns = float(np.add.reduce(work_ns))
+            mean_ns = total_ns / group
             time_ns = group * 1e9 / rate_cps
             room = max(0, int((truth.queue * mean_ns + time_ns - waiting_ns) / mean_ns)) if mean_ns else group
-            served = buckets[: min(group, room)]
-            waiting_ns = max(0.0, waiting_ns + float(work_ns[: len(served)].sum()) - time_ns)
-            passed += self._insert(served)
+            if room < group:
+                buckets, total_ns = buckets[:room], float(np.add.reduce(work_ns[:room]))
+            waiting_ns = max(0.0, waiting_ns + total_ns - time_ns)
+            passed += self._insert(buckets)
         return passed
 
     def _insert(self, buckets: NDArray[np.int64]) -> int:
