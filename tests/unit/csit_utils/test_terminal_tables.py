@@ -96,6 +96,7 @@ def test_a_pipe_gets_a_line_per_row_with_tabs(capsys: pytest.CaptureFixture[str]
 
 _SPECS = PROJECT / "tests" / "characterization" / "specs"
 _SIM = str(PROJECT / "topologies" / "sim.yaml")
+_LAB = str(PROJECT / "topologies" / "available" / "lab-2n-vpp.yaml")
 _COMMANDS = (
     "show {studies} {before}",
     "show {studies} {before} --why",
@@ -114,6 +115,8 @@ _COMMANDS = (
     "explain pdr",
     f"plan {_SIM} --cells 1x1,10x10",
     f"plan {_SIM} --cell CSC_2x2_1c",
+    f"plan {_LAB} --cpus DUT1={{cpus}} --cells 1x1",
+    f"plan {_LAB} --cpus DUT1={{cpus}} --cell CSC_2x2_1c",
     f"doctor {_SIM}",
     f"status {_SIM}",
     f"qualify {_SIM} --frames 64B --flows 2 --brief",
@@ -157,7 +160,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "cell: CSC 1x1 1c\nmetric: MRR\nchange: 2%\n",
         encoding="utf-8",
     )
-    names = ("studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
+    cpus = [f"{cpu},{cpu % 32},0,0" for cpu in range(64)]  # as `lscpu -p` prints them
+    (folder / "cpus.txt").write_text("\n".join(["# CPU,Core,Socket,Node", *cpus]) + "\n", encoding="utf-8")
+    names = ("cpus.txt", "studies", "before.xml", "after.xml", "points.csv", "bisection.yaml")
     return {name.partition(".")[0]: str(folder / name) for name in names}
 
 

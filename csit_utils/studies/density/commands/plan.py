@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from csit_utils.commands.tables import print_sentence
 from csit_utils.studies.density.plan_terminal import print_cell, print_plan
 from csit_utils.studies.density.plan_time import Times, times
 from resources.libraries.python.errors import ConfigError
@@ -118,7 +119,7 @@ def plan(
         return
     print_plan(_console(), rows, took)
     for line in (*attached(testbed), *assumptions(testbed)):
-        typer.echo(line)
+        print_sentence(line)
     if html is not None:
         typer.echo(f"page: {html}")
 
@@ -214,9 +215,9 @@ def _one_cell(testbed: Topology, selection: Selection, layout: Layouts, memory: 
     made = make_plan(testbed, row.cell, layout) if row.runs else None
     print_cell(_console(), row, made, selection.frames)
     if pages := in_pages(need(testbed, row.cell), node_of(testbed, memory)):
-        typer.echo(f"  huge pages: {pages}")
+        print_sentence(f"  huge pages: {pages}")
     for line in assumptions(testbed):
-        typer.echo(f"  {line}")
+        print_sentence(f"  {line}")
 
 
 def cell_object(row: Candidate) -> dict[str, Any]:
