@@ -317,7 +317,8 @@ class TrialResult(Frozen):
     @property
     def loss_ratio(self) -> float | None:
         """Lost share of the packets offered, in [0, 1]; None when nothing was offered."""
-        return max(0.0, 1.0 - self.received / self.sent) if self.sent else None
+        sent = self.sent
+        return max(0.0, 1.0 - self.received / sent) if sent else None
 
     @property
     def is_evidence(self) -> bool:
