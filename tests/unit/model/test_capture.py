@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_CAPTURED_PACKETS
 from resources.libraries.python.model.capture import read_capture
@@ -103,3 +104,8 @@ def test_a_path_is_of_plain_characters(name: str) -> None:
 def test_a_file_that_cannot_be_read_is_named(name: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}: cannot be read: {reason}"):
         frame(f"pcap:{name}")
+
+
+def test_the_explanation_of_captures_has_the_source_of_their_formats() -> None:
+    text = explanations()["capture"].how
+    assert "draft-ietf-opsawg-pcap)" in text and "draft-ietf-opsawg-pcapng)" in text
