@@ -13,6 +13,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, LossesAtLoad, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowLosses
+from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise, in_words
 from resources.libraries.python.search.profiles import profile
@@ -154,7 +155,7 @@ def losses(lost: set[int], label: str = "PDR", **lost_at: int) -> LossesAtLoad:
 def test_losses_are_attributed_to_the_host_or_to_the_system(gaps: int, lost: set[int], cause: str) -> None:
     of = plan()
     rows = [cpu_noise(cpu, 5_000, *[GAP_NS] * gaps, observed_s=0.9) for cpu in cpus_of_the_nf(of)[:1]]
-    (found,) = HostNoise(of, rows).losses([losses(lost)])
+    (found,) = HostNoise(of, rows).losses([losses(lost)], GENERATOR)
     assert found.cause == cause, str(found)
 
 
@@ -162,11 +163,29 @@ def test_the_sentence_about_losses_has_its_evidence() -> None:
     of = plan()
     cpu, _ = cpus_of_the_nf(of)
     noise = HostNoise(of, [cpu_noise(cpu, *[GAP_NS] * 10, observed_s=1.0)])
-    (found,) = noise.losses([losses(lost_in_gaps(), **{"nf-1-1": 1440})])
+    (found,) = noise.losses([losses(lost_in_gaps(), **{"nf-1-1": 1440})], GENERATOR)
     assert str(found) == (
         "PDR: instance 1 forward lost 1,440 of 200,000 packets, 144 in a row at most; interruptions of the CPUs on its "
         f"path explain 1,440 (longest: 2.00 ms on CPU {cpu} in 1 s): the host causes them; lost by the counters of all "
         "hops: nf-1-1 1,440"
     )
-    assert noise.losses([losses(set()), losses(lost_in_gaps(), "OVERLOAD")]) == ()
-    assert HostNoise(of, []).losses([losses(lost_in_gaps())]) == (), "nothing is known of its CPUs"
+    assert noise.losses([losses(set()), losses(lost_in_gaps(), "OVERLOAD")], GENERATOR) == ()
+    assert HostNoise(of, []).losses([losses(lost_in_gaps())], GENERATOR) == (), "nothing is known of its CPUs"
+
+
+@pytest.mark.parametrize(
+    ("lost", "lost_at", "words"),
+    [
+        (lost_in_gaps(), {"generator": 1300, "nf-1-1": 140}, "the generator's own ports dropped them; lost by"),
+        (lost_in_gaps(), {"generator": 140, "nf-1-1": 1300}, "an NF or a vSwitch causes them; lost by"),
+        ({7, 9}, {}, "there are too few to say what causes them"),
+        (set(range(5, 25, 2)), {}, "an NF or a vSwitch causes them"),
+    ],
+)
+def test_no_nf_is_named_for_losses_of_the_generator_or_for_a_few(
+    lost: set[int], lost_at: dict[str, int], words: str
+) -> None:
+    of = plan()
+    cpu, _ = cpus_of_the_nf(of)
+    (found,) = HostNoise(of, [cpu_noise(cpu, 5_000, observed_s=1.0)]).losses([losses(lost, **lost_at)], GENERATOR)
+    assert words in str(found)

@@ -24,10 +24,15 @@ QUEUE_FRAMES = 256
 """Receive queue of a veth port, and the shortest default of common NICs."""
 _EXPLAINS, _IRRELEVANT = 0.5, 0.1
 """Shares of a tail, or of losses, from which on the host is the cause, and below which it is not."""
+_FEW = 10
+"""Losses from which on their pattern says that they are not the host's."""
+_Cause = Literal["host", "both", "system under test"]
 _IN_WORDS = {
     "host": "the host causes",
     "both": "host and system under test cause",
     "system under test": "an NF or a vSwitch causes",
+    "generator": "the generator's own ports dropped",
+    "unknown": "there are too few to say what causes",
 }
 _TOLERANCE = 1.25
 """A rate that was reached may be above the estimated one by this factor."""
@@ -62,7 +67,7 @@ class TailCause:
         return float((self.flow.p999_ns or 0) - (self.flow.p50_ns or 0))
 
     @property
-    def cause(self) -> Literal["host", "system under test", "both"]:
+    def cause(self) -> _Cause:
         """Whose it is."""
         return _cause(self.host_ns / self.tail_ns if self.tail_ns > 0 else 0.0)
 
@@ -89,6 +94,8 @@ class LossCause:
     """The CPU on its path with the longest interruption."""
     lost_at: Mapping[str, int]
     """Packets lost by owner of the hop, of all flows; empty where the counters do not say it."""
+    generator: str
+    """Owner of the generator's ports."""
 
     @property
     def explained(self) -> float:
@@ -96,9 +103,12 @@ class LossCause:
         return min(self.host_lost, sum(length * number for length, number in self.flow.run_lengths if length > 1))
 
     @property
-    def cause(self) -> Literal["host", "system under test", "both"]:
+    def cause(self) -> _Cause | Literal["generator", "unknown"]:
         """Whose they are."""
-        return _cause(self.explained / self.flow.lost)
+        if self.lost_at.get(self.generator, 0) >= _EXPLAINS * sum(self.lost_at.values()) > 0:
+            return "generator"
+        found = _cause(self.explained / self.flow.lost)
+        return "unknown" if found != "host" and self.flow.lost < _FEW else found
 
     def __str__(self) -> str:
         """In a sentence with numbers."""
@@ -111,7 +121,7 @@ class LossCause:
         )
 
 
-def _cause(explained: float) -> Literal["host", "system under test", "both"]:
+def _cause(explained: float) -> _Cause:
     return "host" if explained >= _EXPLAINS else "system under test" if explained < _IRRELEVANT else "both"
 
 
@@ -215,11 +225,12 @@ class HostNoise:
             found.append(TailCause(row.label, flow, host_ns, worst))
         return tuple(found)
 
-    def losses(self, rows: Iterable[LossesAtLoad]) -> tuple[LossCause, ...]:
+    def losses(self, rows: Iterable[LossesAtLoad], generator: str) -> tuple[LossCause, ...]:
         """Causes of the losses at NDR and PDR, one for each load: of the flow that lost most. Overload has its own.
 
         Args:
             rows: As counted.
+            generator: Owner of the generator's ports.
         """
         found = []
         for row in rows:
@@ -229,7 +240,7 @@ class HostNoise:
                 continue
             worst = max((stop.noise for stop in stops), key=lambda noise: noise.longest_ns)
             host_lost = flow.sent * min(1.0, _lost_on(stops, row.load_pps, QUEUE_FRAMES))
-            found.append(LossCause(row.label, flow, host_lost, worst, row.lost_at))
+            found.append(LossCause(row.label, flow, host_lost, worst, row.lost_at, generator))
         return tuple(found)
 
     def too_noisy(self, goals: Iterable[tuple[str, float]], most_pps: float) -> str | None:

@@ -459,7 +459,7 @@ class DensityTest:
             facts=self.draft.facts,
             noise=noise,
             tails=noise.tails(self.draft.latency, full.lower_pps if full else None),
-            losses=noise.losses(self.draft.losses),
+            losses=noise.losses(self.draft.losses, GENERATOR),
             generator=GeneratorRange(self._qualification, self.draft.asked.frame, len(self.deployment.plan.flows)),
             latency=self.draft.latency,
         )
