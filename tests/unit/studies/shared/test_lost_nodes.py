@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -206,8 +207,15 @@ def test_a_search_of_the_load_of_outages_that_breaks_is_repeated(
 ) -> None:
     expected = searched(World(), tmp_path).rate()
     world = World({1}, error)
-    assert searched(world, tmp_path).rate() == expected
+    found = searched(world, tmp_path).rate()
+    assert found.model_copy(update={"notes": ()}) == expected
+    assert found.notes == (f"search of NDR: measured once more: {error}",)
     assert (world.deployed, world.recovered) == (2, recovered)
+    # It stays a note of the study when that is resumed after its search.
+    resumed, journal = searched(World(), tmp_path), SimpleNamespace(rows=(found,), keep=lambda _: None)
+    resumed.resume(cast(Any, journal))
+    resumed.measure()
+    assert resumed.draft.outage is not None and found.notes[0] in resumed.draft.outage.notes
 
 
 def test_a_network_function_whose_first_trial_loses_the_generator_is_not_left_out(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ class InterferenceTest:
             )
 
         name = f"{turn.target}{_beside(turn)}"
-        outcome = measure_step(name, measure, self.remove)
+        outcome = measure_step(f"{name}, repetition {turn.repetition + 1}", measure, self.remove)
         if outcome.row is None:
             self._failures.append(outcome.reason)
             what = f"{name} was not measured in repetition {turn.repetition + 1}"

@@ -66,6 +66,8 @@ class RateFound(Frozen):
     line: Literal["rate"] = "rate"
     rate_pps: float
     ndr_pps: float | None
+    notes: tuple[str, ...] = ()
+    """About the search of NDR, and why the load is another one."""
 
 
 class TrialMeasured(Frozen):
@@ -169,6 +171,7 @@ class OutageTest:
         self._journal = journal
         self._rate = next((row for row in journal.rows if isinstance(row, RateFound)), None)
         if self._rate is not None:
+            self._notes += self._rate.notes
             self._known = {row.trial.number: row for row in journal.rows if isinstance(row, TrialMeasured)}
 
     @property
@@ -184,6 +187,7 @@ class OutageTest:
             RunStopped: The journal cannot be written, or the deployment cannot be removed.
         """
         if self._rate is None:
+            noted = len(self._notes)
             found = RateFound(rate_pps=self.spec.rate_pps, ndr_pps=None) if self.spec.rate_pps else self._searched()
             if (most_pps := _MOST_NUMBERED / self.spec.duration_s) < found.rate_pps:
                 self._notes.append(
@@ -191,6 +195,7 @@ class OutageTest:
                     f"keeps {_MOST_NUMBERED:,} packets"
                 )
                 found = found.model_copy(update={"rate_pps": most_pps})
+            found = found.model_copy(update={"notes": tuple(self._notes[noted:])})
             if self._journal is not None:
                 self._journal.keep(found)
             self._rate = found
@@ -227,7 +232,7 @@ class OutageTest:
         notes = list(self._notes)
         if errors := [trial.clock_error_s for trial in self._trials if trial.clock_error_s is not None]:
             notes.append(
-                f"times between events and packets are exact to {1e3 * max(errors):.2g} ms: they are of different "
+                f"times between events and packets are exact to {1e3 * max(errors):.3g} ms: they are of different "
                 "nodes, whose clocks were compared over their connections"
             )
         self.draft.outage = Outage(
@@ -289,7 +294,9 @@ class OutageTest:
 
     def _turn(self, turn: OutageTurn, rate: RateFound) -> tuple[TrialMeasured | None, str | None]:
         name = CONTROL if turn.strike is None else turn.strike.name
-        outcome = measure_step(name, lambda: self._measure(turn, rate), self.remove)
+        outcome = measure_step(
+            f"{name}, repetition {turn.repetition + 1}", lambda: self._measure(turn, rate), self.remove
+        )
         if outcome.row is None:
             self._notes += outcome.notes
             if turn.strike is not None and turn.strike.name in self._refused:
