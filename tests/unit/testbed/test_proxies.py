@@ -24,6 +24,7 @@ from resources.libraries.python.testbed.agent.calls import (
     Call,
     Role,
 )  # fmt: skip
+from resources.libraries.python.testbed.remote import proxies
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
 from resources.libraries.python.testbed.roles.part import Confined, Processing
 from resources.libraries.python.testbed.worlds.nodes import parts_on_nodes
@@ -128,7 +129,7 @@ def test_a_node_that_is_lost_while_it_stops_a_part_removes_that_by_itself() -> N
 
 
 def test_times_of_a_node_are_by_the_clock_of_the_controller() -> None:
-    """Its clock is an hour ahead; the error is half of the round trip, which the second reading has least of."""
+    """Its clock is an hour ahead."""
     hour_ns, now_ns = 3600 * 10**9, 10**18
     event = Happened(began_ns=now_ns + hour_ns, ended_ns=now_ns + hour_ns + 5, what="gone")
     sent = trial(1e6, 1, 0.0)
@@ -150,6 +151,26 @@ def test_times_of_a_node_are_by_the_clock_of_the_controller() -> None:
     assert moved.model_copy(update={"begin_ns": 0, "gaps": (), "arrivals_ns": None, "clock_error_s": 0.0}) == (
         line.model_copy(update={"begin_ns": 0, "gaps": (), "arrivals_ns": None})
     )
+
+
+def test_the_exchange_with_the_shortest_round_trip_says_how_far_a_clock_is_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request takes 1 ms, and its answer as long only once; others wait on the way back."""
+    now_ns, back_ms = 10**18, iter([40, 3, 1, 20, 60, 5, 9, 30])
+
+    def answered(*_: object) -> int:
+        nonlocal now_ns
+        at_ns = now_ns + 10**6
+        now_ns = at_ns + next(back_ms) * 10**6
+        return at_ns + 7
+
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns)
+    link: Any = Node("DUT1")
+    link.call = answered
+    assert proxies.clock_offset(link) == proxies.ClockOffset(ahead_ns=7, error_s=0.001)
+    assert next(back_ms, None) is None, "all have been made"
 
 
 def test_of_several_nodes_the_machine_is_the_first_one() -> None:

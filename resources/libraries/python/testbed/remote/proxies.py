@@ -37,7 +37,8 @@ def clock_offset(link: AgentLink) -> ClockOffset:
     """
     found = []
     for _ in range(_CLOCK_READINGS):
-        asked_ns, began_ns = time.time_ns(), time.perf_counter_ns()
+        began_ns = time.perf_counter_ns()
+        asked_ns = time.time_ns()  # a pause between the two is part of the round trip, and so of the error
         at_ns = link.call(CLOCK, None)
         round_trip_ns = time.perf_counter_ns() - began_ns
         found.append(ClockOffset(at_ns - asked_ns - round_trip_ns // 2, round_trip_ns / 2e9))
