@@ -228,6 +228,7 @@ def print_sentence(text: str, *, err: bool = False) -> None:
         )  # fmt: skip
         text = "\n".join(lines)
     stream.write(f"{text}\n")
+    stream.flush()
 
 
 def terminal_width() -> int:
