@@ -131,6 +131,7 @@ def _sampled(file: Path) -> Iterator[None]:
 
     Raises:
         NotReady: It does not begin in time.
+        CsitError: It ends before.
     """
     file.unlink(missing_ok=True)
     asked, answers = os.pipe(), os.pipe()
@@ -147,8 +148,10 @@ def _sampled(file: Path) -> Iterator[None]:
         os.close(answers[1])
         try:
             print("enable", file=orders, flush=True)
-            if not select.select([said], [], [], _END_S)[0] or not said.read(4):
+            if not select.select([said], [], [], _END_S)[0]:
                 raise NotReady("perf", _END_S, "no answer")
+            if not said.read(4):
+                raise CsitError("perf ended before it took samples; perf 5.10 or newer is needed")
             yield
         finally:
             perf.terminate()
@@ -163,10 +166,14 @@ def _samples(file: Path, thread: int) -> Counter[str]:
 
     Raises:
         CommandFailed: perf cannot read its file.
+        NotReady: It takes too long.
         CsitError: There are too few.
     """
     argv = ("perf", "script", "-i", str(file), "-F", "tid,ip,sym")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=_END_S, check=False)
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_END_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise NotReady("perf script", _END_S, f"{file.stat().st_size / 1e6:.0f} MB of samples") from error
     if done.returncode:
         raise CommandFailed(argv, done.returncode, done.stderr[-500:])
     found: Counter[str] = Counter()
