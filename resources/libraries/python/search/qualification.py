@@ -48,7 +48,7 @@ class Effort(Frozen):
 BRIEF = Effort(trial_s=0.1, width=0.05, tries=2, most_trials=9)
 """At the start of a run that finds none: at most 4 s for each point."""
 LOGGED = Effort(trial_s=1.0, width=0.1, tries=1, most_trials=8)
-"""The same for a generator that logs every second, whose trials take 2 to 3 s: at most a minute for its point."""
+"""The same for a generator that logs every second, whose trials take 2 to 3 s: at most 20 trials, a minute or two."""
 
 
 class _Rate:

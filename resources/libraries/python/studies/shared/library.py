@@ -38,7 +38,11 @@ from resources.libraries.python.studies.shared.retry import DeployedTest, Specif
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 from resources.libraries.python.testbed.deployment import parts
 from resources.libraries.python.testbed.deployment.health import clean_up
-from resources.libraries.python.testbed.deployment.loop_back import qualification_for_run, qualify_again
+from resources.libraries.python.testbed.deployment.loop_back import (
+    effort_in_words,
+    qualification_for_run,
+    qualify_again,
+)
 from resources.libraries.python.testbed.worlds.factory import located, world_of
 
 _Test = TypeVar("_Test", bound=StudyTest)
@@ -422,8 +426,9 @@ class TestbedSession:
         self._qualified_again |= {(point.frame.name, point.flows) for point in again}
         for point, offered_pps in again.items():
             logger.info(
-                f"qualifying the generator again for some seconds: {offered_pps:.0f} pps lost nothing in the test, and "
-                f"it was qualified up to {point.loss_free_pps or 0.0:.0f} pps without loss ({place_of(point)})",
+                f"qualifying the generator again, for {effort_in_words(self._topology)}: {offered_pps:.0f} pps lost "
+                f"nothing in the test, and it was qualified up to {point.loss_free_pps or 0.0:.0f} pps without loss "
+                f"({place_of(point)})",
                 also_console=True,
             )
         try:

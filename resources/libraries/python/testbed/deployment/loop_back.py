@@ -131,9 +131,8 @@ def qualification_for_run(
         return found
     driver = driver_registry.generators()[key.generator]
     names = (f"{driver.least_frame_bytes}B",) if driver.keeps_log else BRIEF_FRAMES
-    long = "up to a minute" if driver.keeps_log else "some seconds"
-    tell(f"qualifying the generator, once for this machine: its ports are looped back for {long}")
     effort = _brief(topology)
+    tell(f"qualifying the generator, once for this machine: its ports are looped back for {effort_in_words(topology)}")
     made = qualify(topology, world, key, frames=[frame(name) for name in names], flow_counts=(2,), effort=effort)
     if not made.simulated:
         store(made, folder)
@@ -179,6 +178,11 @@ def qualify_again(
 def _brief(topology: Topology) -> Effort:
     """Return how much a run spends on a point."""
     return LOGGED if driver_registry.generators()[topology.tg.generator.driver].keeps_log else BRIEF
+
+
+def effort_in_words(topology: Topology) -> str:
+    """Return how long a run takes for the qualification of a point."""
+    return "up to two minutes" if _brief(topology) is LOGGED else "some seconds"
 
 
 def why_not(topology: Topology) -> str | None:
