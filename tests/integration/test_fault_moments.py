@@ -183,10 +183,10 @@ STUDIES: Mapping[str, tuple[str, str, tuple[str, ...], tuple[Fault, Fault]]] = {
     "chains": ("chains/four-vnfs.yaml", CHAINS, (), (nf_loses_its_port, generator_is_killed)),
     "stateful": ("stateful/nat.yaml", STATEFUL, ("-i", "NAT"), (nf_loses_its_port, generator_is_killed)),
 }
-REASONS = {generator_is_killed: "ended with -9", nf_loses_its_port: "csn1x1i1"}
-"""By what was done: words of the reason."""
 """By study: its suite or the specification that is replaced there, options, and what is done after the first and the
 third deployment."""
+REASONS = {generator_is_killed: "ended with -9", nf_loses_its_port: "csn1x1i1"}
+"""By what was done: words of the reason."""
 
 
 @realtime(LOSS)
