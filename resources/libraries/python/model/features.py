@@ -5,15 +5,15 @@ from typing import Literal
 from resources.libraries.python.model.base import Frozen
 
 HOST = "host"
-"""In the place of a VNF: the machine as a whole."""
+"""Instead of a VNF: the machine as a whole."""
 CHAIN = "chain"
-"""In the place of a VNF: the chain from end to end."""
+"""Instead of a VNF: the chain from end to end."""
 VSWITCH = "vswitch"
-"""In the place of a VNF: the virtual switch."""
+"""Instead of a VNF: the virtual switch."""
 
 
 class FeatureSeries(Frozen):
-    """One feature, one value a second. Names, units and meanings are those of `behaviour.features`."""
+    """One feature, one value a second. Names, units and meanings are those of `studies/chains/analysis/features`."""
 
     owner: str
     """A VNF of the chain, CHAIN, HOST or VSWITCH."""
