@@ -321,6 +321,16 @@ def floor() -> tuple[CpuNoise, ...]:
         return observe(here, [CPU], 0.9, python=sys.executable)
 
 
+def quiet_floor() -> tuple[CpuNoise, ...]:
+    """That of a quiet moment: what this machine's own host takes of the CPU is none of what is planted."""
+    seen = []
+    for _ in range(5):
+        seen.append(floor())
+        if seen[-1][0].longest_ns < 1_000_000:
+            break
+    return min(seen, key=lambda rows: rows[0].longest_ns)
+
+
 def loss_cause(experiment: Capped) -> str:
     """Count losses at PDR; return the sentence about their cause."""
     experiment.draft.losses = ()
@@ -334,7 +344,7 @@ def loss_cause(experiment: Capped) -> str:
 @realtime(RATE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_losses_are_the_hosts_or_those_of_the_nf_that_drops_packets(world: Testbed) -> None:
-    quiet = floor()
+    quiet = quiet_floor()
     with running(world) as experiment:
         experiment.most_pps = 240_000.0
         experiment.search(("PDR",))
@@ -361,7 +371,7 @@ def tail_cause(experiment: Capped) -> str:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.skipif(bool(NO_OPENVPN), reason=NO_OPENVPN)
 def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed) -> None:
-    quiet = floor()
+    quiet = quiet_floor()
     with running(world, kinds=("openvpn",)) as experiment:
         threads = [each for each in experiment.deployment.plan.cores.threads if each.role is ThreadRole.DATA]
         assert CPU in {each.cpu for each in threads if each.owner != GENERATOR}
