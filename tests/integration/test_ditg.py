@@ -99,29 +99,27 @@ def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:
 
 
 @realtime(RATE)
-def test_a_run_qualifies_it_once(tmp_path: Path) -> None:
+def test_a_run_qualifies_it_once_with_its_ports_joined(tmp_path: Path) -> None:
     (point,) = qualified_by_a_run(with_ditg(), tmp_path).points
     assert (point.frame.name, point.flows) == ("66B", 2)
-    assert point.highest_pps is not None and point.floor_ns is not None
-    assert 500 < point.highest_pps <= point.offered_pps * 1.05 and 100 < point.floor_ns < 1e7
+    assert point.highest_pps is not None and point.highest_pps > 500
+    assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps
+    assert point.rate_error is not None and point.rate_error <= 0.05
+    assert point.floor_ns is not None and 100 < point.floor_ns < 1e7
+    assert point.gap_load_pps is not None and point.gap_p50_ns is not None and point.gap_p999_ns is not None
+    assert 100 < point.gap_p50_ns <= point.gap_p999_ns < 0.5e9
 
 
 @realtime(RATE)
-def test_it_is_qualified_with_its_ports_joined() -> None:
+def test_a_frame_that_it_does_not_send_is_left_out_of_a_qualification() -> None:
     topology = with_ditg()
     with closing(world_of(located(topology))) as world:
         world.open()
         found = qualify(
             topology, world, key_of(topology, world.environment(), NIC), frames=[frame("64B"), frame("512B")],
-            flow_counts=[2], effort=Effort(trial_s=0.5, width=0.9, tries=1, most_trials=6),
+            flow_counts=[2], effort=Effort(trial_s=0.5, width=0.9, tries=1, most_trials=1),
         )  # fmt: skip
-    (point,) = found.points
-    assert point.frame.name == "512B"
     assert "64B is left out: D-ITG sends UDP in frames of 66 bytes" in " ".join(found.notes)
-    assert point.highest_pps is not None and point.highest_pps > LOAD_PPS
-    assert point.offered_pps >= point.highest_pps * 0.95 and point.received_pps <= point.offered_pps
-    assert point.rate_error is not None and point.rate_error <= 0.05
-    assert point.floor_ns is not None and 100 < point.floor_ns < 1e6
-    assert point.gap_load_pps is not None and point.gap_p50_ns is not None and point.gap_p999_ns is not None
-    assert 100 < point.gap_p50_ns <= point.gap_p999_ns < 0.5e9
+    (point,) = found.points
+    assert point.frame.name == "512B" and point.offered_pps > 0
     assert not found.simulated and found.key.generator == "ditg"
