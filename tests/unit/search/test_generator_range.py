@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.result import Asked, LatencyAtLoad, ReceiveRate, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
+from resources.libraries.python.planning.loop_back import NIC
 from resources.libraries.python.recording.draft import Draft
+from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.findings.generator_range import BeyondRange, GeneratorRange, in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import Effort
@@ -209,6 +212,22 @@ def test_a_qualification_is_repeated_in_trials_as_long_and_gets_no_worse(
     assert made.points[0] == better
     assert made.points[1].loss_free_pps == pytest.approx(2e6, rel=0.05)
     assert made.measured_at != found.measured_at and trials_s == [found.trial_s] * 2
+
+
+def test_a_frame_that_the_generator_does_not_send_leaves_the_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    def point(_: object, __: object, size: Frame, *_more: object, **_named: object) -> QualifiedPoint:
+        if size.name == "64B":
+            raise Unsupported("it sends 66 bytes")
+        return qualified_point(size.name)
+
+    monkeypatch.setattr(loop_back, "qualify_point", point)
+    world = world_of(SIM)
+    key, sizes = key_of(SIM, world.environment(), NIC), [frame(name) for name in ("64B", "512B")]
+    found = qualify(SIM, world, key, frames=sizes, flow_counts=[2], effort=Effort())
+    assert [each.frame.name for each in found.points] == ["512B"]
+    assert found.notes == ("64B is left out: it sends 66 bytes",)
+    with pytest.raises(Unsupported, match=r"^64B is left out: it sends 66 bytes$"):
+        qualify(SIM, world, key, frames=sizes[:1], flow_counts=[2], effort=Effort())
 
 
 def test_each_trial_of_a_cell_is_looked_at() -> None:
