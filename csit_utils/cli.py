@@ -23,6 +23,7 @@ from resources.libraries.python.errors import ConfigError, CsitError, message
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
+from resources.libraries.python.terminal import terminal_width, with_command, wrapped
 
 _RUN = (
     "local", "night", "doctor", "qualify", "otg", "reserve", "prepare", "status", "release", "cleanup", "emulate",
@@ -149,7 +150,9 @@ def _run() -> int:
         if debug:
             sys.stderr.write(outgoing(traceback.format_exc()))
         sentence, status = _reported(error)
-        sys.stderr.write(f"{sentence}\n")
+        command = error.command if isinstance(error, CsitError) and sentence.endswith(error.command) else ""
+        width = terminal_width() if sys.stderr.isatty() else None
+        sys.stderr.write(with_command(sentence.removesuffix(command).rstrip(), command, width) + "\n")
         if isinstance(error, OSError) and error.filename == _STREAMS["<stdout>"]:
             _discard_output()
         return status
@@ -174,6 +177,8 @@ _OWN_ESCAPES = re.compile(
 """Terminal output of this program and Robot: colours, but no hidden text; the next state of a line; links."""
 
 
+_CURSOR_AT_START = re.compile(r"[\n\r]")
+
 _STREAMS = {"<stdout>": "standard output", "<stderr>": "standard error"}
 
 
@@ -181,10 +186,16 @@ class _Redacting:
     """Standard output or error without secrets, whichever part of the program writes there.
 
     On a terminal all other control characters are visible: results, journals and nodes can have put any into a text.
+
+    Args:
+        stream: Where the text goes.
+        wraps: Whether lines are wrapped at words on a terminal: those of messages are, data are not.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, wraps: bool) -> None:
         self._stream = stream
+        self._wraps = wraps
+        self._column = 0
 
     def write(self, text: str) -> int:
         """Write a text."""
@@ -192,6 +203,11 @@ class _Redacting:
         if self._stream.isatty():
             parts = _OWN_ESCAPES.split(shown)
             shown = "".join(part if place % 2 else outgoing(part) for place, part in enumerate(parts))
+            if self._wraps:
+                shown = wrapped(shown, terminal_width(), self._column)
+            self._column = len(_OWN_ESCAPES.sub("", _CURSOR_AT_START.split(shown)[-1])) + (
+                0 if _CURSOR_AT_START.search(shown) else self._column
+            )
         with self._named():
             self._stream.write(shown)
         return len(text)
@@ -235,7 +251,8 @@ def _redacted_streams() -> Iterator[None]:
     names = ("stdout", "stderr", "__stdout__", "__stderr__")  # Robot's console is the last two
     streams = {name: getattr(sys, name) for name in names}
     for name, stream in streams.items():
-        setattr(sys, name, stream and _Redacting(stream))
+        # Tables fit already, and JSON and CSV are copied from there.
+        setattr(sys, name, stream and _Redacting(stream, wraps=name != "stdout"))
     try:
         yield
     finally:

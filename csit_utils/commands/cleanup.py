@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reserve import TOPOLOGY, seconds
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers, find, remove
@@ -32,31 +33,35 @@ def cleanup(
     ./csit cleanup topologies/available/NAME.yaml --yes        remove
     """  # noqa: D301 - \b keeps the lines of the examples apart
     wait_s = seconds(wait, "--wait")
-    with Machines(load_topology(topology)) as machines:
+    testbed = load_topology(topology)
+    with Machines(testbed) as machines:
+        if not machines.places:
+            print_sentence(f"{testbed.metadata.name} is simulated: it has no leftovers")
+            return
         found = find(machines, all_runtimes=runtimes)
         if not yes:
             for each in found:
                 _print(each)
             return
         for sentence in remove(machines, found, wait_s):
-            typer.echo(sentence)
-    typer.echo(f"{topology}: clean")
+            print_sentence(sentence)
+    print_sentence(f"{topology}: clean")
 
 
 def _print(found: MachineLeftovers) -> None:
     left, name = found.left, found.machine
     if left.in_use:
         who = f"pid {left.owner.pid} of {left.owner.user}: {left.owner.command}" if left.owner else "an unknown process"
-        typer.echo(f"{name}: in use by a running test, {who}")
+        print_sentence(f"{name}: in use by a running test, {who}")
     for line in left.lines():
-        typer.echo(f"{name}: {line}")
+        print_sentence(f"{name}: {line}")
     if left.prepared:
         by = f"by {left.prepared.by} since {left.prepared.since}"
-        typer.echo(f"{name}: prepared {by}, {left.prepared.settings} settings to restore")
+        print_sentence(f"{name}: prepared {by}, {left.prepared.settings} settings to restore")
     for each in found.stale:
-        typer.echo(f"{name}: {each.title}, {each.mb} MB, unused for {each.unused_days:.0f} days")
+        print_sentence(f"{name}: {each.title}, {each.mb} MB, unused for {each.unused_days:.0f} days")
     for named in left.unclaimed:
         delete = command_text("ip", "netns", "del", named)
-        typer.echo(f"{name}: network namespace {named} is not on record; if it is unused: {delete}")
+        print_sentence(f"{name}: network namespace {named} is not on record; if it is unused:", delete)
     if found.clean and not left.in_use:
-        typer.echo(f"{name}: no leftovers")
+        print_sentence(f"{name}: no leftovers")

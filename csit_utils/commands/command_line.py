@@ -41,14 +41,15 @@ def again(folder: Path, arguments: Sequence[str] = ()) -> list[str]:
     if not arguments:
         if header.command is None:
             raise ConfigError(
-                f"{folder}: this run was started by Robot itself; repeat its command with "
-                f"{command_text('-d', folder, '-v', f'RESUME:{folder}')}"
+                f"{folder}: this run was started by Robot itself; repeat its command with ",
+                command_text("-d", folder, "-v", f"RESUME:{folder}"),
             )
         if missing := masked_words(header.arguments):
             command = command_text("./csit", "robot", "--resume", folder, *header.arguments)
             raise ConfigError(
                 f"{folder}: the journal has no secrets; repeat the command with a value for "
-                f"{', '.join(word.removesuffix(MASK) for word in missing)} {command}"
+                f"{', '.join(word.removesuffix(MASK) for word in missing)} ",
+                command,
             )
         _change_to(header)
         arguments = header.arguments

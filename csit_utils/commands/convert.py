@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 import yaml
 
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import convert_topology
 from resources.libraries.python.paths import write_whole
@@ -40,7 +41,7 @@ def convert(
     models = {port.model for port in used.values() if port.model}
     typer.echo(f"runs use the {len(used)} TG ports cabled to {' and '.join(sorted(models)) or 'NICs'}", err=True)
     if output is not None:
-        typer.echo(f"written: {output}; next: {command_text('./csit', 'plan', output)}", err=True)
+        print_sentence(f"written: {output}; next:", command_text("./csit", "plan", output), err=True)
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_table, styled
+from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table, styled
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
@@ -47,7 +47,7 @@ def doctor(
     else:
         shown = [finding for finding in findings if not quiet or finding.level is not Severity.OK]
         print_findings(shown)
-        typer.echo(_summary(topology, counts))
+        print_sentence(_summary(topology, counts))
     if counts[Severity.PROBLEM]:
         raise typer.Exit(1)
 

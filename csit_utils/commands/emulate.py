@@ -9,12 +9,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.emulation.image import MIRROR, cached, image
 from resources.libraries.python.emulation.layout import MOST_QUEUES, EmulatedLayout
 from resources.libraries.python.emulation.machine import EmulatedNicModel
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, State, check, end_unfinished, state_folder
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import command_text
+from resources.libraries.python.terminal import shortened, terminal_width
 
 _WITHIN_S = 600.0
 _USUAL_S = 30.0
@@ -105,7 +107,8 @@ def _show(testbed: EmulatedTestbed) -> bool:
         typer.echo(f"no testbed named '{testbed.folder.name}' is running{hint}", err=True)
         return False
     for state in states:
-        typer.echo(f"{state.name:5} {_words(testbed, state)}", err=True)
+        words, login = _words(testbed, state)
+        print_sentence(f"{state.name:5} {words}", login, err=True)
     typer.echo(testbed.topology)
     return all(state.answers for state in states)
 
@@ -118,13 +121,14 @@ def _others(testbed: EmulatedTestbed) -> list[str]:
     return [folder.name for folder in folders if folder != testbed.folder and EmulatedTestbed(folder).states()]
 
 
-def _words(testbed: EmulatedTestbed, state: State) -> str:
+def _words(testbed: EmulatedTestbed, state: State) -> tuple[str, str]:
+    """State of a machine, and the command that logs in."""
     if state.pid is None:
-        return f"exited; log: {testbed.folder / state.name}.log"
+        return f"exited; log: {testbed.folder / state.name}.log", ""
     key, hosts = testbed.folder / "key", testbed.folder / "known_hosts"
     login = command_text("ssh", "-p", state.port, "-i", key, "-o", f"UserKnownHostsFile={hosts}", "root@127.0.0.1")
     answers = "up" if state.answers else "running, SSH does not answer"
-    return f"{answers}, pid {state.pid}, {state.memory_mb} MB: {login}"
+    return f"{answers}, pid {state.pid}, {state.memory_mb} MB:", login
 
 
 class _Line:
@@ -161,5 +165,8 @@ class _Line:
         if text == self._said:
             return
         self._said = text
-        sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else f"{text}\n")
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{shortened(text, terminal_width() - 1)}")
+        else:
+            sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.tables import TableForm, TableLine, print_table, terminal_width
+from csit_utils.commands.tables import TableForm, TableLine, print_table
 from csit_utils.report.explanations import Explanation
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.terminal import terminal_width
 
 _WIDEST = 96
 """Of a page, in characters: longer lines are hard to read."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from csit_utils.commands.inputs import INPUTS, ReadingProgress, print_problems
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import message
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def import_(
         figures = {"dataset": str(into), "files": added + known, "known": known, "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        typer.echo(f"{into}: {tests} tests of {added} files added; {known} files already there")
+        print_sentence(f"{into}: {tests} tests of {added} files added; {known} files already there")
     if problems:
         raise typer.Exit(1)
 

@@ -140,7 +140,7 @@ def _resumed(context: typer.Context, folder: Path) -> list[str]:
     header = header_of(folder)
     if header.command != "local":
         resume = command_text("./csit", "robot", "--resume", folder)
-        raise ConfigError(f"{folder}: not a run of ./csit local; use {resume}")
+        raise ConfigError(f"{folder}: not a run of ./csit local; use ", resume)
     argv = again(folder)
     _try_to_open(load_topology(Path(header.choices.topology)))
     return argv

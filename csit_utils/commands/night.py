@@ -276,17 +276,18 @@ def _measure(folder: Path, state: NightState) -> None:
     listed = ", ".join(f"{count} {status.lower()}" for status, count in counts.items())
     simulated = "simulated: " if state.choices.simulated else ""
     ending = f"{simulated}{len(planned)} planned measurements: {listed}; {seconds(max(clock.left_s, 0.0))} are left"
-    continued = ""
+    resume = ""
     if stopped is not None:
-        continued = f"continue with {command_text('./csit', 'night', '--resume', folder)}"
+        resume = command_text("./csit", "night", "--resume", folder)
         ending = f"interrupted: {stopped}; {ending}"
     still_open = _still_open(state, folder, clock)
-    write_whole(folder / _PAGE, render_night(state, clock, "; ".join(filter(None, (ending, continued))), still_open))
+    continued = f"; continue with {resume}" if resume else ""
+    write_whole(folder / _PAGE, render_night(state, clock, f"{ending}{continued}", still_open))
     for test, why in still_open:
         print_sentence(f"open\t{test}\t{why}")
     print_sentence(f"{ending}.")
-    if continued:
-        typer.echo(continued)  # whole, to be copied
+    if resume:
+        print_sentence("continue with", resume)
     typer.echo(f"page: {folder / _PAGE}")
     if stopped is not None:
         raise typer.Exit(_INTERRUPTED)

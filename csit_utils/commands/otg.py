@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.drivers.generators.otg.server.http_api import listening, serve
 from resources.libraries.python.drivers.generators.otg.server.schema import LONGEST_S, MOST_FLOWS
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
@@ -60,7 +61,7 @@ def otg(
         host, number = server.server_address[:2]
         scheme = "http" if context is None else "https"
         served = ", ".join(names) or "all interfaces"
-        typer.echo(f"{scheme}://{host!s}:{number} serves {served}; at most {MOST_FLOWS} flows, {LONGEST_S} s each")
+        print_sentence(f"{scheme}://{host!s}:{number} serves {served}; at most {MOST_FLOWS} flows, {LONGEST_S} s each")
         try:
             serve(server, traffic)
         except KeyboardInterrupt:

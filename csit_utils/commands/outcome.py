@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.commands.tables import print_sentence
 from csit_utils.dataset.items import Dataset, Status
 from csit_utils.dataset.load import load
 from resources.libraries.python.recording.marker import NOTHING_FITS
@@ -34,9 +35,9 @@ def outcome(
         failed = statuses.count(Status.FAIL)
         if reason is not None:
             resume = command_text("./csit", "robot", "--resume", folder)
-            typer.echo(f"{folder}: incomplete: {reason}; resume with {resume}")
+            print_sentence(f"{folder}: incomplete: {reason}; resume with", resume)
         else:
-            typer.echo(f"{folder}: {len(statuses)} tests, {failed} failed")
+            print_sentence(f"{folder}: {len(statuses)} tests, {failed} failed")
         worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)
     raise typer.Exit(worst)
 

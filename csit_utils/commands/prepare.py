@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reserve import TOPOLOGY, seconds
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
@@ -67,9 +68,8 @@ def prepare(
     for prepared in done:
         _print_done(prepared)
     if token:
-        typer.echo(
-            f"reserved for {lease}; {command_text('./csit', 'release', topology)} restores all settings", err=True
-        )
+        restore = command_text("./csit", "release", topology)
+        print_sentence(f"reserved for {lease}; restore all settings by", restore, err=True)
         typer.echo(f"{TOKEN_VARIABLE}={token}")
     if any(prepared.short for prepared in done):
         raise typer.Exit(1)
@@ -85,17 +85,18 @@ def _cells(testbed: Topology, text: str) -> list[Cell]:
 def _print_proposal(proposal: Proposal) -> None:
     name, wanted = proposal.machine, proposal.wanted
     for change in proposal.changes:
-        typer.echo(f"{name}: {change}")
+        print_sentence(f"{name}: {change}")
     if wanted.stop_irqbalance:
-        typer.echo(f"{name}: irqbalance: running -> stopped")
+        print_sentence(f"{name}: irqbalance: running -> stopped")
     for sentence in wanted.unavailable:
-        typer.echo(f"{name}: {sentence}")
+        print_sentence(f"{name}: {sentence}")
     if not proposal.changes and not wanted.stop_irqbalance:
-        typer.echo(f"{name}: all settings are correct")
+        print_sentence(f"{name}: all settings are correct")
     if proposal.busy:
-        typer.echo(f"{name}: cannot be changed now: {proposal.busy}")
+        print_sentence(f"{name}: cannot be changed now: {proposal.busy}")
     if wanted.boot:
-        typer.echo(f"{name}: needs a reboot: {wanted.boot}\n{name}: {_AFTER}")
+        print_sentence(f"{name}: needs a reboot:", wanted.boot)
+        print_sentence(f"{name}: {_AFTER}")
 
 
 def _print_done(done: PreparationResult) -> None:
@@ -108,4 +109,5 @@ def _print_done(done: PreparationResult) -> None:
     if not done.lines:
         typer.echo(f"{name}: all settings are correct", err=True)
     if wanted.boot:
-        typer.echo(f"{name}: needs a reboot: {wanted.boot}\n{name}: {_AFTER}", err=True)
+        print_sentence(f"{name}: needs a reboot:", wanted.boot, err=True)
+        print_sentence(f"{name}: {_AFTER}", err=True)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reserve import TOPOLOGY
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance import reservation
@@ -30,12 +31,12 @@ def release(
     if force:
         if token:
             raise ConfigError("--force ignores the holder; leave out --token")
-        for machine, holder in reservation.break_open(testbed, typer.echo).items():
-            typer.echo(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
+        for machine, holder in reservation.break_open(testbed, print_sentence).items():
+            print_sentence(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
         return
-    strange = reservation.release(testbed, token, typer.echo)
+    strange = reservation.release(testbed, token, print_sentence)
     for sentence in strange:
         typer.echo(sentence, err=True)
     if strange:
         raise typer.Exit(1)
-    typer.echo(f"{testbed.metadata.name} is free")
+    print_sentence(f"{testbed.metadata.name} is free")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.redaction import command_text
@@ -40,7 +41,7 @@ def reserve(
         seconds(wait, "--wait"),
         lambda text: typer.echo(text, err=True),
     )
-    typer.echo(f"reserved for {lease}; release it by {command_text('./csit', 'release', topology)}", err=True)
+    print_sentence(f"reserved for {lease}; release it by", command_text("./csit", "release", topology), err=True)
     typer.echo(f"{reservation.TOKEN_VARIABLE}={token}")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.commands.reserve import TOPOLOGY
+from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.maintenance.reservation import ReservationState, standings
@@ -27,7 +28,7 @@ def status(
         typer.echo(json.dumps({row.machine: _object(row) for row in rows}))
     else:
         for row in rows:
-            typer.echo(f"{row.machine}: {_words(row)}")
+            print_sentence(f"{row.machine}: {_words(row)}")
         if not rows:
             typer.echo("simulated: needs no reservation")
     if any(row.problem for row in rows):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ import typer
 
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.terminal import terminal_width, with_command
 
 
 class TableForm(StrEnum):
@@ -217,20 +217,14 @@ def styled(text: str, style: str) -> str:
     return text if plain else f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
-def print_sentence(text: str, *, err: bool = False) -> None:
-    """Write a line of words to stdout or stderr; on a terminal, words that do not fit go to indented lines below it."""
+def print_sentence(text: str, command: str = "", *, err: bool = False) -> None:
+    """Write a line of words to stdout or stderr; on a terminal, words that do not fit go to indented lines below it.
+
+    Args:
+        text: The words.
+        command: Command or other line to be copied that ends the sentence; it is not broken.
+        err: Write to stderr.
+    """
     stream = sys.stderr if err else sys.stdout
-    if stream.isatty():
-        indent = " " * (len(text) - len(text.lstrip()))
-        lines = textwrap.wrap(
-            text.strip(), terminal_width(), initial_indent=indent, subsequent_indent=f"{indent}  ",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
-        text = "\n".join(lines)
-    stream.write(f"{text}\n")
+    stream.write(with_command(text, command, terminal_width() if stream.isatty() else None) + "\n")
     stream.flush()
-
-
-def terminal_width() -> int:
-    """Return the columns of the terminal, at least 40."""
-    return max(40, shutil.get_terminal_size().columns)

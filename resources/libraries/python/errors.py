@@ -66,10 +66,19 @@ def _without_middle(text: str, most: int) -> str:
 
 
 class CsitError(Exception):
-    """Root of every error this project raises on purpose; its text is one sentence for a person."""
+    """Root of every error this project raises on purpose; its text is one sentence for a person.
+
+    Args:
+        text: The sentence.
+        command: A command line that ends the sentence, to be copied: it is not shortened, and not broken on a terminal.
+    """
+
+    def __init__(self, text: str = "", command: str = "") -> None:
+        self.command = command
+        super().__init__(f"{text}{command}")
 
     def __str__(self) -> str:
-        return message(self.whole)
+        return message(self.whole.removesuffix(self.command), self.command)
 
     @property
     def whole(self) -> str:
@@ -94,13 +103,6 @@ class HostRefused(ConnectionFailed):
 
     The text ends with the command that accepts the key, where there is one.
     """
-
-    def __init__(self, reason: str, command: str = "") -> None:
-        self._reason, self._command = reason, command
-        super().__init__(f"{reason}{command}")
-
-    def __str__(self) -> str:
-        return message(self._reason, self._command)
 
 
 class CommandFailed(CsitError):

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from resources.libraries.python.studies.shared.progress import StepEnded, StudyProgress
+from resources.libraries.python.studies.shared.progress import StepEnded, StudyProgress, human_range
 
 
 class Terminal(io.StringIO):
@@ -97,3 +97,30 @@ def test_where_lines_cannot_be_rewritten_few_are_written(clock: Clock) -> None:
         progress.step(StepEnded(number, 20, "load", "lost nothing", 20 - number))
     progress.end(passed=False, message="no traffic", lines=["and nothing else"])
     assert stream.getvalue().splitlines() == ["study: a preview", "study: no traffic", "and nothing else"]
+
+
+def test_a_narrow_terminal_shows_the_ends_of_a_status_and_all_of_a_line(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    found = "trial 12, NDR 5.95 .. 5.98 Mpps, PDR 6.07 .. 6.1 Mpps"
+    stream = Terminal()
+    progress = begun(clock, stream)
+    progress.status(f"test 3 of 4, CSC 1R1C NF-0.5c vSwitch-1c 64B: {found}")
+    shown = stream.getvalue().rpartition("\r")[2]
+    assert shown.startswith("study: test 3 of 4,") and shown.endswith("PDR 6.07 .. 6.1 Mpps; about 3 min left")
+    assert len(shown) < 80
+    progress.line(f"test 3 of 4, CSC 1R1C NF-0.5c vSwitch-1c 64B: {found}")
+    assert stream.getvalue().rpartition("\r")[2].splitlines() == [
+        "study: test 3 of 4, CSC 1R1C NF-0.5c vSwitch-1c 64B: trial 12, NDR 5.95 .. 5.98",
+        "  Mpps, PDR 6.07 .. 6.1 Mpps",
+    ]
+    piped = io.StringIO()
+    begun(clock, piped).line("word " * 40)
+    assert len(piped.getvalue().splitlines()[-1]) > 80
+
+
+def test_a_range_has_one_unit_where_both_rates_do() -> None:
+    assert human_range(5.95e6, 5.98e6) == "5.95 .. 5.98 Mpps"
+    assert human_range(998e3, 1.02e6) == "998 kpps .. 1.02 Mpps"
+    assert human_range(None, 29.8e6) == "? .. 29.8 Mpps"

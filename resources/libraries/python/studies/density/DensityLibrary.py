@@ -47,7 +47,7 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import human_rate, human_time
+from resources.libraries.python.studies.shared.progress import human_range, human_rate, human_time
 from resources.libraries.python.studies.shared.robot_context import variable
 
 _TRIAL_OVERHEAD_S = 0.05
@@ -384,9 +384,7 @@ register_run_keyword(__name__, "measure_with_care", deprecation_warning=False)  
 
 def bounds_in_words(progress: Progress) -> str:
     """Bounds of a search so far."""
-    bounds = ", ".join(
-        f"{name} {human_rate(low)} .. {human_rate(high)}" for name, (low, high) in progress.bounds.items()
-    )
+    bounds = ", ".join(f"{name} {human_range(low, high)}" for name, (low, high) in progress.bounds.items())
     return f"trial {progress.trials}, {bounds}"
 
 

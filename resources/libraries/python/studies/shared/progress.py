@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from resources.libraries.python.redaction import outgoing
+from resources.libraries.python.terminal import shortened, terminal_width, wrapped
 
 _SECONDS_BETWEEN_LINES = 10.0
 """Where lines cannot be rewritten, such as in a Jenkins log."""
@@ -140,8 +141,9 @@ class _ConsoleProgress:
         text = " ".join(outgoing(text).split("\n"))
         now = time.monotonic()
         if self._rewrites:
-            self._stream.write("\r" + text[:150].ljust(self._width))
-            self._width = len(text[:150])
+            shown = shortened(text, terminal_width() - 1)  # a full line may move the cursor to the next one
+            self._stream.write("\r" + shown.ljust(self._width))
+            self._width = len(shown)
             self._stream.flush()
         elif now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
@@ -150,6 +152,8 @@ class _ConsoleProgress:
     def line(self, text: str) -> None:
         """Write a line that stays, in the place of one that was to be replaced."""
         text = outgoing(text)
+        if self._rewrites:
+            text = wrapped(text, terminal_width())
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._width = 0
@@ -165,6 +169,13 @@ def human_rate(rate_pps: float | None) -> str:
         if rate_pps >= factor:
             return f"{rate_pps / factor:.3g} {unit}"
     return f"{rate_pps:.3g} pps"
+
+
+def human_range(low_pps: float | None, high_pps: float | None) -> str:
+    """Format two rates with one unit where they share it, such as `5.95 .. 5.98 Mpps`."""
+    low, high = human_rate(low_pps), human_rate(high_pps)
+    number, _, unit = low.partition(" ")
+    return f"{number if unit == high.partition(' ')[2] else low} .. {high}"
 
 
 def human_time(seconds: float) -> str:

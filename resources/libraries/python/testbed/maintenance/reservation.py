@@ -49,7 +49,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell
     claim = Claim(topology.metadata.name, reason, lease_s, heartbeat=False)
     with Machines(topology) as machines:
         if not machines.places:
-            tell(f"{topology.metadata.name} is simulated: everybody has one of their own")
+            tell(f"{topology.metadata.name} is simulated: it needs no reservation")
         for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, tell):
             tell(sentence)
     return claim.token

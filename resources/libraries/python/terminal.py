@@ -1,0 +1,69 @@
+"""Messages on a terminal: wrapped at words there, one line anywhere else."""
+
+import re
+import shutil
+import textwrap
+
+_LAID_OUT = re.compile(r"\s|.*[\t\r\x1b]")
+"""Start of a line that is not wrapped: indented, in columns, rewritten or coloured."""
+_ELLIPSIS = " … "
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, at least 40."""
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def wrapped_line(line: str, width: int) -> str:
+    """Return a line whose words continue on more indented lines; paths and other long words stay whole.
+
+    Args:
+        line: Words, maybe indented.
+        width: In characters.
+    """
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(
+        line.strip(), width, initial_indent=indent, subsequent_indent=f"{indent}  ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def wrapped(text: str, width: int, used: int = 0) -> str:
+    """Return messages whose lines have at most `width` characters, except those that are laid out already.
+
+    Args:
+        text: Any number of lines.
+        width: In characters.
+        used: Characters that are already on the first line.
+    """
+    if used + len(text) <= width:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        too_wide = used + len(line) > width and not _LAID_OUT.match(line)
+        lines.append(wrapped_line("x" * used + line, width)[used:] if too_wide else line)
+        used = 0
+    return "\n".join(lines)
+
+
+def with_command(text: str, command: str, width: int | None) -> str:
+    """Return a sentence that ends with a command to be copied, which is never broken.
+
+    Args:
+        text: The sentence before the command, or several lines.
+        command: A command line; where it does not fit, it has an indented line of its own.
+        width: Of the terminal; None for a message of one line.
+    """
+    if width is None or len(text) + 1 + len(command) <= width:
+        return f"{text} {command}".rstrip()
+    lines = [wrapped_line(line, width) for line in text.split("\n")]
+    return "\n".join([*lines, f"  {command}"] if command else lines)
+
+
+def shortened(line: str, width: int) -> str:
+    """Return a line of at most `width` characters; its middle is left out, as progress is at its ends."""
+    if len(line) <= width:
+        return line
+    head = line[: width // 3].rpartition(" ")[0]
+    tail = line[len(line) - (width - len(head) - len(_ELLIPSIS)) :]
+    return f"{head}{_ELLIPSIS}{tail.partition(' ')[2] or tail}"
