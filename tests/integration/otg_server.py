@@ -24,10 +24,23 @@ _START_S, _END_S = 60.0, 30.0
 class OtgServer:
     """A running server."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
-        self._log = log
+    def __init__(self, log: Path, *arguments: str, network: Path | None = None) -> None:
+        """Start it, in a network namespace where one is given, and wait until it listens."""
+        self.log = log
+        inside = [] if network is None else ["nsenter", f"--net={network}"]
         # A shell starts its background commands with SIGINT ignored, and tests may be one of these.
-        argv = ["env", "--default-signal=INT", sys.executable, "-m", "csit_utils", "otg", "--port", "0", *arguments]
+        argv = [
+            *inside,
+            "env",
+            "--default-signal=INT",
+            sys.executable,
+            "-m",
+            "csit_utils",
+            "otg",
+            "--port",
+            "0",
+            *arguments,
+        ]
         with log.open("wb") as written:
             self.process = subprocess.Popen(argv, cwd=PROJECT, stdout=written, stderr=subprocess.STDOUT)
         wait_until("the OTG server", lambda: "" if self.said.startswith("http") else self._state, _START_S)
@@ -36,7 +49,7 @@ class OtgServer:
     @property
     def said(self) -> str:
         """What it has written."""
-        return self._log.read_text(errors="replace")
+        return self.log.read_text(errors="replace")
 
     @property
     def _state(self) -> str:
@@ -50,9 +63,9 @@ class OtgServer:
 
 
 @contextmanager
-def serving(log: Path, *arguments: str) -> Iterator[OtgServer]:
+def serving(log: Path, *arguments: str, network: Path | None = None) -> Iterator[OtgServer]:
     """Run a server, and end it."""
-    server = OtgServer(log, *arguments)
+    server = OtgServer(log, *arguments, network=network)
     try:
         yield server
     finally:
@@ -68,6 +81,18 @@ def serving_a_cable(log: Path, namespace: str = NAMESPACE) -> Iterator[OtgServer
         serving(log, LEFT, RIGHT, "--namespace", namespace, "--cpus", "0") as server,
     ):
         yield server
+
+
+def certificate(folder: Path, address: str) -> tuple[Path, Path]:
+    """Files of a certificate for an address: with its key, as a server has it, and without, as clients do."""
+    own, trusted = folder / "server.pem", folder / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", own, "-out", trusted, "-days", "1",
+         "-subj", "/CN=localhost", "-addext", f"subjectAltName=IP:{address}"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    own.write_text(own.read_text() + trusted.read_text())
+    return own, trusted
 
 
 def topology(url: str) -> Topology:

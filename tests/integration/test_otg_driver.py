@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.trial import Direction, Trial
 from resources.libraries.python.testbed.worlds.factory import world_of
-from tests.integration.otg_server import TOPOLOGY, OtgServer, serving, topology
+from tests.integration.otg_server import TOPOLOGY, OtgServer, certificate, serving, topology
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import cell, deployed, victim
 from tests.realtime import RATE, realtime
@@ -122,13 +121,7 @@ def test_the_next_run_stops_what_a_killed_one_has_left_sending(server: OtgServer
 def test_a_server_that_is_not_there_or_not_trusted_is_named(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match=r"^OTG server http://127.0.0.1:1: version: .*refused"):
         OtgClient(Otg(location="http://127.0.0.1:1")).version()
-    pem, trusted = tmp_path / "server.pem", tmp_path / "cert.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", pem, "-out", trusted, "-days", "1",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    pem.write_text(pem.read_text() + trusted.read_text())
+    pem, trusted = certificate(tmp_path, "127.0.0.1")
     with serving(tmp_path / "server.log", "--certificate", str(pem)) as own:
         with pytest.raises(CsitError, match=r"^OTG server https://127.0.0.1:\d+: version: .*CERTIFICATE_VERIFY_FAILED"):
             OtgClient(Otg(location=own.url)).version()

@@ -25,7 +25,7 @@ THREE = (AVAILABLE / "lab-3n-vpp.yaml").read_text(encoding="utf-8")
             "",
             r":\d+: nodes\.TG: access .* is required in world lab",
         ),
-        (TWO, "driver: ring", "driver: otg", r"nodes\.TG\.generator\.driver: otg: nodes of a lab are not given snappi"),
+        (TWO, "driver: ring", "driver: otg", r"nodes\.TG\.access: not allowed: the controller drives otg over its API"),
         (TWO, "driver: ring", "driver: sim", r"nodes\.TG: generator\.driver: sim is allowed in world sim only"),
         (TWO, "vms: qemu", "vms: sim", r"nodes\.DUT1: vms: sim is allowed in world sim only"),
         (TWO, "cores: 2}", "cores: 2}\n    shares_machine_with: DUT1", r"nodes of a lab are machines of their own"),

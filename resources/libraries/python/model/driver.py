@@ -260,8 +260,9 @@ class GeneratorDriver(Driver):
     """Sends IPv6, too."""
     captures: bool = False
     """Sends the packets of a capture."""
-    lab_problem: str = ""
-    """Reason why a lab cannot have it; empty where it can."""
+    api: str | None = None
+    """Function that makes a `GeneratorApi` from a node: the controller of a lab drives the generator over the network,
+    and has no access to its machine. None where an agent on the node of the generator drives it."""
     counts_by_port: bool = False
     """Counts packets of an instance by its port, so that instances cannot share one."""
     suite_word: str | None = None

@@ -51,8 +51,12 @@ class Topology(Frozen):
         if not 1 <= kinds["DUT"] <= most:
             needed = "one is required" if most == 1 else "one or two are required"
             raise Misfit(("nodes",), f"{kinds['DUT']} nodes of type DUT; {needed}")
+        machines = self.machines
         for name, node in self.nodes.items():
-            if (self.world is World.LAB) != (node.access is not None):
+            if name not in machines and node.access is not None:
+                why = f"the controller drives {self.tg.generator.driver} over its API, and logs in to no node for it"
+                raise Misfit(("nodes", name, "access"), f"not allowed: {why}")
+            if name in machines and (self.world is World.LAB) != (node.access is not None):
                 raise Misfit(("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere")
         if (self.world is World.SIM) != (self.simulation is not None):
             raise Misfit(("simulation",), "required in world sim, and not allowed elsewhere")
@@ -91,10 +95,6 @@ class Topology(Frozen):
         for name, parts in sims.items():
             if parts:
                 raise Misfit(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
-        generator = driver_registry.generators()[self.tg.generator.driver]
-        if generator.lab_problem:
-            place = ("nodes", self.tg_name, "generator", "driver")
-            raise Misfit(place, f"{generator.name}: {generator.lab_problem}")
         first = self.dut
         for name, node in self.duts.items():
             for key in ("vswitch", "containers", "container", "vms"):
@@ -136,6 +136,15 @@ class Topology(Frozen):
         With `discriminator: link` every instance has one; else all share the first.
         """
         return self._ways() if self.world is World.LAB else ()
+
+    @property
+    def machines(self) -> dict[str, TgNode | DutNode]:
+        """Nodes whose processors and ports are known and planned; those of a lab are reached over SSH.
+
+        A generator of a lab that is driven over its API is none of them: nothing but that API need be reachable.
+        """
+        over_api = self.world is World.LAB and driver_registry.generators()[self.tg.generator.driver].api is not None
+        return {name: node for name, node in self.nodes.items() if isinstance(node, DutNode) or not over_api}
 
     @property
     def tg_name(self) -> str:

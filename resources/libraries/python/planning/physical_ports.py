@@ -18,7 +18,7 @@ def silent(topology: Topology) -> tuple[str, ...]:
         return ()
     return tuple(
         f"nodes.{name}.interfaces.{port}"
-        for name, node in topology.nodes.items()
+        for name, node in topology.machines.items()
         for port, interface in node.interfaces.items()
         if interface.numa_node is None
     )
@@ -30,7 +30,7 @@ def assumptions(topology: Topology) -> tuple[str, ...]:
         return ()
     return tuple(
         f"nodes.{name}: no port says its numa_node, so NUMA {node.numa_node} is assumed; a run reads it from the node"
-        for name, node in topology.nodes.items()
+        for name, node in topology.machines.items()
         if all(interface.numa_node is None for interface in node.interfaces.values())
     )
 
@@ -96,7 +96,12 @@ def attached(topology: Topology) -> tuple[str, ...]:
     """A sentence for each node of a lab: its ports, and how each is driven; none for other worlds."""
     if topology.world is not World.LAB:
         return ()
-    return tuple(f"ports of {name}: {ports_of(node)}" for name, node in topology.nodes.items())
+    return tuple(
+        f"ports of {name}: {ports_of(node)}"
+        if name in topology.machines
+        else f"ports of {name}: {', '.join(node.interfaces)} by its API"
+        for name, node in topology.nodes.items()
+    )
 
 
 def ports_of(node: TgNode | DutNode) -> str:

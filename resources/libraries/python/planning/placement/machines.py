@@ -33,7 +33,7 @@ def layouts_of(topology: Topology, given: Layouts) -> dict[str, CpuLayout]:
         ConfigError: They are neither given nor listed there.
     """
     known = {next(iter(topology.duts)): given} if isinstance(given, CpuLayout) else dict(given)
-    nodes = [*topology.duts, *([topology.tg_name] if topology.world is World.LAB else [])]
+    nodes = [*topology.duts, *([topology.tg_name] if _has_tg(topology) else [])]
     unknown = [name for name in nodes if name not in known and topology.nodes[name].cpus == "discover"]
     if unknown:
         keys = " and ".join(f"nodes.{name}.cpus" for name in unknown)
@@ -43,6 +43,11 @@ def layouts_of(topology: Topology, given: Layouts) -> dict[str, CpuLayout]:
             f"there, or give `./csit plan` a file for each with what `lscpu -p` prints on it: {files}"
         )
     return {name: known.get(name) or topology.nodes[name].layout for name in nodes}
+
+
+def _has_tg(topology: Topology) -> bool:
+    """Whether the generator has a machine of its own whose processors are planned."""
+    return topology.world is World.LAB and topology.tg_name in topology.machines
 
 
 def generator_cores(topology: Topology) -> int:
@@ -80,7 +85,7 @@ def place(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) -> C
                 raise  # an error that is its own cause would be an endless chain
             raise PlanError(f"{name}: {error}") from error
     first, others = maps[0], dict(zip(list(topology.duts)[1:], maps[1:], strict=True))
-    if topology.world is World.LAB:
+    if _has_tg(topology):
         others[topology.tg_name] = _generators_own(topology, layouts[topology.tg_name])
     if not others:
         return first
@@ -145,7 +150,7 @@ def shortages(topology: Topology, cell: Cell, layouts: Mapping[str, CpuLayout]) 
         if missing := lack(cell, layout, dut.numa_node, dut.core_sharing, generator_cores(topology)):
             needs, there = missing.needs, missing.there
             found.append(Reason(limit=Limit.CORES, text=f"{at}{missing.text}", needs=needs, there=there))
-    if topology.world is World.LAB:
+    if _has_tg(topology):
         tg, layout = topology.tg, layouts[topology.tg_name]
         needs, there = _SYSTEM_CORES + tg.generator.cores, len(layout.cores(tg.numa_node))
         if needs > there:

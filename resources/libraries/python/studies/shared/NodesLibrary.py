@@ -41,7 +41,7 @@ class NodesLibrary:
 
         BuiltIn().import_library("SSHLibrary")
         ssh: Any = BuiltIn().get_library_instance("SSHLibrary")
-        for name, node in topology.nodes.items():
+        for name, node in topology.machines.items():
             assert node.access is not None  # noqa: S101 (the model sees to it)
             connection = SshConnection(name, node.access)
             self._open.callback(connection.close)
@@ -50,7 +50,7 @@ class NodesLibrary:
             ssh.open_connection(node.access.host, alias=name, timeout="30 seconds")
             ssh.current.client._transport = transport
             logger.info(f"connected to {name} at {node.access.host}")
-        return list(topology.nodes)
+        return list(topology.machines)
 
     @keyword
     def close_connections_to_nodes(self) -> None:

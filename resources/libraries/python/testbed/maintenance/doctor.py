@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from contextlib import closing
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
@@ -56,7 +57,8 @@ def examine(
                 findings += check_node(_completed(topology, name, its), name, its)
         pool.shutdown(wait=False, cancel_futures=True)
     findings += check_together(topology, facts)
-    if topology.world is not model.World.LAB or (thorough and len(facts) == len(topology.nodes)):
+    findings += _of_api(topology)
+    if topology.world is not model.World.LAB or (thorough and len(facts) == len(topology.machines)):
         tell("trying what drivers need")
         findings += _of_drivers(topology, world_of(topology))
     return findings
@@ -183,6 +185,19 @@ def _reservation(place: MaintainedMachine) -> CheckFinding:
     if holder is None or holder.left_s <= 0:
         return ok(where, "reservation", "free" if holder is None else f"free: {holder}")
     return ok(where, "reservation", f"{holder}")
+
+
+def _of_api(topology: model.Topology) -> Iterable[CheckFinding]:
+    """Whether the generator of a lab that the controller drives answers."""
+    make = driver_registry.generators()[topology.tg.generator.driver].api
+    if topology.world is not World.LAB or make is None:
+        return
+    place, problems = f"nodes.{topology.tg_name}", driver_registry.load(make)(topology.tg).problems()
+    for line in problems:
+        what, _, fix = line.partition("; ")
+        yield problem(place, "generator", what, fix)
+    if not problems:
+        yield ok(place, "generator", "its API answers; ports are tried when a run starts")
 
 
 def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFinding]:

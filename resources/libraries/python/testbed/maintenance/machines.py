@@ -94,7 +94,7 @@ class Machines:
         of: dict[str, tuple[TgNode | DutNode, ...]] = {}
         match topology.world:
             case World.LAB:
-                of = {name: (node,) for name, node in topology.nodes.items()}
+                of = {name: (node,) for name, node in topology.machines.items()}
             case World.LOCAL:
                 of = {next(iter(topology.duts)): tuple(topology.nodes.values())}
         accesses = {name: nodes[0].access for name, nodes in of.items()}

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
 from resources.libraries.python.model.disturbance import Disturbance, Happened
+from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.testbed.roles.patience import patience
 
@@ -163,6 +164,24 @@ class TrafficGenerator(ObservablePart, Protocol):
     @patience(120.0, lambda trial: 10 * trial.duration_s)
     def highest_loads(self, trial: Trial) -> HighestLoads:
         """Return the highest offered load, measured or known from the links, and a load to begin a search at."""
+
+
+class GeneratorApi(Protocol):
+    """A generator of a lab that the controller drives over the network, without access to its machine."""
+
+    def problems(self) -> tuple[str, ...]:
+        """Return why it cannot be used, a sentence each with its fix. Changes nothing."""
+
+    def open(self) -> tuple[str, ...]:
+        """Stop what an earlier run has left sending, and try all ports; return what was stopped, a sentence each.
+
+        Raises:
+            Unsupported: It lacks a port.
+            CsitError: It cannot be reached.
+        """
+
+    def generator(self, plan: Plan) -> TrafficGenerator:
+        """Return the generator of a cell."""
 
 
 class MeteredGenerator(TrafficGenerator, Protocol):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
 from resources.libraries.python.model import topology as model
@@ -44,7 +45,9 @@ def _lab(topology: model.Topology) -> "NodesTestbed":
     from resources.libraries.python.testbed.worlds.nodes import NodesTestbed  # noqa: PLC0415
 
     runtimes = Runtimes()
-    return NodesTestbed(topology, [LabNode(topology, name, SshConnection, runtimes) for name in topology.nodes])
+    nodes = [LabNode(topology, name, SshConnection, runtimes) for name in topology.machines]
+    make = driver_registry.generators()[topology.tg.generator.driver].api
+    return NodesTestbed(topology, nodes, None if make is None else driver_registry.load(make)(topology.tg))
 
 
 def located(topology: model.Topology) -> model.Topology:
@@ -68,7 +71,7 @@ def layout_of(topology: model.Topology) -> Layouts:
     if topology.world is model.World.LAB:
         return {
             name: _found(topology)[name].layout if node.cpus == "discover" else node.layout
-            for name, node in topology.nodes.items()
+            for name, node in topology.machines.items()
         }
     return discover() if topology.dut.cpus == "discover" else topology.dut.layout
 

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
-from resources.libraries.python.model.counters import Sample
+from resources.libraries.python.model.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.frames import capture_content
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
@@ -50,6 +50,7 @@ from resources.libraries.python.testbed.node.noise import data_cpus, observe
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
+from resources.libraries.python.testbed.roles.part import GeneratorApi, TrafficGenerator
 from resources.libraries.python.testbed.roles.watching import Readings
 from resources.libraries.python.testbed.services.bundle import bring
 from resources.libraries.python.testbed.worlds.real_time import RealTime
@@ -62,7 +63,11 @@ T = TypeVar("T")
 
 
 def parts_on_nodes(
-    plan: Plan, nodes: Mapping[str, TestbedNode], roles: Mapping[str, Collection[Role]], duts: Collection[str]
+    plan: Plan,
+    nodes: Mapping[str, TestbedNode],
+    roles: Mapping[str, Collection[Role]],
+    duts: Collection[str],
+    over_api: TrafficGenerator | None = None,
 ) -> Parts:
     """Combine the roles of all nodes.
 
@@ -71,6 +76,7 @@ def parts_on_nodes(
         nodes: By name.
         roles: Roles of every node in the cell.
         duts: Names of the nodes that are systems under test, in the order of the service.
+        over_api: The generator that the controller drives; None where one of the nodes has it.
 
     Raises:
         PlanError: No node has the vSwitch, the NFs or the generator.
@@ -83,17 +89,21 @@ def parts_on_nodes(
         found = [nodes[name].role(remote) for name in duts if remote.role in roles[name]]
         return _as_one(remote, found, merge) if found else None
 
-    if missing := {Role.SWITCH, Role.FUNCTIONS, Role.GENERATOR} - {role for has in roles.values() for role in has}:
+    needed = {Role.SWITCH, Role.FUNCTIONS, *([Role.GENERATOR] if over_api is None else [])}
+    if missing := needed - {role for has in roles.values() for role in has}:
         raise PlanError(f"{plan.suite_id} has no {', '.join(sorted(missing))} on the nodes {', '.join(nodes)}")
-    sender = next(nodes[name] for name, has in roles.items() if Role.GENERATOR in has)
+    counters: Callable[[], Mapping[str, InterfaceCounters]] = dict
+    if (generator := over_api) is None:
+        sender = next(nodes[name] for name, has in roles.items() if Role.GENERATOR in has)
+        generator, counters = sender.role(GENERATOR), sender.generator_counters
     return Parts(
         cables=(of_all(CABLES),),
         switch=of_all(SWITCH),
         functions=of_all(FUNCTIONS),
-        generator=sender.role(GENERATOR),
+        generator=generator,
         clock=time.monotonic,
         sampler=of_duts(SAMPLER, {"read": _sample}),
-        generator_counters=sender.generator_counters,
+        generator_counters=counters,
         features=of_duts(FEATURES, {"stop": _series, "cpu_s": _sum}),
         costs=of_duts(COSTS, {}),
         tracer=of_duts(TRACER, {"cpu_s": _sum}),
@@ -133,9 +143,10 @@ class NodesTestbed:
     Args:
         topology: The testbed.
         nodes: Its nodes; one that has all of a local testbed has the name of the DUT.
+        api: The generator, where this process drives it; None where one of the nodes does.
     """
 
-    def __init__(self, topology: Topology, nodes: Sequence[TestbedNode]) -> None:
+    def __init__(self, topology: Topology, nodes: Sequence[TestbedNode], api: GeneratorApi | None = None) -> None:
         driver = topology.tg.generator.driver
         for each in (driver_registry.generators()[driver], driver_registry.vswitches()[topology.dut.vswitch]):
             if each.factory is None:
@@ -143,6 +154,7 @@ class NodesTestbed:
         self._topology = topology
         # The generator's node first: what is closed last has been opened first.
         self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name in topology.duts)}
+        self._api = api
         self._inspected: dict[str, NodeInspection] = {}
         self._is_open = False
         self._reserved = ExitStack()
@@ -181,7 +193,12 @@ class NodesTestbed:
     def _problems(self) -> tuple[str, ...]:
         nodes = self._topology.nodes
         elsewhere = (text for name, row in self.look().items() for text in conflicts(name, nodes[name], row.numa_nodes))
-        return (*self._of_all(lambda found: found.problems), *elsewhere)
+        of_api = self._api.problems() if self._api is not None else ()
+        return (*self._of_all(lambda found: found.problems), *elsewhere, *map(self._of_tg, of_api))
+
+    def _of_tg(self, text: str) -> str:
+        """Say that something is about the generator that is driven over its API."""
+        return f"{self._topology.tg_name}: {text}"
 
     def warnings(self) -> tuple[str, ...]:
         return self._of_all(lambda found: found.warnings)
@@ -206,6 +223,7 @@ class NodesTestbed:
                 raise Unsupported("; ".join(problems))
             # One after the other: two that start at the same time could each get one of two nodes.
             removed = [line for node in self._nodes.values() for line in node.open()]
+            removed += map(self._of_tg, self._api.open() if self._api is not None else ())
             self._is_open = True
             stack.pop_all()
         return tuple(removed)
@@ -215,7 +233,7 @@ class NodesTestbed:
         first, *others = [*self._duts, *(name for name in self._nodes if name not in self._topology.duts)]
         pending = {name: self._nodes[name].begin(calls.FINGERPRINT, None) for name in (first, *others)}
         found = {name: each.result() for name, each in pending.items()}
-        if not others:
+        if not others and self._topology.world is not World.LAB:
             return found[first]
         here = fingerprint()
         kept = {name: here.versions[name] for name in _KEPT_OF_CONTROLLER if name in here.versions}
@@ -248,22 +266,27 @@ class NodesTestbed:
         return tuple(f"{self._nodes[name].prefix}{why}" for name in self._duts if (why := found[name].unsampled))
 
     def meters(self) -> NodeMeters:
-        def of_node(node: TestbedNode, duration_s: float, ready: Callable[[], None]) -> Readings:
-            meter = self._topology.nodes[node.name].energy
-            if node.connection is not None and not is_remote(meter):
-                return read_meter(node.name, meter, duration_s, node.connection, python=node.python, ready=ready)
+        def of_node(name: str, duration_s: float, ready: Callable[[], None]) -> Readings:
+            meter, node = self._topology.nodes[name].energy, self._nodes.get(name)
+            if node is not None and node.connection is not None and not is_remote(meter):
+                return read_meter(name, meter, duration_s, node.connection, python=node.python, ready=ready)
             with closing(LocalConnection()) as here:
-                return read_meter(node.name, meter, duration_s, here, python=sys.executable, ready=ready)
+                return read_meter(name, meter, duration_s, here, python=sys.executable, ready=ready)
 
-        return NodeMeters({name: partial(of_node, node) for name, node in self._nodes.items()})
+        # Of a generator without access a BMC is asked, or nothing is.
+        remote = [self._topology.tg_name] if self._api is not None and is_remote(self._topology.tg.energy) else []
+        return NodeMeters({name: partial(of_node, name) for name in (*self._nodes, *remote)})
 
     def parts(self, plan: Plan, asked: Asked) -> Parts:
         """Return drivers for a cell, each on its node.
 
         Raises:
             ConfigError: The capture whose packets are the load has changed.
+            Unsupported: A peer is asked for in place of a generator that is driven over its API.
             CsitError: A node was lost and does not come back.
         """
+        if self._api is not None and asked.generator is not None:
+            raise Unsupported(f"{self._topology.tg_name} is driven over its API: no {asked.generator} can run there")
         self.recover()
         content = None if asked.frame.capture is None else capture_content(asked.frame.capture)
         sender = self._topology.tg_name if self._topology.tg_name in self._nodes else self._duts[0]
@@ -272,7 +295,8 @@ class NodesTestbed:
             for name, node in self._nodes.items()
         }
         prepared = {name: each.result() for name, each in pending.items()}
-        return parts_on_nodes(plan, self._nodes, prepared, self._duts)
+        over_api = self._api.generator(plan) if self._api is not None else None
+        return parts_on_nodes(plan, self._nodes, prepared, self._duts, over_api)
 
     def loop_back(self, plan: Plan, asked: Asked) -> LoopBackParts:
         """Return generator and links; vSwitch and NFs of the plan's drivers are not used.
@@ -294,6 +318,9 @@ class NodesTestbed:
         serving = self._nodes[self._duts[0]]
         if (alone := serving.orchestrator(asked)) is not None:
             return Host(alone, RealTime())
+        if self._api is not None:
+            tg = self._topology.tg_name
+            raise Unsupported(f"{tg} is driven over its API: load scripts of services need a TG that is reached by SSH")
         loading = self._nodes[self._topology.tg_name]
 
         def nodes() -> tuple[TestbedNode, TestbedNode]:

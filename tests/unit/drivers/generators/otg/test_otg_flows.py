@@ -8,7 +8,13 @@ import pytest
 from pydantic import ValidationError
 
 from resources.libraries.python.drivers.generators.otg.client import stop_left
-from resources.libraries.python.drivers.generators.otg.flows import configuration, figures, sent_flows, trial_result
+from resources.libraries.python.drivers.generators.otg.flows import (
+    ServerPort,
+    configuration,
+    figures,
+    sent_flows,
+    trial_result,
+)
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig, parse
@@ -19,7 +25,7 @@ from resources.libraries.python.model.trial import Direction, Trial
 from resources.libraries.python.paths import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
 
-INTERFACES = ("tg-1-1", "tg-1-2")
+PORTS = {"tg-1-1": ServerPort("tg-1-1", "tg-1-1"), "tg-1-2": ServerPort("tg-1-2", "eth7")}
 
 
 def trial(name: str = "128B", **changes: object) -> Trial:
@@ -36,7 +42,7 @@ def row(name: str, sent: int, received: int, **changes: object) -> SimpleNamespa
 
 def test_our_own_server_sends_what_a_plan_says() -> None:
     sent = sent_flows(FLOWS, trial(probe_pps=100.0), latency=True)
-    asked = configuration(sent, INTERFACES, {"tg-1-2": "eth7"}, 0.5)
+    asked = configuration(sent, PORTS, 0.5)
     plans = planned_flows(parse(json.dumps(asked).encode(), OtgConfig), {"tg-1-1": None, "eth7": None}, 0)
     assert [(each.pps, each.frame_bytes, each.duration_s, each.latency) for each in plans] == [
         (5000, 128, 0.5, False), (100, 128, 0.5, True), (5000, 132, 0.5, False), (100, 132, 0.5, True),

@@ -84,7 +84,10 @@ def mark_filter(flow: FlowSpec, *, probes: bool) -> bytes:
 
 
 class MarkCounter:
-    """Counts the frames of a flow that arrive at its port, and keeps none."""
+    """Counts the frames of a flow that arrive at its port, and keeps none.
+
+    The port is promiscuous meanwhile: what a system under test sends there may be for another address than the port's.
+    """
 
     def __init__(self, flow: FlowSpec) -> None:
         """Open a socket in the network namespace of the calling thread.
@@ -101,6 +104,8 @@ class MarkCounter:
             kernel.attach_filter(self._socket, mark_filter(flow, probes=False))
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
             self._socket.bind((flow.rx_interface, kernel.ETH_P_ALL))
+            membership = struct.pack("=iHH8x", socket.if_nametoindex(flow.rx_interface), kernel.PACKET_MR_PROMISC, 0)
+            self._socket.setsockopt(kernel.SOL_PACKET, kernel.PACKET_ADD_MEMBERSHIP, membership)
         except OSError as error:
             self._socket.close()
             raise CsitError(f"generator port {flow.rx_interface} counts no frames: {error.strerror}") from error

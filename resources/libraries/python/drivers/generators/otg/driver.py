@@ -7,13 +7,15 @@ from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators import overload
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.client import OtgClient, stop_left
 from resources.libraries.python.drivers.generators.otg.flows import (
     OtgFigures,
     SentFlow,
+    ServerPort,
     configuration,
     figures,
     sent_flows,
+    server_ports,
     trial_result,
 )
 from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
@@ -38,18 +40,19 @@ class OtgGenerator:
     A trial never stops early. Latency has minimum, mean and maximum.
     """
 
-    def __init__(self, plan: Plan, fabric: Fabric, machine: MachineLock, settings: Otg) -> None:
+    def __init__(
+        self, plan: Plan, settings: Otg, fabric: Fabric | None = None, machine: MachineLock | None = None
+    ) -> None:
         """Prepare.
 
         Args:
             plan: Flows and ports.
-            fabric: Has the generator's ports; started before `start`.
-            machine: The machine's lock, held.
             settings: Of the topology.
+            fabric: Has the generator's ports; started before `start`. None where only the server reaches them.
+            machine: The lock, held, of the machine that has these ports; None where there is none.
         """
         self._plan, self._fabric, self._machine, self._settings = plan, fabric, machine, settings
-        names = [name for flow in plan.flows for name in (flow.tx_interface, flow.rx_interface)]
-        self._interfaces = tuple(dict.fromkeys(names))
+        self._ports = server_ports(plan, settings.ports)
         self._client: OtgClient | None = None
         self._version = ""
 
@@ -62,10 +65,12 @@ class OtgGenerator:
         """
         client = OtgClient(self._settings)
         self._version = client.version()
-        self._machine.claim(SERVERS, self._settings)
+        if self._machine is not None:
+            self._machine.claim(SERVERS, self._settings)
         self._client = client
-        self._fabric.wait_for_cables(GENERATOR)
-        client.configure(configuration((), self._interfaces, self._settings.ports))
+        if self._fabric is not None:
+            self._fabric.wait_for_cables(GENERATOR)
+        client.configure(configuration((), self._ports))
         client.check_counters()
 
     def run(self, trial: Trial) -> TrialResult:
@@ -80,7 +85,7 @@ class OtgGenerator:
             raise CsitError("the OTG server is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
         sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency)
-        self._client.configure(configuration(sent, self._interfaces, self._settings.ports, trial.duration_s))
+        self._client.configure(configuration(sent, self._ports, trial.duration_s))
         self._client.transmit("start")
         found = self._finished(self._client, sent, trial)
         return trial_result(
@@ -152,12 +157,46 @@ class OtgGenerator:
         if client is not None:
             client.transmit("stop")
             client.configure({})
-            self._machine.release(SERVERS, [self._settings])
+            if self._machine is not None:
+                self._machine.release(SERVERS, [self._settings])
 
 
 def make(node: TgNode, context: DriverContext) -> OtgGenerator:
     """Make the driver for a node."""
-    return OtgGenerator(context.plan, context.fabric, context.lock, node.settings(Otg))
+    return OtgGenerator(context.plan, node.settings(Otg), context.fabric, context.lock)
+
+
+class OtgApi:
+    """The server of a lab, driven by the controller. Fulfils `roles.part.GeneratorApi`."""
+
+    def __init__(self, node: TgNode) -> None:
+        """Prepare; nothing is asked yet."""
+        self._node, self._settings = node, node.settings(Otg)
+
+    def problems(self) -> tuple[str, ...]:
+        return tuple(map(str, missing_on(self._node)))
+
+    def open(self) -> tuple[str, ...]:
+        """Stop what an earlier run has left sending, and try whether the server has the ports.
+
+        Raises:
+            Unsupported: It has not; its words are in the text.
+        """
+        removed = stop_left([self._settings])
+        ports = {
+            name: ServerPort(name, self._settings.ports.get(name) or each.device or name)
+            for name, each in self._node.interfaces.items()
+        }
+        try:
+            client = OtgClient(self._settings)
+            client.configure(configuration((), ports))
+            client.configure({})
+        except CsitError as error:
+            raise Unsupported(f"{error}; correct device or otg.ports of {', '.join(ports)}") from error
+        return tuple(removed)
+
+    def generator(self, plan: Plan) -> OtgGenerator:
+        return OtgGenerator(plan, self._settings)
 
 
 def missing_on(node: TgNode) -> Iterator[PreflightProblem]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.planning.names import GENERATOR
 
 _PORT = 49191
 """UDP ports of all packets, as of the built-in generator's."""
@@ -14,6 +15,32 @@ _TAG_BYTES = 4
 _LONGEST_NS = 86_400 * 1e9
 _SHORT = 0.005
 """Share of the packets asked for that may be missing before the generator is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPort:
+    """A port of a server."""
+
+    name: str
+    """In configurations."""
+    location: str
+    """As the server names it."""
+
+
+def server_ports(plan: Plan, locations: Mapping[str, str]) -> dict[str, ServerPort]:
+    """Return the ports of a plan's generator by interface. Instances that share a cable share the port, too.
+
+    Args:
+        plan: Has the generator's interfaces.
+        locations: Locations by name of the port in the topology of a lab, else by interface; others have the name of
+            the device, or their own.
+    """
+    return {
+        port.interface: ServerPort(port.interface, locations.get(port.interface, port.interface))
+        if port.nic is None
+        else ServerPort(port.nic.port, locations.get(port.nic.port) or port.nic.device or port.nic.port)
+        for port in plan.ports(GENERATOR)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +91,29 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool) -> list[Se
     ]
 
 
-def configuration(
-    sent: Sequence[SentFlow], interfaces: Sequence[str], locations: Mapping[str, str], duration_s: float = 0.0
-) -> dict[str, Any]:
+def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:
     """Return the configuration of a trial.
 
     Args:
         sent: Its flows.
-        interfaces: Ports of the generator.
-        locations: Of ports on the server, where they have other names there.
+        ports: Of the generator, by interface.
         duration_s: How long they are sent.
     """
     return {
-        "ports": [{"name": name, "location": locations.get(name, name)} for name in interfaces],
-        "flows": [_flow(each, duration_s) for each in sent],
+        "ports": [{"name": port.name, "location": port.location} for port in dict.fromkeys(ports.values())],
+        "flows": [_flow(each, ports, duration_s) for each in sent],
     }
 
 
-def _flow(sent: SentFlow, duration_s: float) -> dict[str, Any]:
+def _flow(sent: SentFlow, ports: Mapping[str, ServerPort], duration_s: float) -> dict[str, Any]:
     flow = sent.flow
+    near, far = (ports[name].name for name in (flow.tx_interface, flow.rx_interface))
     version = "ipv6" if ":" in flow.source_ip else "ipv4"
     sources = {"start": flow.source_ip, "step": "::1" if version == "ipv6" else "0.0.0.1", "count": sent.sources}
     tag = [] if flow.vlan is None else [_header("vlan", id=_value(flow.vlan))]
     return {
         "name": sent.name,
-        "tx_rx": {"choice": "port", "port": {"tx_name": flow.tx_interface, "rx_names": [flow.rx_interface]}},
+        "tx_rx": {"choice": "port", "port": {"tx_name": near, "rx_names": [far]}},
         "packet": [
             _header("ethernet", src=_value(flow.source_mac), dst=_value(flow.destination_mac)),
             *tag,

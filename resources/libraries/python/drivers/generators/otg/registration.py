@@ -28,7 +28,8 @@ class Otg(Frozen):
     ca_file: str | None = None
     """File of the certificates that are trusted; None for those of the system."""
     ports: dict[str, str] = Field(default_factory=dict, max_length=64)
-    """Location of a port on the server, by the name of the interface; others have the name of the interface."""
+    """Location of a port on the server, by its name in the topology of a lab, else by the name of the interface. Others
+    have the name of the device, or of the interface."""
     latency: bool = True
     """Whether the server is asked for latency."""
 
@@ -69,7 +70,6 @@ DRIVERS = (
         protocols=(Protocol.UDP,),
         tags_frames=True,
         ipv6=True,
-        lab_problem="nodes of a lab are not given snappi, and a server there would have to keep its ports; it is for "
-        "world local",
+        api=f"{_PACKAGE}.driver:OtgApi",
     ),
 )
