@@ -37,7 +37,8 @@ def convert(
         _write(output, text, force=force)
     for note in made.notes:
         typer.echo(note, err=True)
-    used = topology.tg.interfaces
+    of_loops = {end.port for loop in topology.loops for end in (loop.a, loop.b)}
+    used = {name: port for name, port in topology.tg.interfaces.items() if name not in of_loops}
     models = {port.model for port in used.values() if port.model}
     typer.echo(f"runs use the {len(used)} TG ports cabled to {' and '.join(sorted(models)) or 'NICs'}", err=True)
     if output is not None:

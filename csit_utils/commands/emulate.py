@@ -39,6 +39,9 @@ def emulate(
     queues: Annotated[
         int, typer.Option(min=1, max=MOST_QUEUES, help="Receive queues per virtio port; more than 1 need root.")
     ] = 1,
+    loop: Annotated[
+        bool, typer.Option("--loop", help="Cable two more ports of the TG to each other, to qualify the generator.")
+    ] = False,
     topology: Annotated[Path | None, typer.Option(help="Also write the topology file to this path.")] = None,
     name: Annotated[str, typer.Option(help="Name of the testbed, to run several.")] = "testbed",
     kvm: Annotated[bool, typer.Option("--kvm", help="Use KVM instead of software emulation.")] = False,
@@ -64,7 +67,9 @@ def emulate(
             if queues > 1 and nic is not EmulatedNicModel.VIRTIO:
                 raise ConfigError(f"--queues {queues}: only virtio ports support several queues, not {nic}")
             accelerator: Literal["tcg", "kvm"] = "kvm" if kvm else "tcg"
-            layout = EmulatedLayout(nodes=3 if nodes == 3 else 2, nic=nic, accelerator=accelerator, queues=queues)
+            layout = EmulatedLayout(
+                nodes=3 if nodes == 3 else 2, nic=nic, accelerator=accelerator, queues=queues, loop=loop
+            )
             _up(testbed, layout, mirror)
             _show(testbed)
             if topology is not None:

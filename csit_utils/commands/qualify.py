@@ -23,8 +23,9 @@ from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.topology import World
-from resources.libraries.python.planning.loop_back import MOST_FLOWS, NIC, no_loop_back
+from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.planning.loop_back import MOST_FLOWS, no_loop_back
+from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.qualification import BRIEF, Effort
 from resources.libraries.python.testbed.deployment.loop_back import qualify as measure
@@ -50,7 +51,10 @@ _HEADS = (
 def qualify(
     topology: Annotated[Path, typer.Argument(help="Topology file.")],
     frames: Annotated[str, typer.Option(help="Frame sizes and mixes, comma-separated.")] = "64B,570B,1518B,IMIX",
-    flows: Annotated[str, typer.Option(help="Numbers of flows, comma-separated.")] = "2,8",
+    flows: Annotated[
+        str,
+        typer.Option(help="Numbers of flows, comma-separated.", show_default="2,8; over cables, as many as they have"),
+    ] = "",
     brief: Annotated[bool, typer.Option("--brief", help="Shorter trials, as at the start of a run.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the kept qualification; measure nothing.")] = False,
     folder: Annotated[
@@ -64,7 +68,8 @@ def qualify(
 
     Its ports are joined to each other, with no system under test between them. The result is kept by generator,
     version, kind of ports, machine and kernel; results of later runs that are beyond it have the verdict *unqualified*.
-    A run measures a short one where there is none. A lab's generator is looped back over virtual ports of its machine.
+    A run measures a short one where there is none. A lab's generator is looped back over the cables that join ports of
+    its machine, else over virtual ports there.
 
     \b
     ./csit qualify topologies/local.yaml                          this machine, about two minutes
@@ -73,16 +78,18 @@ def qualify(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     sizes = tuple(frame(name) for name in _listed("--frames", frames))
-    counts = tuple(_count(text) for text in _listed("--flows", flows))
     chosen = load_topology(topology)
     if reason := no_loop_back(chosen):
         raise Unsupported(reason)
+    counts = tuple(_count(text) for text in _listed("--flows", flows or _usual_flows(chosen)))
+    if chosen.world is World.LAB and (reason := no_cable(chosen)):
+        typer.echo(f"looped back over virtual ports, not NICs: {reason}", err=True)
     chosen = located(chosen)
     effort = BRIEF if brief else Effort()
     with closing(world_of(chosen)) as world:
         for line in world.open():
             typer.echo(line, err=True)
-        key = key_of(chosen, world.environment(), NIC)
+        key = key_of(chosen, world.environment(), port_kind(chosen))
         found = stored(key, folder) if show else None
         if show and found is None:
             raise ConfigError(f"{folder}: no qualification of {key}; ./csit qualify {topology} measures one")
@@ -101,6 +108,12 @@ def _listed(option: str, text: str) -> list[str]:
     if not 1 <= len(names) <= _MOST_FRAMES:
         raise ConfigError(f"{option} '{text[:40]}': 1 to {_MOST_FRAMES}, separated by commas")
     return names
+
+
+def _usual_flows(topology: Topology) -> str:
+    """Numbers of flows that are measured by default; a cable has one each way."""
+    most = 2 * len(loop_cables(topology))
+    return ",".join(str(count) for count in sorted({min(2, most), min(8, most)})) if most else "2,8"
 
 
 def _count(text: str) -> int:

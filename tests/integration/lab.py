@@ -75,18 +75,20 @@ class Lab:
     A node's own things are in `nodes`: its address, its processes, `run` past the SSH server, `reset`.
     """
 
-    def __init__(self, *, duts: int = 1, cables: int = 4, used: bool = False) -> None:
+    def __init__(self, *, duts: int = 1, cables: int = 4, loops: int = 0, used: bool = False) -> None:
         """Say what it will be. Nothing happens before `with`.
 
         Args:
             duts: Nodes of type DUT, 1 or 2.
             cables: Ports of every node, named cab1, cab2, …: odd ones towards TG port 1, even ones towards TG port 2.
+            loops: Cables from one port of the TG to another, behind the others in the numbers of ports.
             used: Its nodes have what an agent runs on from earlier such labs of this process, as nodes that are used
                 again do: sending, unpacking and compiling it takes 5 s of CPU time.
         """
         self._used = used
         self._names = ("TG", *(f"DUT{number + 1}" for number in range(duts)))
         self._cables = cables
+        self._loops = loops
         self._stack = ExitStack()
         self.nodes: dict[str, Machine] = {}
         self.passwords = {user: secrets.token_hex(8) for user in ("root", *USERS)}
@@ -186,6 +188,9 @@ class Lab:
             way = [("TG", odd), *((dut, port) for dut in self._names[1:] for port in (odd, even)), ("TG", even)]
             for position in range(0, len(way), 2):
                 yield f"link{pair * len(way) // 2 + position // 2 + 1}", way[position], way[position + 1]
+        for number in range(self._loops):
+            first = self._cables + 2 * number + 1
+            yield f"loop{number + 1}", ("TG", first), ("TG", first + 1)
 
     def _mac(self, name: str, port: int) -> str:
         return f"02:c5:17:{self.number:02x}:{self._names.index(name):02x}:{port:02x}"

@@ -16,7 +16,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial
-from resources.libraries.python.planning.loop_back import NIC
+from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.qualification import Effort
@@ -114,6 +114,6 @@ def test_a_frame_that_it_does_not_send_is_left_out_of_a_qualification() -> None:
     topology = with_ditg()
     with closing(world_of(located(topology))) as world:
         world.open()
-        key = key_of(topology, world.environment(), NIC)
+        key = key_of(topology, world.environment(), VETH)
         with pytest.raises(Unsupported, match="64B is left out: D-ITG sends UDP in frames of 66 bytes"):
             qualify(topology, world, key, frames=[frame("64B")], flow_counts=[2], effort=Effort())

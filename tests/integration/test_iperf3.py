@@ -14,7 +14,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Protocol, Trial
-from resources.libraries.python.planning.loop_back import NIC
+from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.qualification import Effort
@@ -87,7 +87,7 @@ def test_it_is_qualified_with_its_ports_joined() -> None:
     with machine_stays_as_it_was("iperf3"), closing(world_of(located(topology))) as world:
         world.open()
         found = qualify(
-            topology, world, key_of(topology, world.environment(), NIC), frames=[frame("512B")], flow_counts=[2],
+            topology, world, key_of(topology, world.environment(), VETH), frames=[frame("512B")], flow_counts=[2],
             effort=Effort(trial_s=0.5, width=0.9, tries=1, most_trials=6),
         )  # fmt: skip
     (point,) = found.points

@@ -137,6 +137,12 @@ def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> Non
     assert again.qualification == Qualification.model_validate_json(file.read_bytes()) != row.qualification
 
 
+def arrived(lab: Lab) -> dict[str, int]:
+    """Packets that the TG's ports have received, by name of the port."""
+    rows = lab.nodes["TG"].run("sh", "-c", "grep . /sys/class/net/*/statistics/rx_packets").splitlines()
+    return {name.split("/")[4]: int(count) for name, _, count in (row.partition(":") for row in rows)}
+
+
 @needs_lab
 @realtime(RATE)
 def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) -> None:
@@ -148,11 +154,44 @@ def test_the_generator_of_a_lab_is_looped_back_on_its_machine(tmp_path: Path) ->
         wait_for_state(lab, before)
         row = json.loads(done.stdout)
         assert row["highest_pps"] and row["floor_ns"] and row["key_nic"] == "veth"
+        assert done.stderr.startswith("looped back over virtual ports, not NICs: no cable joins two of TG's ports")
         words = options(topology, "-v", f"QUALIFY:{tmp_path / 'kept'}", "-v", "CELLS:1x1", "--suite", "csc-mrr")
         run = run_robot(tmp_path / "out", *words)
         assert run.returncode == 0, run.stdout + run.stderr
         assert "the generator is not qualified: no cable joins two of TG's ports" in run.stdout
         assert all(each.qualification is None for each in results(tmp_path / "out"))
+
+
+@needs_lab
+@realtime(RATE)
+def test_a_cable_between_ports_of_the_generator_qualifies_it_on_its_nics(tmp_path: Path) -> None:
+    with Lab(cables=2, loops=1, used=True) as lab:
+        before, passed = state(lab), arrived(lab)
+        topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}})
+        done = qualify(str(topology), *BRIEF, "--folder", str(kept := tmp_path / "kept"))
+        assert done.returncode == 0, done.stderr
+        wait_for_state(lab, before)
+        row = json.loads(done.stdout)
+        assert row["key_nic"] == "veth by the kernel" and row["flows"] == 2
+        assert row["highest_pps"] and row["floor_ns"]
+        now = arrived(lab)
+        assert min(now[port] - passed[port] for port in ("cab3", "cab4")) > 1000
+        assert max(now[port] - passed[port] for port in ("cab1", "cab2")) < 100
+        (file,) = kept.iterdir()
+        words = options(topology, "-v", f"QUALIFY:{kept}", "-v", "CELLS:1x1", "--suite", "csc-mrr")
+        run = run_robot(tmp_path / "out", *words)
+        assert run.returncode == 0 and "qualif" not in run.stdout, run.stdout + run.stderr
+        (used,) = results(tmp_path / "out")
+        assert used.qualification == Qualification.model_validate_json(file.read_bytes())
+        plant_low_rates(file)
+        run = run_robot(tmp_path / "low", *words)
+        (marked,) = results(tmp_path / "low")
+        assert marked.verdict and VerdictKind.UNQUALIFIED in marked.verdict.of("MRR"), marked.verdict
+        wait_for_state(lab, before)
+        refused = qualify(str(topology), *BRIEF, "--flows", "4", "--folder", str(kept))
+        assert (
+            "4 flows; each cable has one each way, so 1 cable from TG to itself: an even number to 2" in refused.stderr
+        )
 
 
 @pytest.mark.parallel

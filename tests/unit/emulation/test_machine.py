@@ -19,6 +19,7 @@ from resources.libraries.python.emulation.machine import (
 )
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.topology import Topology
 
 BOOT = Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
 LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in EmulatedNicModel]
@@ -97,6 +98,21 @@ def test_ports_with_several_queues_are_on_taps_that_join_the_ends_of_a_cable() -
     ports = [port for node in content["nodes"].values() for port in node["interfaces"].values()]
     assert {port["mac_address"]: port["link"] for port in ports if "rx_queues" in port} == ends
     assert all(sorted(row.values()) == [0, 1] for row in cables.values())
+
+
+@pytest.mark.parametrize("queues", [1, 2])
+def test_a_cable_joins_two_more_ports_of_the_generator_to_each_other(queues: int) -> None:
+    layout = EmulatedLayout(queues=queues, loop=True)
+    generator, dut = layout.machines()
+    assert (len(generator.nics), len(dut.nics)) == (6, 4)
+    one, other = generator.nics[-2:]
+    assert (one.near, one.far) == (other.far, other.near) and one.near != one.far
+    assert {each.model for each in (one, other, generator.nics[0])} == {EmulatedNicModel.VIRTIO}
+    assert len({nic.pci_address for nic in generator.nics}) == len({nic.mac for nic in generator.nics}) == 6
+    assert sorted(layout.taps().get("loop", {}).values()) == ([0, 1] if queues > 1 else [])
+    topology = Topology.model_validate(layout.topology({name: {"host": "127.0.0.1"} for name in layout.names}))
+    assert [(loop.a.port, loop.b.port) for loop in topology.loops] == [("port5", "port6")]
+    assert [[cable.link for cable in way] for way in topology.ways] == [["link1", "link2"]]
 
 
 def macs_of(cables: dict[str, dict[str, int]]) -> list[str]:

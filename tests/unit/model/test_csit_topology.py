@@ -35,7 +35,7 @@ def test_a_password_is_refused_with_its_place_and_the_way_out(tmp_path: Path) ->
     ):
         assert way in said
     one = TWO_NODES.replace("password: in the clear", "password: env:A", 1)
-    with pytest.raises(ConfigError, match=r":39: nodes\.DUT1\.password: a password in a file is refused"):
+    with pytest.raises(ConfigError, match=r":40: nodes\.DUT1\.password: a password in a file is refused"):
         load_topology(written(tmp_path, one))
 
 
@@ -64,7 +64,8 @@ def test_moved_out_it_is_read_and_planned(tmp_path: Path) -> None:
     assert (port.mac_address, port.pci_address, port.rate_bps) == (
         "00:00:5e:00:53:01", "0000:3b:00.0", 100_000_000_000,
     )  # fmt: skip
-    assert list(topology.tg.interfaces) == ["port1", "port2"], "those of the other NIC carry nothing"
+    assert list(topology.tg.interfaces) == ["port1", "port2", "port5", "port6"], "those of the other NIC carry nothing"
+    assert [(loop.a.port, loop.b.port) for loop in topology.loops] == [("port5", "port6")]
     ((there, back),) = topology.ways
     assert [(each.link, each.a.port, each.b.port) for each in (there, back)] == [
         ("link1", "port1", "port2"),
@@ -163,7 +164,7 @@ def test_a_converted_file_is_the_same_testbed_without_its_secrets(tmp_path: Path
         "nodes.TG.generator: added, driver trex, cores 8",
         "nodes.TG: host, port, username, password moved to access",
         "nodes.TG: left out subtype, model, arch, bus",
-        "nodes.TG.interfaces: left out port5, port6, whose links join no other node",
+        "nodes.TG.interfaces: left out port7, whose links join no other node",
         "nodes.DUT1.interfaces: left out ip4_address of each",
     ):
         assert note in said

@@ -94,6 +94,7 @@ nodes:
       port4: {mac_address: "00:00:00:00:00:00", pci_address: "0000:5e:00.1", link: link4, model: Intel-X710}
       port5: {pci_address: "0000:af:00.0", driver: ice, link: loop, model: Intel-E810CQ}
       port6: {pci_address: "0000:af:00.1", driver: ice, link: loop, model: Intel-E810CQ}
+      port7: {pci_address: "0000:d8:00.0", driver: ice, link: alone, model: Intel-E810CQ}
   DUT1:
     type: DUT
     model: Some-Server

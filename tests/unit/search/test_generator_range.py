@@ -12,7 +12,7 @@ from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.result import Asked, LatencyAtLoad, ReceiveRate, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
-from resources.libraries.python.planning.loop_back import NIC
+from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.qualifications import key_of
 from resources.libraries.python.search.findings.generator_range import BeyondRange, GeneratorRange, in_words
@@ -222,7 +222,7 @@ def test_a_frame_that_the_generator_does_not_send_leaves_the_others_in(monkeypat
 
     monkeypatch.setattr(loop_back, "qualify_point", point)
     world = world_of(SIM)
-    key, sizes = key_of(SIM, world.environment(), NIC), [frame(name) for name in ("64B", "512B")]
+    key, sizes = key_of(SIM, world.environment(), VETH), [frame(name) for name in ("64B", "512B")]
     found = qualify(SIM, world, key, frames=sizes, flow_counts=[2], effort=Effort())
     assert [each.frame.name for each in found.points] == ["512B"]
     assert found.notes == ("64B is left out: it sends 66 bytes",)

@@ -28,6 +28,8 @@ class EmulatedLayout(Frozen):
     accelerator: Literal["tcg", "kvm"] = "tcg"
     queues: Annotated[int, Field(ge=1, le=MOST_QUEUES)] = 1
     """Receive queues of virtio ports of the first pair."""
+    loop: bool = False
+    """Whether a cable joins two more ports of the TG to each other, with NICs as of the first pair."""
 
     @model_validator(mode="after")
     def _of_virtio(self) -> Self:
@@ -66,9 +68,13 @@ class EmulatedLayout(Frozen):
             for end, other in (ends, ends[::-1]):
                 if end.machine == name:
                     node = min(end.pair, numa_nodes - 1)
-                    model = (self.nic, self.second_nic)[end.pair]
+                    model = self.second_nic if end.pair == 1 else self.nic
                     mac = f"02:c5:1e:00:{self.names.index(name):02x}:{end.port:02x}"
-                    nics.append((end.port, model, node, mac, f"{cable}.{name}", f"{cable}.{other.machine}"))
+                    near, far = (
+                        f"{cable}.{each.machine}{each.port if end.machine == other.machine else ''}"
+                        for each in (end, other)
+                    )
+                    nics.append((end.port, model, node, mac, near, far))
         made = []
         for _, model, node, mac, near, far in sorted(nics):
             queues = self.queues if model is EmulatedNicModel.VIRTIO else 1
@@ -95,6 +101,8 @@ class EmulatedLayout(Frozen):
             for position in range(0, len(row), 2):
                 number += 1
                 yield f"link{number}", (row[position], row[position + 1])
+        if self.loop:
+            yield "loop", (_CableEnd("TG", 2 * PAIRS + 1), _CableEnd("TG", 2 * PAIRS + 2))
 
     def topology(self, access: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
         """The content of the topology file.

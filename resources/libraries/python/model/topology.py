@@ -10,7 +10,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Misfit
 from resources.libraries.python.model.nodes import DutNode, Name, TgNode
 from resources.libraries.python.model.testbed.attachment import attachment_of
-from resources.libraries.python.model.testbed.cabling import Socket, Way, ways
+from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
 
 
 class World(StrEnum):
@@ -79,8 +79,8 @@ class Topology(Frozen):
             names = ", ".join(".".join(port) for port in ports)
             if len(ports) != 2:
                 raise Misfit(place, f"'{link}' has {len(ports)} end{'s'[len(ports) == 1 :]} ({names}); a link has 2")
-            if ports[0][0] == ports[1][0]:
-                raise Misfit(place, f"'{link}' joins two ports of one node ({names})")
+            if ports[0][0] == ports[1][0] and (self.world is not World.LAB or ports[0][0] != self.tg_name):
+                raise Misfit(place, f"'{link}' joins two ports of one node ({names}); of the TG of a lab only, it may")
         return self
 
     @model_validator(mode="after")
@@ -104,11 +104,16 @@ class Topology(Frozen):
         return self
 
     def _keep_used_ports(self) -> None:
-        """Leave out ports of NICs that are not measured on, which may be on another NUMA node."""
+        """Leave out ports of NICs that are not measured on, which may be on another NUMA node.
+
+        The TG's ports of loop cables stay, behind those that are measured on.
+        """
         ways = self._ways()
         used = {(end.node, end.port) for way in ways for cable in way for end in (cable.a, cable.b)}
         for name, node in self.nodes.items():
             kept = {port: row for port, row in node.interfaces.items() if (name, port) in used}
+            if name == self.tg_name:
+                kept |= {end.port: node.interfaces[end.port] for loop in self.loops for end in (loop.a, loop.b)}
             self.nodes[name] = node.model_copy(update={"interfaces": kept})
         for name, node in self.nodes.items():
             try:
@@ -118,14 +123,16 @@ class Topology(Frozen):
             for port, interface in node.interfaces.items():
                 attachment_of(interface, node, ("nodes", name, "interfaces", port))
 
-    def _ways(self) -> tuple[Way, ...]:
-        sockets = [
+    def _sockets(self) -> list[Socket]:
+        return [
             Socket(name, port, interface.link, interface.model, isinstance(node, DutNode))
             for name, node in self.nodes.items()
             for port, interface in node.interfaces.items()
         ]
+
+    def _ways(self) -> tuple[Way, ...]:
         try:
-            return ways(sockets, self.tg_name, list(self.duts), self.nic)
+            return ways(self._sockets(), self.tg_name, list(self.duts), self.nic)
         except ValueError as error:
             raise Misfit(("nodes",), str(error)) from error
 
@@ -136,6 +143,11 @@ class Topology(Frozen):
         With `discriminator: link` every instance has one; else all share the first.
         """
         return self._ways() if self.world is World.LAB else ()
+
+    @property
+    def loops(self) -> tuple[Cable, ...]:
+        """Cables that join two ports of the TG to each other: the generator is qualified over them."""
+        return loops(self._sockets(), self.tg_name)
 
     @property
     def machines(self) -> dict[str, TgNode | DutNode]:

@@ -87,7 +87,9 @@ def edges_of(topology: Topology) -> Edges:
     return Edges(
         duts=len(topology.duts),
         discriminator=topology.discriminator,
-        ways=tuple(tuple((_nic(topology, cable.a), _nic(topology, cable.b)) for cable in way) for way in topology.ways),
+        ways=tuple(
+            tuple((nic_of(topology, cable.a), nic_of(topology, cable.b)) for cable in way) for way in topology.ways
+        ),
         vlan_devices=frozenset(
             owner
             for owner, node in ((GENERATOR, topology.tg), (VSWITCH, topology.dut))
@@ -105,7 +107,8 @@ def has_vlan_devices(topology: Topology, node: TgNode | DutNode) -> bool:
     return not driver_registry.vswitches()[node.vswitch].tags_frames
 
 
-def _nic(topology: Topology, socket: Socket) -> Nic:
+def nic_of(topology: Topology, socket: Socket) -> Nic:
+    """Return the NIC of a port."""
     node = topology.nodes[socket.node]
     interface = node.interfaces[socket.port]
     attachment = attachment_of(interface, node, ("nodes", socket.node, "interfaces", socket.port))

@@ -1,8 +1,9 @@
 """Plan of a loop-back: ports of the generator are joined to each other, with no system under test between them.
 
-Every flow has a pair of ports, one that sends and one that receives. Where the generator has two CPUs that send, each
-has every other flow, as it has a direction each of a service. Generators of sockets need both directions, and those
-that poll their ports take them in pairs: two flows have a pair of ports then.
+Ports are those of cables from the generator's machine to itself, each of which carries a flow each way, or else veth
+pairs: there every flow has a pair of ports, one that sends and one that receives. Where the generator has two CPUs that
+send, each has every other flow, as it has a direction each of a service. Generators of sockets need both directions,
+and those that poll their ports take them in pairs: two flows have a pair of ports then.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,30 +12,31 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.plan import Flow, Link, Plan, Port
+from resources.libraries.python.model.plan import Flow, Link, Medium, Plan, Port
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, Protocol
 from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
+from resources.libraries.python.planning.loop_cables import LoopCable
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import make_plan
 
 MOST_FLOWS = 64
-NIC = "veth"
-"""Kind of the ports of a loop-back."""
 
 
-def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
-    """Derive the plan of a loop-back over veth pairs on the traffic generator's machine.
+def loop_back_plan(topology: Topology, layout: Layouts, flows: int, cables: Sequence[LoopCable] = ()) -> Plan:
+    """Derive the plan of a loop-back on the traffic generator's machine, over cables or veth pairs.
 
-    Frames are received on a CPU that sends nothing where there is one; where there is none, the plan has a warning. A
-    generator that polls its ports has threads on each of its CPUs: there frames are received as in a test.
+    Over veth pairs frames are received on a CPU that sends nothing where there is one; where there is none, the plan
+    has a warning. Over cables, and by a generator that polls its ports and has threads on each of its CPUs, frames are
+    received as in a test.
 
     Args:
         topology: The testbed.
         layout: As for `make_plan`.
         flows: How many, at least one for each CPU that sends.
+        cables: From `loop_cables`; none for veth pairs.
 
     Raises:
         PlanError: There are too many flows, or the generator cannot be looped back here.
@@ -42,7 +44,10 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
     if reason := no_loop_back(topology):
         raise PlanError(reason)
     driver = driver_registry.generators()[topology.tg.generator.driver]
-    ways = max(1, driver.loops_back)
+    ways = 2 if cables else max(1, driver.loops_back)
+    if cables and (not 1 <= flows <= 2 * len(cables) or flows % ways):
+        count = f"{len(cables)} cable{'s' * (len(cables) > 1)} from {topology.tg_name} to itself"
+        raise PlanError(f"{flows} flows; each cable has one each way, so {count}: an even number to {2 * len(cables)}")
     if not 1 <= flows <= MOST_FLOWS or flows % ways:
         even = f"{driver.label} sends both ways, so an even number from 2" if ways > 1 else "a loop-back has 1"
         raise PlanError(f"{flows} flows; {even} to {MOST_FLOWS}")
@@ -58,7 +63,7 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
     threads = [*mains, *senders]
     receivers: tuple[int, ...] = (0,)
     warnings: tuple[str, ...] = ()
-    if driver.ports is not None:
+    if cables or driver.ports is not None:
         receivers = tuple(range(len(senders)))
     elif (cpu := _receiving_cpu(path.cores, there, machine, senders)) is None:
         warnings = (
@@ -69,16 +74,26 @@ def loop_back_plan(topology: Topology, layout: Layouts, flows: int) -> Plan:
         receivers = (len(senders),)
         threads.append(Thread(owner=GENERATOR, role=ThreadRole.DATA, index=len(senders), cpu=cpu, machine=machine))
     duts = list(topology.duts)
+    pairs = range(1, flows // ways + 1)
+    links = [_link(number, receivers) for number in pairs]
+    if cables:
+        links = [_on_cable(link, path.ports(GENERATOR), cable) for link, cable in zip(links, cables, strict=False)]
+    macs = {port.interface: port.mac for link in links for port in (link.a, link.b)}
     return path.model_copy(
         update={
             "suite_id": f"loop-back-{flows}f",
             "tags": ("LOOP_BACK",),
             "discriminator": "link",
             "cores": path.cores.model_copy(update={"threads": tuple(threads)}),
-            "links": tuple(_link(number, receivers) for number in range(1, flows // ways + 1)),
+            "links": tuple(links),
             "segments": (),
             "functions": (),
-            "flows": tuple(_flows(flows, ways, len(senders), many_sources=Protocol.IP in driver.protocols)),
+            "flows": tuple(
+                flow.model_copy(
+                    update={"source_mac": macs[flow.tx_interface], "destination_mac": macs[flow.rx_interface]}
+                )
+                for flow in _flows(flows, ways, len(senders), many_sources=Protocol.IP in driver.protocols)
+            ),
             "paths": (),
             "warnings": warnings,
             # The vSwitch is named, so that its node has nothing of the generator; none is started.
@@ -123,6 +138,23 @@ def _link(number: int, receivers: Sequence[int]) -> Link:
         for end in (1, 2)
     ]
     return Link(instance=number, a=ends[0], b=ends[1])
+
+
+def _on_cable(link: Link, tested: Sequence[Port], cable: LoopCable) -> Link:
+    """The same link on NICs, whose ports are received as the two ports of a path are in a test."""
+    ends = [
+        like.model_copy(
+            update={
+                "interface": port.interface,
+                "mac": nic.mac_address or port.mac,
+                "nic": nic,
+                "vlan": None,
+                "trunk": None,
+            }
+        )
+        for port, like, nic in zip((link.a, link.b), tested, cable, strict=True)
+    ]
+    return Link(instance=link.instance, a=ends[0], b=ends[1], medium=Medium.CABLE)
 
 
 def _flows(flows: int, ways: int, senders: int, *, many_sources: bool) -> Iterator[Flow]:

@@ -9,7 +9,7 @@ model are looked at. They are taken in the order in which the file has the ports
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,12 @@ def ways(sockets: Sequence[Socket], tg: str, duts: Sequence[str], nic: str | Non
     if not found:
         raise ValueError(_sentence(whole, of_model, tg, duts))
     return tuple(found)
+
+
+def loops(sockets: Sequence[Socket], node: str) -> tuple[Cable, ...]:
+    """Return the cables from one port of a node to another one, in the order of the ports."""
+    mine = [socket for socket in sockets if socket.node == node]
+    return tuple(Cable(a.link, a, b) for a, b in combinations(mine, 2) if a.link == b.link)
 
 
 def _matches(pair: Sequence[Socket], nic: str | None) -> bool:

@@ -97,7 +97,7 @@ def translate(data: Mapping[str, Any], name: str, secrets: Secrets = Secrets.REF
         _refuse_secret(("nodes", with_secrets[0]), rows[with_secrets[0]], others=with_secrets[1:])
     notes: list[str] = []
     rows |= _without_secrets({node: rows[node] for node in with_secrets}, name, secrets, notes)
-    joined = _links_between_nodes(rows)
+    joined = _links_of_cables(rows)
     nodes = {
         node: _node(node, rows[node], joined, notes) if node in rows else row for node, row in data["nodes"].items()
     }
@@ -162,15 +162,19 @@ def _refuse_secret(place: Location, node: Mapping[str, Any], others: Sequence[st
     )
 
 
-def _links_between_nodes(nodes: Mapping[str, Any]) -> set[str]:
-    """Links that join two nodes. Others (a TG that is cabled to itself for its own tests) carry no service."""
+def _links_of_cables(nodes: Mapping[str, Any]) -> set[str]:
+    """Links that join two nodes, or two ports of a TG: over those the generator is qualified."""
     ends: dict[str, list[str]] = {}
     for node, row in nodes.items():
         interfaces = row.get("interfaces") if isinstance(row, Mapping) else None
         for interface in (interfaces or {}).values() if isinstance(interfaces, Mapping) else ():
             if isinstance(interface, Mapping):
                 ends.setdefault(str(interface.get("link")), []).append(node)
-    return {link for link, owners in ends.items() if len(set(owners)) == len(owners) > 1}
+    return {
+        link
+        for link, owners in ends.items()
+        if len(set(owners)) == len(owners) > 1 or (len(owners) > 1 and nodes[owners[0]].get("type") == "TG")
+    }
 
 
 def _node(name: str, row: Mapping[str, Any], joined: set[str], notes: list[str]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from resources.libraries.python.model.qualification import Qualification, Qualif
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.planning.loop_back import NIC, loop_back_plan, no_loop_back
+from resources.libraries.python.planning.loop_back import loop_back_plan, no_loop_back
+from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.qualification import BRIEF, LOGGED, Effort, qualify_point
@@ -58,9 +59,10 @@ def qualify(
     notes: list[str] = []
     sending = ""
     tell(None, 0, len(frames) * len(flow_counts))
+    cables = loop_cables(topology)
     largest = max(frames, key=lambda frame: frame.largest_bytes)
     for flows in flow_counts:
-        plan = loop_back_plan(topology, world.layout, flows)
+        plan = loop_back_plan(topology, world.layout, flows, cables)
         notes += plan.warnings
         with looped_back(plan, world, largest) as looped:
             facts = dict(looped.generator.facts())
@@ -126,13 +128,14 @@ def qualification_for_run(
     elif reason := why_not(topology):
         tell(f"the generator is not qualified: {reason}")
         return None
-    key = key_of(topology, environment, NIC)
+    key = key_of(topology, environment, port_kind(topology))
     if world.simulation is None and (found := stored(key, folder)) is not None:
         return found
     driver = driver_registry.generators()[key.generator]
     names = (f"{driver.least_frame_bytes}B",) if driver.keeps_log else BRIEF_FRAMES
     effort = _brief(topology)
-    tell(f"qualifying the generator, once for this machine: its ports are looped back for {effort_in_words(topology)}")
+    ports = "its ports are looped back" if not loop_cables(topology) else f"{key.nic} ports are looped back by a cable"
+    tell(f"qualifying the generator, once for this machine: {ports} for {effort_in_words(topology)}")
     made = qualify(topology, world, key, frames=[frame(name) for name in names], flow_counts=(2,), effort=effort)
     if not made.simulated:
         store(made, folder)
@@ -189,12 +192,7 @@ def why_not(topology: Topology) -> str | None:
     """Return why a qualification would not be one of the ports that the testbed's tests use; None where it would."""
     if reason := no_loop_back(topology):
         return reason
-    if topology.world is World.LAB:
-        ports = ", ".join(topology.tg.interfaces)
-        return (
-            f"no cable joins two of {topology.tg_name}'s ports ({ports}), and a loop through a DUT would measure it too"
-        )
-    return None
+    return no_cable(topology) if topology.world is World.LAB else None
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from resources.libraries.python.testbed.node.facts import Facts, PortFacts, Port
 
 
 def used_ports(topology: Topology, name: str) -> list[str]:
-    """Ports of a node that cables of services end at, in the order of the file."""
-    used = {
-        socket.port for way in topology.ways for cable in way for socket in (cable.a, cable.b) if socket.node == name
-    }
+    """Ports of a node that cables of services end at, and the TG's loop cables, in the order of the file."""
+    cables = (*topology.loops, *(cable for way in topology.ways for cable in way))
+    used = {socket.port for cable in cables for socket in (cable.a, cable.b) if socket.node == name}
     return [port for port in topology.nodes[name].interfaces if port in used]
 
 
@@ -112,7 +111,8 @@ def check_cables(topology: Topology, facts: Mapping[str, Facts]) -> Iterator[Che
         topology: The testbed.
         facts: Of the nodes that could be reached, by name.
     """
-    cables = {frozenset((cable.a, cable.b)): cable for way in topology.ways for cable in way}
+    joined = (*(cable for way in topology.ways for cable in way), *topology.loops)
+    cables = {frozenset((cable.a, cable.b)): cable for cable in joined}
     for cable in cables.values():
         ends = {socket: _end(facts, socket) for socket in (cable.a, cable.b)}
         if all(ends.values()):

@@ -1,0 +1,45 @@
+"""Qualification of a generator on PCI NICs, over a cable that joins two ports of its machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from resources.libraries.python.model.qualification import Qualification
+from tests.integration.emulated import Emulated
+from tests.integration.robot_runs import csit, results, run_robot
+from tests.realtime import LOSS, realtime
+
+pytestmark = [pytest.mark.root, pytest.mark.emulated]
+RING = {"generator": {"driver": "ring", "cores": 1}}
+NIC = "RedHat-Virtio virtio-pci by the kernel"
+SERVICE, LOOP = ("enp65s0", "enp66s0"), ("enp69s0", "enp70s0")
+
+
+def arrived(emulated: Emulated) -> dict[str, int]:
+    """Packets that the TG's ports have received."""
+    rows = emulated.run("TG", "sh", "-c", "grep . /sys/class/net/*/statistics/rx_packets").splitlines()
+    return {name.split("/")[4]: int(count) for name, _, count in (row.partition(":") for row in rows)}
+
+
+@realtime(LOSS)
+def test_runs_on_pci_nics_use_what_was_qualified_over_a_cable_of_such_nics(emulated: Emulated, tmp_path: Path) -> None:
+    topology = emulated.write_topology(tmp_path, loop=True, nodes={"TG": RING})
+    ports, before = emulated.run("TG", "ls", "/sys/class/net").split(), arrived(emulated)
+    kept = tmp_path / "kept"
+    done = csit("qualify", str(topology), "--brief", "--frames", "64B", "--json", "--folder", str(kept))
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)
+    assert (row["key_nic"], row["key_generator"], row["flows"]) == (NIC, "ring", 2)
+    # An emulated machine may stand still in each trial, and no rate counts as reached then.
+    assert row["received_pps"] > 100 and row["gap_p99_ns"] > 0 and row["floor_ns"] > 1000
+    assert emulated.run("TG", "ls", "/sys/class/net").split() == ports
+    more = {port: count - before[port] for port, count in arrived(emulated).items()}
+    assert min(more[port] for port in LOOP) > 100 and max(more[port] for port in SERVICE) < 100, more
+    (file,) = kept.iterdir()
+    words = ("CELLS:1x1", "NF_SIZES:1c", "SEARCH:quick,mrr=2", "NOISE_FLOOR:0.1", f"QUALIFY:{kept}")
+    options = [word for each in (f"TOPOLOGY:{topology}", *words) for word in ("-v", each)]
+    run = run_robot(tmp_path / "out", *options, "--suite", "csc-mrr")
+    assert run.returncode == 0 and "qualifying" not in run.stdout, run.stdout
+    (measured,) = results(tmp_path / "out")
+    assert measured.qualification == Qualification.model_validate_json(file.read_bytes())

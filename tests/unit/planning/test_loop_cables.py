@@ -1,0 +1,141 @@
+"""Cables from the TG of a lab to itself: no service goes over them, and the generator is looped back over them."""
+
+from typing import Any
+
+import pytest
+
+from resources.libraries.python.errors import PlanError
+from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.planning.linerate import max_rate
+from resources.libraries.python.planning.loop_back import loop_back_plan
+from resources.libraries.python.planning.loop_cables import VETH, loop_cables, no_cable, port_kind
+from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.plan import digest, make_plan
+from resources.libraries.python.testbed.node.checks.ports import used_ports
+from tests.builders import shipped
+from tests.unit.planning.labs import lab
+
+KIND = "i40e 10 Gb/s by the kernel"
+CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
+
+
+def looped(topology: Topology, pairs: int = 1, *, first: bool = False, **port: Any) -> Topology:
+    """The same with cables from the TG to itself, whose ports are as others but for some keys."""
+    said = topology.model_dump(mode="json")
+    ports: dict[str, Any] = said["nodes"]["TG"]["interfaces"]
+    like = next(iter(ports.values()))
+    more = {
+        f"loop{number}{end}": {
+            **like,
+            "link": f"loop{number}",
+            "device": f"l{number}{end}",
+            "pci_address": f"0000:f{number}:00.{end}",
+            "mac_address": f"02:c5:ff:00:0{number}:0{end}",
+            **port,
+        }
+        for number in range(1, pairs + 1)
+        for end in (0, 1)
+    }
+    said["nodes"]["TG"]["interfaces"] = {**more, **ports} if first else {**ports, **more}
+    return Topology.model_validate(said)
+
+
+def kernel_lab(**changes: Any) -> Topology:
+    return lab(vswitch="linux_bridge", generator="ring", containers="linux_router", **changes)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("discriminator", ["link", "vlan"])
+def test_services_are_planned_as_without_them(discriminator: Any, first: bool) -> None:
+    without = kernel_lab(discriminator=discriminator)
+    with_loop = looped(without, first=first)
+    assert with_loop.ways == without.ways
+    assert list(with_loop.tg.interfaces) == ["port1", "port2", "loop10", "loop11"]
+    assert used_ports(with_loop, "TG") == list(with_loop.tg.interfaces), "the doctor looks at them"
+    assert used_ports(with_loop, "DUT1") == list(without.dut.interfaces)
+    assert digest(make_plan(with_loop, CELL, {})) == digest(make_plan(without, CELL, {}))
+
+
+def test_a_dut_has_no_cable_to_itself() -> None:
+    said = kernel_lab().model_dump(mode="json")
+    ports = said["nodes"]["DUT1"]["interfaces"]
+    ports |= {name: {**ports["port1"], "link": "loop"} for name in ("port8", "port9")}
+    with pytest.raises(ValueError, match=r"'loop' joins two ports of one node \(DUT1.port8, DUT1.port9\)"):
+        Topology.model_validate(said)
+
+
+@pytest.mark.parametrize("discriminator", ["link", "vlan"])
+def test_each_cable_carries_a_flow_each_way_with_the_addresses_of_its_nics(discriminator: Any) -> None:
+    topology = looped(kernel_lab(discriminator=discriminator, tg_cores=8), 2)
+    plan = loop_back_plan(topology, {}, 4, loop_cables(topology))
+    assert [[port.nic.device for port in (link.a, link.b) if port.nic] for link in plan.links] == [
+        ["l10", "l11"], ["l20", "l21"],
+    ]  # fmt: skip
+    assert {link.medium for link in plan.links} == {Medium.CABLE}
+    ports = {port.interface: port for port in plan.ports(GENERATOR)}
+    assert len(ports) == 4 and all(port.vlan is port.trunk is None for port in ports.values())
+    assert [(ports[flow.tx_interface].nic.device, ports[flow.rx_interface].nic.device) for flow in plan.flows] == [
+        ("l10", "l11"), ("l11", "l10"), ("l20", "l21"), ("l21", "l20"),
+    ]  # fmt: skip
+    for flow in plan.flows:
+        assert flow.source_mac == ports[flow.tx_interface].mac == ports[flow.tx_interface].nic.mac_address
+        assert flow.destination_mac == ports[flow.rx_interface].mac
+    tested = make_plan(kernel_lab(discriminator="link", tg_cores=8), CELL, {})
+    assert plan.cores.cpus(GENERATOR) == tested.cores.cpus(GENERATOR), "received as in a test"
+    assert [port.data_thread for port in ports.values()] == 2 * [port.data_thread for port in tested.ports(GENERATOR)]
+    assert set(plan.machines.values()) == {"TG", "DUT1"} and not plan.warnings
+    highest = max_rate(plan, frame("64B"))
+    assert highest is not None and highest.flow_pps == pytest.approx(14.88e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("flows", [0, 1, 3, 4])
+def test_more_flows_than_cables_have_ways_are_refused(flows: int) -> None:
+    topology = looped(kernel_lab())
+    with pytest.raises(PlanError, match=f"{flows} flows; .*so 1 cable from TG to itself: an even number to 2"):
+        loop_back_plan(topology, {}, flows, loop_cables(topology))
+
+
+def test_polled_ports_have_the_queues_of_a_test() -> None:
+    topology = looped(lab(tg_cores=16, trex={"ports": "dpdk"}))
+    plan = loop_back_plan(topology, {}, 2, loop_cables(topology))
+    tested = make_plan(topology, CELL, {})
+    assert [port.queues for port in plan.ports(GENERATOR)] == [port.queues for port in tested.ports(GENERATOR)]
+    assert all(port.nic and port.nic.attachment.unbinds for port in plan.ports(GENERATOR))
+    assert port_kind(topology) == "i40e 10 Gb/s by DPDK (vfio-pci)"
+
+
+def test_what_is_measured_is_kept_for_the_nic() -> None:
+    topology = looped(kernel_lab())
+    assert (port_kind(topology), no_cable(topology)) == (KIND, None)
+    assert port_kind(kernel_lab()) == port_kind(shipped("local")) == VETH
+    modelled = looped(shipped("available/lab-2n-vpp"))
+    assert port_kind(modelled).startswith(f"{next(iter(modelled.tg.interfaces.values())).model} ")
+
+
+@pytest.mark.parametrize(
+    ("topology", "said"),
+    [
+        (
+            kernel_lab(),
+            r"^no cable joins two of TG's ports \(port1, port2\), and a loop through a DUT would measure it",
+        ),
+        (
+            looped(kernel_lab(), rate_bps=25 * 10**9),
+            r"^TG's ports port1, port2 are i40e 10 Gb/s by the kernel, and it has a cable to itself of another NIC: "
+            r"loop10 - loop11 \(i40e 25 Gb/s by the kernel\)$",
+        ),
+        (
+            looped(kernel_lab(), driver="ice"),
+            r"of another NIC: loop10 - loop11 \(ice 10 Gb/s by the kernel\)$",
+        ),
+        (looped(shipped("available/lab-2n-kernel")), r"neither model nor driver says of which NIC port1, port2, "),
+    ],
+)
+def test_why_nics_are_not_qualified_is_one_sentence(topology: Topology, said: str) -> None:
+    assert not loop_cables(topology)
+    assert port_kind(topology) == VETH
+    with pytest.raises(AssertionError, match=said):
+        raise AssertionError(no_cable(topology))
