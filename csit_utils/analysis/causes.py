@@ -62,7 +62,7 @@ _PARTICULARS = re.compile(
     | \b(?:VSC|CSC|CSP|forward|reverse)\b
     | \bcs[gvn]\w*\d\w*                            # interfaces
     | \bnf-\d[\w-]* | \bvswitch-\d+ | \bNF-\d[\w.+]* | \bvSwitch-\d\w*
-    | \b0x[0-9a-f]+ | [+-]?\d[\d,._]*(?:[eE][+-]?\d+)?(?:[xRC]\d+[RC]?)*
+    | \b0x[0-9a-f]+ | [+-]?\d[\d,._]*(?:[eE][+-]?\d+)?(?:[xRC]\d+[RC]?|\ [kMG]?pps\b)*
     """,
     re.VERBOSE,
 )

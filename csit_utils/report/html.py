@@ -98,6 +98,7 @@ def _environment() -> Environment:
     environment = html_templates()
     environment.filters.update(
         digits3=units.digits3,
+        count=units.count,
         rate=units.rate,
         bandwidth=units.bandwidth,
         latency=units.latency,

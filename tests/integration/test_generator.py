@@ -267,7 +267,7 @@ def test_asking_too_much_is_said(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=5e7, duration_s=0.2, frame=B64))
     assert result.generator_limited
     assert "generator offered" in (result.note or "")
-    assert "of 10000000 packets" in (result.note or "")
+    assert "of 10,000,000 packets" in (result.note or "")
     assert result.received == result.sent > 10_000
     assert result.offered_duration_s == pytest.approx(0.2, abs=0.002)
 

@@ -188,5 +188,5 @@ def test_rates_beyond_the_generator_are_flagged_and_the_sweep_goes_on(tmp_path: 
     flags = [point.flagged for point in item.record.sweep.points]
     assert flags[0] is None
     assert flags[2] is not None
-    assert flags[2].startswith("the generator offered 288 of 1000 pps")
+    assert flags[2].startswith("the generator offered 288 pps of 1.00 kpps")
     assert any("2 of 3 loads were not offered as intended" in line for line in item.record.warnings)

@@ -32,8 +32,9 @@ def bursts_text(found: BackToBack | None) -> str:
     """Return the result in a sentence; empty where it was not measured."""
     if found is None:
         return ""
+    text = bursts_in_words(found)
     return (
-        f"{bursts_in_words(found).capitalize()} ({found.implied_buffer_s * 1e6:.0f} us implied); {len(found.frames)} "
+        f"{text[0].upper()}{text[1:]} ({found.implied_buffer_s * 1e6:.0f} us implied); {len(found.frames)} "
         f"repetitions from {min(found.frames)} to {max(found.frames)} frames, {found.trials} bursts."
     )
 

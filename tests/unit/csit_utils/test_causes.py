@@ -26,6 +26,7 @@ def failed(message: str, day: int = 1, **changes: object) -> TestRow:
         ("needs 33 cores on NUMA 0, 28 available", "needs 41 cores on NUMA 1, 28 available"),
         ("instance 3 forward: csv1p1 saw 0 of 1,000 packets", "instance 1 forward: csv12p2 saw 17 of 9 packets"),
         ("quarantined: CSC 2R1C NF-1c vSwitch-1c: it hung", "quarantined: VSC 10R4C NF-0.5c vSwitch-2c: it hung"),
+        ("the generator offered nothing of 212 kpps in 3", "the generator offered nothing of 1.20 Mpps in 1"),
         ("monitor of 'nf-1-1' not ready after 12.5 s", "monitor of 'vpp' not ready after 3e2 s"),
         ("/data/a/b.json: cannot be written", "./results/x: cannot be written"),
         ("the port 0000:3b:00.1 is gone", "the port 0000:5e:00.0 is gone"),

@@ -75,7 +75,7 @@ def test_each_number_of_a_test_has_its_verdict_beside_it() -> None:
 def test_losses_and_shares_are_shown_by_instance_and_direction() -> None:
     page = Page(html_of(dataset_of(made())))
     assert "Jain's index" in page.text
-    assert "in a trial beyond the bounds, 100 kpps offered: 100 of 50000 packets" in page.text
+    assert "in a trial beyond the bounds, 100 kpps offered: 100 of 50,000 packets" in page.text
     assert re.search(r"2 reverse csv2p2 csn2x1i2 90 nf-2-1 its receive queue was full", page.text)
     assert re.search(r"1 forward csv1p1 csv1x1i1 10 vswitch received and not sent on", page.text)
     assert re.search(r"nf-2-1 90 90 % 97 % 1\.0 %", page.text)

@@ -29,7 +29,7 @@ def test_line_rates_are_those_of_ethernet(rate_bps: float, name: str, expected: 
 
 def test_a_nic_may_do_less_than_its_line() -> None:
     slow = Nic(port="port1", model="Intel-E810CQ")
-    assert port_rate_pps(slow, B64) == (58_500_000, "Intel-E810CQ is limited to 58500000 packets per second")
+    assert port_rate_pps(slow, B64) == (58_500_000, "Intel-E810CQ is limited to 58.5 Mpps")
     large = port_rate_pps(slow, frame("1518B"))
     assert large is not None
     assert large[0] == pytest.approx(100e9 / 8 / 1538)

@@ -90,7 +90,7 @@ def test_a_generator_that_sends_nothing_is_no_buffer() -> None:
     def silent(trial: Trial) -> TrialResult:
         return system(lambda _: False)(trial).model_copy(update={"flows": (), "offered_duration_s": 0.0})
 
-    with pytest.raises(Unsupported, match="the generator sent no burst at 2000000 pps"):
+    with pytest.raises(Unsupported, match=r"the generator sent no burst at 2\.00 Mpps"):
         found_by(silent)
 
 

@@ -54,7 +54,7 @@ def test_a_rate_beyond_the_range_is_marked() -> None:
     (found,) = here().of_goals([result("NDR", 1.2e6, 1.3e6)])
     assert found.kind is VerdictKind.UNQUALIFIED and found.numbers == ("NDR",)
     assert found.text == (
-        "NDR: 1200000 pps is beyond 1000000 pps, up to which the generator is qualified (looped back, 64B, 2 flows): "
+        "NDR: 1.20 Mpps is beyond 1.00 Mpps, up to which the generator is qualified (looped back, 64B, 2 flows): "
         "qualify it again on a quiet machine"
     )
 
@@ -71,7 +71,7 @@ def test_another_version_of_the_program_than_was_qualified_is_said() -> None:
 
 def test_a_bound_that_fails_above_the_range_may_be_the_generators_doing() -> None:
     (found,) = here().of_goals([result("NDR", 0.99e6, 1.01e6)])
-    assert "1010000 pps did not meet the goal, but the generator is qualified up to 1000000 pps only" in found.text
+    assert "1.01 Mpps did not meet the goal, but the generator is qualified up to 1.00 Mpps only" in found.text
 
 
 def test_goals_with_losses_have_the_higher_rate() -> None:
@@ -87,7 +87,7 @@ def test_a_generator_that_always_loses_something_says_nothing_about_a_goal_witho
 def test_a_pause_that_fills_a_receive_queue_is_marked() -> None:
     late = {"gap_p50_ns": 20e3, "gap_p999_ns": 820e3}
     (found,) = here(**late).of_goals([result("NDR", 0.6e6, 0.7e6), result("PDR", 0.6e6, 0.7e6)])
-    assert "comes 800 us late" in found.text and "at 700000 pps 280 frames of a flow follow at once" in found.text
+    assert "comes 800 us late" in found.text and "at 700 kpps 280 frames of a flow follow at once" in found.text
     assert not here(**late).of_goals([result("NDR", 0.55e6, 0.6e6)]), "240 frames fit"
 
 
@@ -109,7 +109,7 @@ def test_a_receive_rate_above_all_that_arrived_is_marked() -> None:
 
     assert not here().of_rate("MRR", rate(1.2e6)) and not here().of_rate("MRR", None)
     (found,) = here().of_rate("MRR", rate(1.5e6))
-    assert "MRR: 1500000 pps is beyond 1200000 pps, the most that arrived" in found.text
+    assert "MRR: 1.50 Mpps is beyond 1.20 Mpps, the most that arrived" in found.text
 
 
 def test_a_latency_below_the_floor_is_marked() -> None:
@@ -126,7 +126,7 @@ def test_a_latency_below_the_floor_is_marked() -> None:
 
 
 def test_it_is_one_line() -> None:
-    words = "generator auto looped back on veth: 64B 2 flows 1000000 pps without loss, 1100000 pps with 0.5 %"
+    words = "generator auto looped back on veth: 64B 2 flows 1.00 Mpps without loss, 1.10 Mpps with 0.5 %"
     assert in_words(qualification(qualified_point())) == words
 
 
@@ -145,7 +145,7 @@ def test_trials_of_other_studies_beyond_the_range_are_counted() -> None:
         beyond.look(trial(offered, received))
     (said,) = beyond.take()
     assert said == (
-        "2 trials offered up to 1400000 pps, and the generator is qualified up to 1100000 pps (looped back, 64B, 2 "
+        "2 trials offered up to 1.40 Mpps, and the generator is qualified up to 1.10 Mpps (looped back, 64B, 2 "
         "flows): losses may be its own"
     )
     assert not beyond.take()

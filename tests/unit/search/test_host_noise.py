@@ -70,8 +70,10 @@ def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
     assert here.highest_pps(0.005, 20e6) == 20e6, "0.5 ms in a second are less than 0.5 %"
     sentence = here.too_noisy([("NDR", 0.0), ("PDR", 0.005)], 20e6)
     assert sentence is not None and sentence.startswith(
-        "the noise floor limits NDR above 1024000 pps: 500.0 us on CPU "
+        "this machine can limit NDR above 1.02 Mpps: it interrupts a data CPU for longer than a receive queue of 256 "
+        "frames lasts at that rate (longest: 500.0 us on CPU "
     )
+    assert sentence.endswith("); the search goes up to 20.0 Mpps")
     assert here.too_noisy([("NDR", 0.0)], 1e6) is None
 
 
@@ -89,7 +91,7 @@ def test_the_noise_floor_is_one_line() -> None:
     assert in_words([]) == ""
     rows = [cpu_noise(3, 112_000, observed_s=0.9), cpu_noise(4, *[20_000] * 90, observed_s=0.9, machine="TG")]
     assert in_words(rows) == (
-        "noise floor of 2 data CPUs: longest interruption 112.0 us on CPU 3 in 0.9 s; "
+        "noise floor of 2 data CPUs: longest interruption 112.0 us on CPU 3, observed for 0.9 s; "
         "most time taken 0.2 % on CPU 4 of TG"
     )
 
@@ -111,7 +113,7 @@ def measured(**simulation: object) -> Draft[DensityRecord]:
 
 def test_a_noisy_host_is_named_before_the_search_and_as_the_limit_of_ndr() -> None:
     draft = measured(host_gap_hz=50.0, host_gap_us=800.0)
-    assert draft.warnings and draft.warnings[0].startswith("the noise floor limits NDR above ")
+    assert draft.warnings and draft.warnings[0].startswith("this machine can limit NDR above ")
     assert VerdictKind.HOST_NOISE in draft.verdict.of("NDR")
     quiet = measured()
     assert quiet.ndr.lower_pps > 1.5 * draft.ndr.lower_pps, "the truth: the host takes it"
@@ -166,8 +168,8 @@ def test_the_sentence_about_losses_has_its_evidence() -> None:
     (found,) = noise.losses([losses(lost_in_gaps(), **{"nf-1-1": 1440})], GENERATOR)
     assert str(found) == (
         "PDR: instance 1 forward lost 1,440 of 200,000 packets, 144 in a row at most; interruptions of the CPUs on its "
-        f"path explain 1,440 (longest: 2.00 ms on CPU {cpu} in 1 s): the host causes them; lost by the counters of all "
-        "hops: nf-1-1 1,440"
+        f"path explain 1,440 (longest: 2.00 ms on CPU {cpu}, observed for 1 s): the host causes them; lost by the "
+        "counters of all hops: nf-1-1 1,440"
     )
     assert noise.losses([losses(set()), losses(lost_in_gaps(), "OVERLOAD")], GENERATOR) == ()
     assert HostNoise(of, []).losses([losses(lost_in_gaps())], GENERATOR) == (), "nothing is known of its CPUs"

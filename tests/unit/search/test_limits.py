@@ -73,10 +73,10 @@ def text(*hops: HopLoss, **more: object) -> str:
 
 def test_evidence_names_owner_place_and_numbers() -> None:
     said = text(loss("nf-2-1", 900, "inside", 2), loss("nf-1-1", 100))
-    assert "at 1000000 pps 1000 of 500000 packets were lost, 900 of them at nf-2-1" in said
+    assert "at 1.00 Mpps 1,000 of 500,000 packets were lost, 900 of them at nf-2-1" in said
     assert "900 were received at csn2x1i1 and not sent at csn2x1i2 (instance 2 forward)" in said
     assert "100 met a full receive queue at csn1x1i1 (instance 1 forward)" in said
-    assert "10 of 1010 packets were lost at nf-1-1" in text(loss("nf-2-1", 1000), loss("nf-1-1", 10))
+    assert "10 of 1,010 packets were lost at nf-1-1" in text(loss("nf-2-1", 1000), loss("nf-1-1", 10))
     assert all(finding.numbers == ("NDR",) for finding in found(loss("vswitch", 9)))
 
 
@@ -127,7 +127,7 @@ def test_a_second_kind_limits_from_a_quarter_of_the_losses_and_an_owner_has_a_li
     assert kinds(loss("nf-1-1", 740), loss("vswitch", 260)) == [NF, VSWITCH]
     assert kinds(loss("nf-1-1", 760), loss("vswitch", 240)) == [NF]
     assert "60 of them at nf-2-1" in text(loss("nf-1-1", 940), loss("nf-2-1", 60))
-    assert "40 of 1000 packets were lost at nf-2-1" in text(loss("nf-1-1", 960), loss("nf-2-1", 40))
+    assert "40 of 1,000 packets were lost at nf-2-1" in text(loss("nf-1-1", 960), loss("nf-2-1", 40))
 
 
 def test_four_owners_and_four_places_of_each_are_named_and_others_counted() -> None:

@@ -121,5 +121,5 @@ def test_a_search_ends_after_its_trials() -> None:
 
 
 def test_a_loop_that_returns_nothing_is_an_error() -> None:
-    with pytest.raises(CsitError, match="nothing of 4000000 pps of 64B frames came back over the loop"):
+    with pytest.raises(CsitError, match=r"nothing of 4\.00 Mpps of 64B frames came back over the loop"):
         point(Loop(4e6, 0.0))

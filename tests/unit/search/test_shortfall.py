@@ -58,7 +58,7 @@ def test_what_was_not_sent_is_not_lost(chosen: SearchProfile, honest: bool) -> N
         assert 5e6 * (1 - 1.1 * result.goal.relative_width) <= result.lower_pps <= 5e6 / (1 - above)
         (line,) = [line for line in outcome.evidence if line.startswith(f"{result.goal.name}: ")]
         assert "the generator fell short" in line
-        assert "offered 5000000 pps" in line
+        assert "offered 5.00 Mpps" in line
 
 
 @ALL
@@ -143,7 +143,7 @@ def test_a_charged_trial_says_what_was_not_sent() -> None:
     assert short
     for trial in short:
         assert trial.unsent == round(trial.trial.load_pps) - trial.sent
-        assert f"{trial.unsent} packets that the generator did not send" in (trial.note or "")
+        assert f"{trial.unsent:,} packets that the generator did not send" in (trial.note or "")
         assert trial.charged_loss_ratio == pytest.approx(1 - 5e6 / trial.trial.load_pps, abs=1e-6)
         assert trial.loss_ratio == 0
     repeated = [trial for trial in outcome.trials if trial.generator_limited and trial.unsent is None]
@@ -190,5 +190,5 @@ def test_a_shortfall_counts_the_trials_at_the_upper_bound_only() -> None:
     goal = Goal(name="NDR", loss_ratio=0.0)
     found = GoalResult(goal=goal, lower_pps=1000, upper_pps=2000, throughput_pps=1000, complete=True)
     said = shortfall(found, trials)
-    assert said.startswith("the generator fell short in 2 of 3 trials at 2000 pps, ")
-    assert "(offered 1940 pps in the best of them)" in said
+    assert said.startswith("the generator fell short in 2 of 3 trials at 2.00 kpps, ")
+    assert "(offered 1.94 kpps in the best of them)" in said

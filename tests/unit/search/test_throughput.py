@@ -13,6 +13,7 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search
@@ -130,7 +131,7 @@ def test_a_system_faster_than_the_line_is_generator_bound() -> None:
         assert result.lower_pps == LINE_PPS
         assert result.upper_pps is None
         assert result.complete
-    assert any("NDR" in line and str(round(LINE_PPS)) in line for line in outcome.evidence)
+    assert any("NDR" in line and rate(LINE_PPS) in line for line in outcome.evidence)
 
 
 def test_pdr_alone_can_be_line_bound() -> None:

@@ -40,8 +40,8 @@ def judged(plan: Plan = PLAN, **known: object) -> Verdict:
     [
         (PLAN, {"outcome": outcome(4e6), "affinity": [RIGHT]}, [VerdictKind.MEASURED], "none limited by the generator"),
         (PLAN, {}, [VerdictKind.MEASURED], "every service instance"),
-        (PLAN, {"outcome": outcome(4e7)}, [VerdictKind.GENERATOR_BOUND], "still met at 29760000 pps"),
-        (PLAN, {"outcome": outcome(0.0)}, [VerdictKind.BELOW_RANGE], "even at 18002 pps"),
+        (PLAN, {"outcome": outcome(4e7)}, [VerdictKind.GENERATOR_BOUND], "still met at 29.8 Mpps"),
+        (PLAN, {"outcome": outcome(0.0)}, [VerdictKind.BELOW_RANGE], "even at 18.0 kpps"),
         (PLAN, {"outcome": outcome(4e6, 20.0)}, [VerdictKind.INCOMPLETE], "time limit of 20 s"),
         (CROWDED, {}, [VerdictKind.OVERSUBSCRIBED], "needs 5 cores, 2 are available"),
         (PLAN, {"affinity": [RIGHT, STRAY]}, [VerdictKind.AFFINITY_LOST], "planned on CPU 3 and may run on CPUs 1, 3"),
@@ -51,13 +51,13 @@ def judged(plan: Plan = PLAN, **known: object) -> Verdict:
             PLAN,
             {"mrr_trials": [trial_result(1000.0)] * 3},
             [VerdictKind.GENERATOR_BOUND],
-            "nothing was lost at 1000 pps",
+            "nothing was lost at 1.00 kpps",
         ),
         (
             PLAN,
             {"mrr_trials": [trial_result(2000.0, 5).model_copy(update={"generator_limited": True})]},
             [VerdictKind.GENERATOR_BOUND],
-            "1 of 1 trials, down to 1000 pps of 2000 pps",
+            "1 of 1 trials, down to 1.00 kpps of 2.00 kpps",
         ),
         (PLAN, {"mrr_trials": [trial_result(1000.0, 5)] * 3}, [VerdictKind.MEASURED], "3 trials at the highest load"),
         (
@@ -112,7 +112,7 @@ def test_who_loses_more_comes_first() -> None:
 def test_a_trial_beyond_the_bounds_that_meets_the_goal_speaks_against_the_bounds() -> None:
     found = judged(outcome=outcome(4e6), located=located(("vswitch", 40), purpose="locate"))
     assert found.kinds == (VerdictKind.UNSTABLE, VerdictKind.VSWITCH_BOUND)
-    assert "PDR: 40 of 10000 packets were lost in a later trial at 1000000000 pps" in found.evidence[0]
+    assert "PDR: 40 of 10,000 packets were lost in a later trial at 1.00 Gpps" in found.evidence[0]
     assert found.of("NDR") == (VerdictKind.VSWITCH_BOUND,)
     assert judged(outcome=outcome(4e6), located=located(("vswitch", 60), purpose="locate")).kinds == (
         VerdictKind.VSWITCH_BOUND,
@@ -125,7 +125,7 @@ def test_what_goes_wrong_while_latency_is_measured_is_said_of_the_latency() -> N
     assert found.kinds == (VerdictKind.UNSTABLE,)
     assert found.of("LATENCY") == found.of("PDR") == (VerdictKind.UNSTABLE,)
     assert found.of("NDR") == (VerdictKind.MEASURED,)
-    assert "1.00 % of the packets were lost at 2000000 pps" in found.evidence[0]
+    assert "1.00 % of the packets were lost at 2.00 Mpps" in found.evidence[0]
     slow = lossy.model_copy(update={"generator_limited": True})
     assert judged(outcome=outcome(4e6), latency_trials=[slow]).of("LATENCY") == (VerdictKind.GENERATOR_BOUND,)
 
@@ -155,6 +155,6 @@ def test_an_mrr_below_the_rate_at_a_lower_load_is_explained() -> None:
 
     verdict = judged(mrr=rate(106e3, 3e6), orr=rate(230e3, 1e6), mrr_trials=[trial_result(3e6, 900)] * 3)
     (line,) = [line for line in verdict.evidence_of("MRR") if "forwards less" in line]
-    assert "106000 pps received of 3000000 pps, and 230000 pps of only 1000000 pps" in line
+    assert "106 kpps received of 3.00 Mpps, and 230 kpps of only 1.00 Mpps" in line
     level = judged(mrr=rate(228e3, 3e6), orr=rate(230e3, 1e6), mrr_trials=[trial_result(3e6, 900)] * 3)
     assert "forwards less" not in "\n".join(level.evidence)

@@ -15,6 +15,7 @@ from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
 from resources.libraries.python.model.testbed.attachment import NICS
 from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.quantities import rate
 
 L1_OVERHEAD_BYTES = 20
 VLAN_BYTES = 4
@@ -56,8 +57,8 @@ def port_rate_pps(nic: Nic, frame: Frame, extra_bytes: int = 0) -> tuple[float, 
         return None
     line_pps = line_rate_pps(rate_bps, frame, extra_bytes)
     if known and known.most_pps is not None and known.most_pps < line_pps:
-        return float(known.most_pps), f"{nic.model} is limited to {known.most_pps} packets per second"
-    return line_pps, f"{rate_bps / 1e9:g} Gb/s are {line_pps:.0f} pps of {frame.name}"
+        return float(known.most_pps), f"{nic.model} is limited to {rate(known.most_pps)}"
+    return line_pps, f"{rate_bps / 1e9:g} Gb/s are {rate(line_pps)} of {frame.name}"
 
 
 def max_rate(plan: Plan, frame: Frame) -> MaxRate | None:

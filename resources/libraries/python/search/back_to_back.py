@@ -14,6 +14,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.result import BackToBack
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.quantities import rate, rates
 
 PURPOSE = "back-to-back"
 _FIRST = 64
@@ -49,9 +50,8 @@ def measure_back_to_back(
         Unsupported: The throughput is that of the bursts, so that no buffer fills; or the generator sent nothing.
     """
     if throughput_pps is not None and throughput_pps >= load_pps:
-        raise Unsupported(
-            f"bursts can be sent at {load_pps:.0f} pps, and NDR is {throughput_pps:.0f} pps: no buffer fills"
-        )
+        bursts, throughput = rates(load_pps, throughput_pps)
+        raise Unsupported(f"bursts can be sent at {bursts}, and NDR is {throughput}: no buffer fills")
     search = _Bursts(measure, frame, flows, load_pps)
     guess, found = _FIRST, list[int]()
     for number in range(1, repetitions + 1):
@@ -59,7 +59,7 @@ def measure_back_to_back(
         guess = search.longest(max(1, guess))
         found.append(guess)
     if not search.offered_pps:
-        raise Unsupported(f"the generator sent no burst at {load_pps:.0f} pps")
+        raise Unsupported(f"the generator sent no burst at {rate(load_pps)}")
     mean = fmean(found)
     offered_pps = fmean(search.offered_pps)
     implied_s = mean * flows / offered_pps
@@ -127,8 +127,8 @@ class _Bursts:
 def bursts_in_words(found: BackToBack) -> str:
     """The longest bursts in words."""
     more = "at least " if found.endless else ""
-    spread = "" if found.stdev_frames is None else f" ± {found.stdev_frames:.0f}"
+    spread = "" if found.stdev_frames is None else f" ± {found.stdev_frames:,.0f}"
     return (
-        f"back-to-back: {more}{found.mean_frames:.0f}{spread} frames of each flow at {found.offered_pps:.0f} pps, a "
+        f"back-to-back: {more}{found.mean_frames:,.0f}{spread} frames of each flow at {rate(found.offered_pps)}, a "
         f"buffer of {found.corrected_buffer_s * 1e6:.0f} us"
     )

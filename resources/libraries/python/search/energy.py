@@ -14,6 +14,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.energy import IDLE, Energy, EnergyAtLoad, MeterSeries, NodePower
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.quantities import rate
 
 PURPOSE = "energy"
 LOADS_PERCENT = (0, 10, 50, 90)
@@ -162,7 +163,7 @@ def _row(label: str, load_pps: float, seen: Watched) -> EnergyAtLoad:
     except Unsupported as error:
         remark = str(error)
     if result is not None and result.generator_limited:
-        limited = f"the generator offered {result.offered_pps:.0f} pps"
+        limited = f"the generator offered {rate(result.offered_pps)}"
         remark = f"{remark}; {limited}" if remark else limited
     tails = [flow.p99_ns for flow in result.latency if flow.p99_ns is not None] if result else []
     return EnergyAtLoad(

@@ -13,6 +13,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.qualification import QualifiedPoint
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.quantities import rate
 
 PURPOSE = "qualification"
 GAP_PPS = 100_000.0
@@ -120,7 +121,7 @@ def qualify_point(
     highest_pps = search.highest(offered_pps, loss_ratio)
     received_pps = max((each.forwarded_pps for each in trials), default=0.0)
     if not received_pps:
-        raise CsitError(f"nothing of {offered_pps:.0f} pps of {frame.name} frames came back over the loop")
+        raise CsitError(f"nothing of {rate(offered_pps)} of {frame.name} frames came back over the loop")
     best_pps = highest_pps or received_pps
     paced = [at(share * best_pps) for share in _ERROR_SHARES]
     gaps = at(min(GAP_PPS, best_pps / 2), measure_gaps=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import inf
 
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.bounds import effective_s, overhead_s
 
 OFFERED_TOLERANCE = 0.01
@@ -76,7 +77,7 @@ class Session:
         else:
             if not result.sent:
                 raise NothingOffered(
-                    f"the generator offered nothing of {trial.load_pps:.0f} pps in {repeats + 1} attempts"
+                    f"the generator offered nothing of {rate(trial.load_pps)} in {repeats + 1} attempts"
                 )
             self._charged_pps = min(self._charged_pps, trial.load_pps)
         return result, effective_s(result)
@@ -111,7 +112,7 @@ def judged(result: TrialResult) -> TrialResult:
     slack_pps = len(result.flows) / ((result.aborted and result.offered_duration_s) or trial.duration_s)
     if result.generator_limited or result.offered_pps + slack_pps >= trial.load_pps * (1 - OFFERED_TOLERANCE):
         return result
-    note = f"offered {result.offered_pps:.0f} pps of {trial.load_pps:.0f} pps"
+    note = f"offered {' of '.join(rates(result.offered_pps, trial.load_pps))}"
     return result.model_copy(update={"generator_limited": True, "note": "; ".join(filter(None, [result.note, note]))})
 
 
@@ -121,5 +122,5 @@ def charged(result: TrialResult) -> TrialResult:
     # A generator that stretches a trial sends all of its packets, at a lower rate.
     sending_s = result.offered_duration_s if result.aborted else max(trial.duration_s, result.offered_duration_s)
     unsent = max(0, round(trial.load_pps * sending_s) - result.sent)
-    note = f"{unsent} packets that the generator did not send are charged as lost"
+    note = f"{unsent:,} packets that the generator did not send are charged as lost"
     return result.model_copy(update={"unsent": unsent, "note": "; ".join(filter(None, [result.note, note]))})

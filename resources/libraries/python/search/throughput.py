@@ -28,6 +28,7 @@ from resources.libraries.python.model.goal import (
     SearchRecord,
 )
 from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.bounds import (
     GoalReading,
@@ -214,14 +215,14 @@ def _estimate_at_the_end(
     if estimate is None or any(lossy):
         return []
     return [
-        f"{profile.goals[0].name}: no trial lost a share of {estimate.loss_ratio:g} up to {max_load_pps:.0f} pps, the "
+        f"{profile.goals[0].name}: no trial lost a share of {estimate.loss_ratio:g} up to {rate(max_load_pps)}, the "
         "highest load; the estimate is only a lower bound"
     ]
 
 
 def _still_met(result: GoalResult, max_load_pps: float) -> str:
     return (
-        f"loss ratio {result.goal.loss_ratio:g} was still met at {max_load_pps:.0f} pps, the highest load that can be "
+        f"loss ratio {result.goal.loss_ratio:g} was still met at {rate(max_load_pps)}, the highest load that can be "
         "offered"
     )
 
@@ -324,8 +325,8 @@ def shortfall(result: GoalResult, trials: Sequence[TrialResult]) -> str:
     short = [trial for trial in at if trial.unsent is not None]
     best_pps = max(trial.offered_pps for trial in short)
     return (
-        f"the generator fell short in {len(short)} of {len(at)} trials at {result.upper_pps:.0f} pps, also when they "
-        f"were repeated (offered {best_pps:.0f} pps in the best of them): the upper bound there is the generator's, "
+        f"the generator fell short in {len(short)} of {len(at)} trials at {rate(result.upper_pps)}, also when they "
+        f"were repeated (offered {rate(best_pps)} in the best of them): the upper bound there is the generator's, "
         "not that of the system under test"
     )
 

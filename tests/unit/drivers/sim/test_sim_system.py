@@ -172,7 +172,7 @@ def test_beyond_its_reach_the_generator_says_so() -> None:
     assert result.generator_limited
     assert result.sent == 2_000_000
     assert result.note is not None
-    assert "2000000 pps of 5000000 pps" in result.note
+    assert "2.00 Mpps of 5.00 Mpps" in result.note
     outcome = bed.search()
     assert outcome.generator_bound
     assert outcome.max_load_pps == pytest.approx(2e6, rel=0.011)

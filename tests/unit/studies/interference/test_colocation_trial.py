@@ -141,7 +141,7 @@ def test_a_part_that_died_breaks_the_meeting() -> None:
 
 
 def test_a_generator_that_sends_nothing_to_the_target_is_an_error() -> None:
-    with pytest.raises(CsitError, match="sent nothing of 2000 pps to A"):
+    with pytest.raises(CsitError, match=r"sent nothing of 2\.00 kpps to A"):
         meet(counts=((0, 0), (0, 0), (1000, 999), (1000, 999)))
 
 

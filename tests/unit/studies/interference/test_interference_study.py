@@ -67,7 +67,7 @@ def test_who_suffers_who_does_harm_and_the_network_are_told() -> None:
 def test_a_loss_that_shows_in_a_tenth_of_a_percent_is_told_at_its_load(lost: float, said: str) -> None:
     spec = spec_of("A", load_pps=1e5, loads_pps=(1e5, 2e5))
     found = analyse(spec, measured({"A": 1e5}, {("A", ("A",)): 1 - lost}))
-    assert sweep_in_words(found) == (f"512B, 100000 pps each: {said}",)
+    assert sweep_in_words(found) == (f"512B, 100 kpps each: {said}",)
 
 
 def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:
@@ -91,7 +91,7 @@ def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_w
     assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
     assert found.notes[0] == (
         "A is excluded from the share of network I/O of 2 co-located NFs: it has 100 pps alone, and each is "
-        "guaranteed 50 pps"
+        "guaranteed 50.0 pps"
     )
 
 

@@ -115,7 +115,7 @@ def test_table_and_words_have_a_line_for_each_point(swept: Interference) -> None
     assert len(rows) == 6 * 4
     lines = [line for line in matrix_in_words(swept) if "lost in pairs" in line]
     assert [line.partition(",")[0] for line in lines] == ["512B", "512B", "64B", "64B", "1518B", "1518B"]
-    assert lines[1] == "512B, 20000 pps each: nothing is lost in pairs, on average"
+    assert lines[1] == "512B, 20.0 kpps each: nothing is lost in pairs, on average"
     assert lines[0].endswith("% lost in pairs on average, most sensitive is monitor")
     single = swept.model_copy(update={"spec": swept.spec.model_copy(update={"frames": (), "loads_pps": ()})})
     assert "interference_sweep" not in tables(single)

@@ -79,7 +79,7 @@ def test_a_line_that_leaves_less_than_one_carries_alone_takes_it_out_of_the_shar
     assert found.network_share == pytest.approx(0.4, abs=WITHIN)
     gateway = [row.mean for row in found.guaranteed if row.target == "gateway" and row.against == ("gateway",)]
     assert gateway == [pytest.approx(400 / 471, abs=0.03)], "it is in the matrix all the same"
-    assert [note for note in found.notes if "gateway is excluded" in note and "guaranteed 400000 pps" in note]
+    assert [note for note in found.notes if "gateway is excluded" in note and "guaranteed 400 kpps" in note]
 
 
 def test_where_each_is_slower_alone_than_guaranteed_there_is_no_share() -> None:

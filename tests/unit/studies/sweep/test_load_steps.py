@@ -85,8 +85,8 @@ def test_a_load_beyond_the_generator_is_flagged_and_the_sweep_goes_on() -> None:
     made = points(run(system(most_pps=288.0), spec(rates=Rates(start_pps=200, stop_pps=1000, step_pps=400))))
     assert [point.flagged for point in made] == [
         None,
-        "the generator offered 288 of 600 pps",
-        "the generator offered 288 of 1000 pps",
+        "the generator offered 288 pps of 600 pps",
+        "the generator offered 288 pps of 1.00 kpps",
     ]
 
 
@@ -98,7 +98,7 @@ def test_all_flows_together_are_what_the_sender_must_reach() -> None:
 
 def test_an_interface_that_counts_less_than_the_generator_is_flagged() -> None:
     made = points(run(system(sender=lambda counted_pps: 0.9 * counted_pps), spec()))
-    assert made[0].flagged == "its interface saw 9000 pps, and it counted 10000 pps"
+    assert made[0].flagged == "its interface saw 9.00 kpps, and it counted 10.0 kpps"
     assert made[0].sender_pps == pytest.approx(9000)
     unknown = points(run(system(sender=lambda _: None), spec()))
     assert all(point.flagged is None and point.sender_pps is None for point in unknown)

@@ -21,6 +21,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.plan import NfPlan, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.quantities import rates
 
 _GROUP = 64
 """Packets whose work is added up at once."""
@@ -190,7 +191,7 @@ class SimulatedTables:
             total_duration_s=total_s,
             flows=tuple(counts),
             generator_limited=limited,
-            note=f"the generator reached {limit_pps:.0f} pps of {trial.load_pps:.0f} pps" if limited else None,
+            note=f"the generator reached {' of '.join(rates(limit_pps, trial.load_pps))}" if limited else None,
         )
 
     def _along(self, instance: int) -> Sequence[NfPlan]:

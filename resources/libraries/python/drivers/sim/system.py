@@ -30,6 +30,7 @@ from resources.libraries.python.model.trial import (
     TrialResult,
 )
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
+from resources.libraries.python.quantities import rates
 
 _DIRECTIONS = 2
 _LATENCY_SPREAD = 0.02
@@ -189,9 +190,9 @@ class SimulatedSystem:
             probed = self._of(part) if trial.probe_pps > 0 else ()
             latency += [self._latency(state, trial, done, share_pps, part) for state in probed]
         self._loaded |= trial.purpose in {"search", "mrr"}
-        rates = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
-        awake = self._spend(self.clock.now(), done.duration_s, rates, load_pps)
-        for owner, rate_pps in rates.items():
+        owners_pps = self._truth.rates(trial.frame, self.maximum_pps(trial.frame))
+        awake = self._spend(self.clock.now(), done.duration_s, owners_pps, load_pps)
+        for owner, rate_pps in owners_pps.items():
             self._work.add(owner, awake.get(owner, load_pps / rate_pps), done.duration_s)
         self._rest(self.clock.now() + done.duration_s, self.simulation.overhead_s)
         self._copy(before, done.duration_s)
@@ -213,7 +214,7 @@ class SimulatedSystem:
             losses=losses if trial.count_losses else (),
             aborted=done.aborted,
             generator_limited=limited,
-            note=f"the generator reached {limit_pps:.0f} pps of {trial.load_pps:.0f} pps" if limited else None,
+            note=f"the generator reached {' of '.join(rates(limit_pps, trial.load_pps))}" if limited else None,
         )
 
     def _timelines(self, trial: Trial, load_pps: float) -> tuple[FlowTimeline, ...]:

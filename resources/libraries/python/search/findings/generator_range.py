@@ -7,6 +7,7 @@ from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
 from resources.libraries.python.model.trial import Protocol, TrialResult
+from resources.libraries.python.quantities import rate, rates
 
 QUEUE_FRAMES = 256
 """Frames that a receive queue holds, as for the noise floor."""
@@ -51,12 +52,13 @@ class GeneratorRange:
             )
         if lower_pps > TOLERANCE * limit_pps:
             return (
-                f"{lower_pps:.0f} pps is beyond {limit_pps:.0f} pps, up to which the generator is qualified "
+                f"{' is beyond '.join(rates(lower_pps, limit_pps))}, up to which the generator is qualified "
                 f"({place_of(point)}): qualify it again on a quiet machine"
             )
         if upper_pps is not None and upper_pps > limit_pps >= lower_pps / TOLERANCE:
+            upper, limit = rates(upper_pps, limit_pps)
             return (
-                f"{upper_pps:.0f} pps did not meet the goal, but the generator is qualified up to {limit_pps:.0f} pps "
+                f"{upper} did not meet the goal, but the generator is qualified up to {limit} "
                 f"only ({place_of(point)}): it may limit this rate itself"
             )
         return self._of_pauses(point, goal)
@@ -72,23 +74,24 @@ class GeneratorRange:
             return ""
         return (
             f"one of 1000 frames of the generator comes {pause_s * 1e6:.0f} us late ({place_of(point)}); at "
-            f"{upper_pps:.0f} pps {frames:.0f} frames of a flow follow at once, and a receive queue has "
+            f"{rate(upper_pps)} {frames:,.0f} frames of a flow follow at once, and a receive queue has "
             f"{QUEUE_FRAMES}: losses may be the generator's doing"
         )
 
-    def of_rate(self, name: str, rate: ReceiveRate | None) -> list[Finding]:
+    def of_rate(self, name: str, measured: ReceiveRate | None) -> list[Finding]:
         """A receive rate that is beyond what arrived at most when the generator was looped back.
 
         Args:
             name: MRR or ORR.
-            rate: The same, if it was measured.
+            measured: The same, if it was measured.
         """
         point = self.point
-        if rate is None or point is None or rate.mean_pps <= TOLERANCE * point.received_pps:
+        if measured is None or point is None or measured.mean_pps <= TOLERANCE * point.received_pps:
             return []
+        received = " is beyond ".join(rates(measured.mean_pps, point.received_pps))
         text = (
-            f"{name}: {rate.mean_pps:.0f} pps is beyond {point.received_pps:.0f} pps, the most that arrived when the "
-            f"generator was looped back ({place_of(point)}): qualify it again on a quiet machine"
+            f"{name}: {received}, the most that arrived when the generator was looped back ({place_of(point)}): "
+            "qualify it again on a quiet machine"
         )
         return [_finding(text, name)]
 
@@ -166,9 +169,9 @@ class BeyondRange:
         """Return a sentence for each frame size and number of flows, and forget the trials."""
         found, self._beyond = self._beyond, {}
         return [
-            f"{len(rates)} trial{'s' * (len(rates) > 1)} offered up to {max(rates):.0f} pps, and the generator is "
-            f"qualified up to {point.highest_pps:.0f} pps ({place_of(point)}): losses may be its own"
-            for point, rates in found.items()
+            f"{len(offered)} trial{'s' * (len(offered) > 1)} offered up to {rate(max(offered))}, and the generator is "
+            f"qualified up to {rate(point.highest_pps)} ({place_of(point)}): losses may be its own"
+            for point, offered in found.items()
         ]
 
 
@@ -192,4 +195,4 @@ def in_words(found: Qualification) -> str:
 
 
 def _pps(rate_pps: float | None) -> str:
-    return "no rate" if rate_pps is None else f"{rate_pps:.0f} pps"
+    return "no rate" if rate_pps is None else rate(rate_pps)

@@ -18,6 +18,7 @@ from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Path, Plan
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
 from resources.libraries.python.model.trial import FlowLatency, FlowLosses
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 
 QUEUE_FRAMES = 256
@@ -254,10 +255,11 @@ class HostNoise:
         low = {name: limit for name, limit in limits.items() if limit < most_pps}
         if not low or not self.planned:
             return None
-        rates = ", ".join(f"{name} above {limit:.0f} pps" for name, limit in low.items())
+        limited = " and ".join(f"{name} above {rate(limit)}" for name, limit in low.items())
         return (
-            f"the noise floor limits {rates}: {longest(self.planned[0])}, and a receive queue of {QUEUE_FRAMES} frames "
-            f"overflows meanwhile; the search goes up to {most_pps:.0f} pps"
+            f"this machine can limit {limited}: it interrupts a data CPU for longer than a receive queue of "
+            f"{QUEUE_FRAMES:,} frames lasts at that rate (longest: {longest(self.planned[0])}); the search goes up to "
+            f"{rate(most_pps)}"
         )
 
     def findings(self, goals: Iterable[GoalResult]) -> list[Finding]:
@@ -276,9 +278,9 @@ class HostNoise:
             if limit_pps >= goal.upper_pps or (goal.lower_pps or 0.0) > _TOLERANCE * limit_pps:
                 continue
             text = (
-                f"{goal.goal.name}: above {limit_pps:.0f} pps, interruptions of the data CPUs alone lose more than the "
+                f"{goal.goal.name}: above {rate(limit_pps)}, interruptions of the data CPUs alone lose more than the "
                 f"loss ratio {goal.goal.loss_ratio:g} with receive queues of {QUEUE_FRAMES} frames (longest: "
-                f"{longest(self.planned[0])}), and {goal.upper_pps:.0f} pps did not meet the goal: the host limits "
+                f"{longest(self.planned[0])}), and {rate(goal.upper_pps)} did not meet the goal: the host limits "
                 "this rate, or nearly does"
             )
             found.append(Finding(kind=VerdictKind.HOST_NOISE, text=text, numbers=(goal.goal.name,)))
@@ -311,7 +313,7 @@ def micros(value_ns: float) -> str:
 def longest(noise: CpuNoise) -> str:
     """The longest interruption of a CPU, in words."""
     where = f" of {noise.machine}" if noise.machine else ""
-    return f"{micros(noise.longest_ns)} on CPU {noise.cpu}{where} in {noise.observed_s:g} s"
+    return f"{micros(noise.longest_ns)} on CPU {noise.cpu}{where}, observed for {noise.observed_s:g} s"
 
 
 def in_words(noise: Iterable[CpuNoise]) -> str:

@@ -14,6 +14,7 @@ from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings.evidence import HopLoss, Located, Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.findings.locate import AND, by_owner
 
 FULL = 0.9
@@ -80,16 +81,17 @@ def _lines(plan: Plan, located: Located, kind: VerdictKind, total: int, facts: _
     shown = [owner for owner, lost in owners.items() if lost >= _LEAST * total][:_MOST_LINES] or list(owners)[:1]
     for owner in shown:
         hops = [loss for loss in located.hops if loss.owner == owner]
+        lost = located.sent - located.received
         yield (
-            f"at {located.offered_pps:.0f} pps {located.sent - located.received} of {located.sent} packets were lost, "
-            f"{owners[owner]} of them at {owner}: {'; '.join(map(_where, hops[:_MOST_LINES]))}{_more(hops, 'place')}"
+            f"at {rate(located.offered_pps)} {lost:,} of {located.sent:,} packets were lost, "
+            f"{owners[owner]:,} of them at {owner}: {'; '.join(map(_where, hops[:_MOST_LINES]))}{_more(hops, 'place')}"
         )
         if located.usage is not None:
             yield from _of_cpus(plan, owner, hops, located.usage, facts)
     if len(owners) > len(shown):
         others = [owner for owner in owners if owner not in shown]
         rest = sum(owners[owner] for owner in others)
-        yield f"{rest} of {total} packets were lost at {', '.join(others[:_MOST_LINES])}{_more(others, 'NF')}"
+        yield f"{rest:,} of {total:,} packets were lost at {', '.join(others[:_MOST_LINES])}{_more(others, 'NF')}"
 
 
 def _more(rows: Sequence[object], what: str) -> str:
@@ -101,11 +103,11 @@ def _where(loss: HopLoss) -> str:
     flow = f"instance {loss.instance} {loss.direction}" if loss.instance else f"all instances {loss.direction}"
     match loss.cause:
         case "queue":
-            return f"{loss.lost} met a full receive queue at {loss.next} ({flow})"
+            return f"{loss.lost:,} met a full receive queue at {loss.next} ({flow})"
         case "inside":
-            return f"{loss.lost} were received at {loss.last} and not sent at {loss.next} ({flow})"
+            return f"{loss.lost:,} were received at {loss.last} and not sent at {loss.next} ({flow})"
         case "link":
-            return f"{loss.lost} left {loss.last} and did not arrive at {loss.next} ({flow})"
+            return f"{loss.lost:,} left {loss.last} and did not arrive at {loss.next} ({flow})"
 
 
 def _of_cpus(plan: Plan, owner: str, hops: Sequence[HopLoss], usage: Usage, facts: _Facts) -> Iterable[str]:

@@ -22,6 +22,7 @@ from resources.libraries.python.model.findings.evidence import Located
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.findings.limits import percent
 from resources.libraries.python.search.throughput import SearchOutcome
 
@@ -110,8 +111,8 @@ def of_bounds(outcome: SearchOutcome) -> list[Finding]:
     share = ndr_share(outcome.ndr, outcome.pdr)
     if share is not None and outcome.ndr and outcome.pdr:
         line = (
-            f"NDR is below {outcome.ndr.upper_pps:.0f} pps, {percent(share)} of PDR's lower bound of "
-            f"{outcome.pdr.lower_pps:.0f} pps: packets are lost occasionally at loads far below the limit"
+            f"NDR is below {rate(outcome.ndr.upper_pps)}, {percent(share)} of PDR's lower bound of "
+            f"{rate(outcome.pdr.lower_pps)}: packets are lost occasionally at loads far below the limit"
         )
         findings.append(Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=("NDR", "PDR")))
     return findings
@@ -124,8 +125,8 @@ def of_repetition(located: Located, goals: Iterable[GoalResult]) -> list[Finding
         beyond = result.upper_pps is not None and result.upper_pps <= located.offered_pps
         if beyond and lost <= located.sent * result.goal.loss_ratio:
             line = (
-                f"{result.goal.name}: {max(0, lost)} of {located.sent} packets were lost in a later trial at "
-                f"{located.offered_pps:.0f} pps, beyond the upper bound of {result.upper_pps:.0f} pps: results of the "
+                f"{result.goal.name}: {max(0, lost):,} of {located.sent:,} packets were lost in a later trial at "
+                f"{rate(located.offered_pps)}, beyond the upper bound of {rate(result.upper_pps)}: results of the "
                 "system are not reproducible"
             )
             findings.append(Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=(result.goal.name,)))
@@ -139,12 +140,12 @@ def of_latency(trials: Sequence[TrialResult], outcome: SearchOutcome | None) -> 
     for trial in trials:
         load_pps, loss_ratio = trial.trial.load_pps, trial.loss_ratio
         if trial.generator_limited:
-            line = f"latency: the generator offered {trial.offered_pps:.0f} pps of {load_pps:.0f} pps"
+            line = f"latency: the generator offered {' of '.join(rates(trial.offered_pps, load_pps))}"
             findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=(LATENCY,)))
         elif pdr is not None and loss_ratio is not None and loss_ratio > pdr.goal.loss_ratio:
             line = (
-                f"{percent(loss_ratio, 2)} of the packets were lost at {load_pps:.0f} pps while latency was measured, "
-                f"below PDR's lower bound of {pdr.lower_pps or 0:.0f} pps"
+                f"{percent(loss_ratio, 2)} of the packets were lost at {rate(load_pps)} while latency was measured, "
+                f"below PDR's lower bound of {rate(pdr.lower_pps or 0)}"
             )
             findings.append(Finding(kind=VerdictKind.UNSTABLE, text=line, numbers=("PDR", LATENCY)))
     return findings

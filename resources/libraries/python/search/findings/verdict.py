@@ -14,6 +14,7 @@ from resources.libraries.python.model.result import (
     VerdictKind,
 )
 from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause
 from resources.libraries.python.search.findings.itemize import OVERLOAD
@@ -170,18 +171,17 @@ def _incomplete(result: GoalResult, outcome: SearchOutcome) -> str:
         which = "lower" if result.lower_pps is None else "upper"
         return f"{name}: no {which} bound after {len(outcome.trials)} trials in {outcome.elapsed_s:.1f} s"
     width = 1 - result.lower_pps / result.upper_pps
+    lower, upper = rates(result.lower_pps, result.upper_pps)
     return (
-        f"{name}: between {result.lower_pps:.0f} and {result.upper_pps:.0f} pps, {100 * width:.2g} % apart instead of "
+        f"{name}: between {lower} and {upper}, {100 * width:.2g} % apart instead of "
         f"{100 * result.goal.relative_width:g} %, or with too few trials, after {len(outcome.trials)} trials in "
         f"{outcome.elapsed_s:.1f} s"
     )
 
 
 def _below(result: GoalResult) -> str:
-    return (
-        f"{result.goal.name}: loss ratio {result.goal.loss_ratio:g} was exceeded even at {result.lowest_tried_pps:.0f} "
-        "pps, the lowest load tried"
-    )
+    allowed, lowest = f"{result.goal.loss_ratio:g}", rate(result.lowest_tried_pps)
+    return f"{result.goal.name}: loss ratio {allowed} was exceeded even at {lowest}, the lowest load tried"
 
 
 def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
@@ -191,19 +191,19 @@ def _of_mrr(trials: Sequence[TrialResult]) -> list[Finding]:
         worst = min(limited, key=lambda trial: trial.offered_pps)
         line = (
             f"MRR: the generator limited {len(limited)} of {len(trials)} trials, down to "
-            f"{worst.offered_pps:.0f} pps of {worst.trial.load_pps:.0f} pps"
+            f"{' of '.join(rates(worst.offered_pps, worst.trial.load_pps))}"
         )
         findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=(MRR,)))
     elif trials and all(trial.loss_ratio == 0 for trial in trials):
-        line = f"MRR: nothing was lost at {trials[0].trial.load_pps:.0f} pps, the highest load that can be offered"
+        line = f"MRR: nothing was lost at {rate(trials[0].trial.load_pps)}, the highest load that can be offered"
         findings.append(Finding(kind=VerdictKind.GENERATOR_BOUND, text=line, numbers=(MRR,)))
     return findings + of_bands(trials, (), (MRR,))
 
 
 def _collapse(mrr: ReceiveRate, orr: ReceiveRate) -> str:
     return (
-        f"MRR: {mrr.mean_pps:.0f} pps received of {mrr.offered_pps:.0f} pps, and {orr.mean_pps:.0f} pps of only "
-        f"{orr.offered_pps:.0f} pps: under more load the system forwards less, so MRR may be below NDR"
+        f"MRR: {rate(mrr.mean_pps)} received of {rate(mrr.offered_pps)}, and {rate(orr.mean_pps)} of only "
+        f"{rate(orr.offered_pps)}: under more load the system forwards less, so MRR may be below NDR"
     )
 
 

@@ -12,6 +12,7 @@ from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
 from resources.libraries.python.model.result import Asked
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words
 from resources.libraries.python.search.findings.verdict import verdict_text
@@ -47,7 +48,7 @@ from resources.libraries.python.studies.shared.choices import (
 )
 from resources.libraries.python.studies.shared.keeper import ends_run
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import human_range, human_rate, human_time
+from resources.libraries.python.studies.shared.progress import human_range, human_time
 from resources.libraries.python.studies.shared.robot_context import variable
 
 _TRIAL_OVERHEAD_S = 0.05
@@ -324,7 +325,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         if trial_s is None:
             return
         found = self._running.energy(
-            trial_s, lambda load_pps: self._progress.status(f"{self._head}: energy at {human_rate(load_pps)}", trial_s)
+            trial_s, lambda load_pps: self._progress.status(f"{self._head}: energy at {rate(load_pps)}", trial_s)
         )
         logger.info("\n".join(energy_in_words(found)))
         for node, why in found.unmetered.items():
@@ -392,15 +393,15 @@ def result_in_words(result: DensityRecord) -> str:
     """Numbers of a test with their verdict."""
     goals = (("NDR", result.ndr), ("PDR", result.pdr), ("SOAK", result.soak))
     found = [
-        f"{name} {human_rate(goal.lower_pps)}" if goal.lower_pps is not None else f"{name} not reached"
+        f"{name} {rate(goal.lower_pps)}" if goal.lower_pps is not None else f"{name} not reached"
         for name, goal in goals
         if goal is not None
     ]
     if result.plr is not None:
-        found.append(f"PLR {human_rate(result.plr.mean_pps)} ± {human_rate(result.plr.stdev_pps)}")
-    rates = (("MRR", result.mrr), ("ORR", result.orr))
-    found += [f"{name} {human_rate(rate.mean_pps)}" for name, rate in rates if rate is not None]
-    numbers = {name: result.verdict.of(name) for name, number in (*goals, *rates) if number is not None}
+        found.append(f"PLR {rate(result.plr.mean_pps)} ± {rate(result.plr.stdev_pps)}")
+    received = (("MRR", result.mrr), ("ORR", result.orr))
+    found += [f"{name} {rate(number.mean_pps)}" for name, number in received if number is not None]
+    numbers = {name: result.verdict.of(name) for name, number in (*goals, *received) if number is not None}
     verdict = verdict_text(numbers or {"": result.verdict.kinds})
     note = " (simulated)" if result.simulated else ""
     return f"{', '.join(found) or result.message or 'no result'}{note} [{verdict}]"

@@ -22,6 +22,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
@@ -471,21 +472,23 @@ def _without_losses(result: TrialResult) -> TrialResult:
 
 def describe_estimate(found: LoadEstimate) -> str:
     """An estimate in words."""
-    return f"PLR {found.mean_pps:.0f} pps ± {found.stdev_pps:.0f} pps at a mean loss ratio of {found.loss_ratio:g}"
+    return f"PLR {rate(found.mean_pps)} ± {rate(found.stdev_pps)} at a mean loss ratio of {found.loss_ratio:g}"
 
 
 def describe(result: GoalResult) -> str:
     """A goal's result in words."""
     name = result.goal.name
     if result.lower_pps is None:
-        tried = f"{result.lowest_tried_pps:.0f} pps" if result.lowest_tried_pps else "every load tried"
+        tried = rate(result.lowest_tried_pps) if result.lowest_tried_pps else "every load tried"
         return f"{name} not reached: lower bound below {tried}"
-    upper = "none" if result.upper_pps is None else f"{result.upper_pps:.0f} pps"
-    return f"{name} {result.lower_pps:.0f} pps (upper bound {upper})"
+    if result.upper_pps is None:
+        return f"{name} {rate(result.lower_pps)} (upper bound none)"
+    lower, upper = rates(result.lower_pps, result.upper_pps)
+    return f"{name} {lower} (upper bound {upper})"
 
 
 def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
-    return (f"{name} {found.mean_pps:.0f} pps of {found.offered_pps:.0f} pps offered",) if found else ()
+    return (f"{name} {' of '.join(rates(found.mean_pps, found.offered_pps))} offered",) if found else ()
 
 
 def _worst_p99(row: LatencyAtLoad) -> str:

@@ -11,6 +11,7 @@ from resources.libraries.python.model.bounds import ASKED, dotted
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.tables import (
     advice_in_words,
     interference_tables,
@@ -27,7 +28,7 @@ from resources.libraries.python.studies.interference.run import InterferenceTest
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import Lookup, rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
+from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping, variable
 
 DEFAULTS: Mapping[str, str] = {
@@ -74,7 +75,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
 
     def _turn(self, ended: TurnEnded) -> None:
         beside = f" beside {', '.join(ended.turn.against)}" if ended.turn.against else " alone"
-        found = human_rate(ended.meeting.throughput_pps) if ended.meeting else f"failed: {ended.failed}"
+        found = rate(ended.meeting.throughput_pps) if ended.meeting else f"failed: {ended.failed}"
         name, failed = f"{ended.turn.target}{beside}", ended.meeting is None
         self._progress.step(StepEnded(ended.number, ended.of, name, found, work=ended.measured, failed=failed))
 
@@ -153,9 +154,7 @@ def loads_in_words(loads_pps: Sequence[float], spec: InterferenceSpec) -> Iterat
         if contender.stand_in_for:
             yield f"{contender.name} ({contender.kind}) is a stand-in for {contender.stand_in_for}"
     points = zip(spec.points(), loads_pps, strict=True)
-    loads = [
-        human_rate(pps) if len(loads_pps) == 1 else f"{frame.name} {human_rate(pps)}" for (frame, _), pps in points
-    ]
+    loads = [rate(pps) if len(loads_pps) == 1 else f"{frame.name} {rate(pps)}" for (frame, _), pps in points]
     yield f"{', '.join(loads)} offered to each, one way"
 
 

@@ -16,6 +16,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.planning.plan import digest
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.interference.model.record import InterferenceSpec, Meeting
 from resources.libraries.python.studies.interference.planning import Turn, first_instances
@@ -79,7 +80,7 @@ def met(
         raise SystemBroken("; ".join(found))
     sent = sum(flow.sent for flow in result.flows if flow.instance == TARGET)
     if not sent or result.offered_duration_s <= 0:
-        raise CsitError(f"the generator sent nothing of {load_pps:.0f} pps to {turn.target}")
+        raise CsitError(f"the generator sent nothing of {rate(load_pps)} to {turn.target}")
     done = _done(result, before.get(target), after.get(target))
     return Meeting(
         target=turn.target,

@@ -3,6 +3,7 @@
 from robot.api import logger
 from robot.api.deco import library
 
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import OutageRecord
@@ -12,7 +13,7 @@ from resources.libraries.python.studies.outage.run import OutageJournal, OutageT
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import changed_specification
 from resources.libraries.python.studies.shared.library import SpecifiedStudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_rate
+from resources.libraries.python.studies.shared.progress import StepEnded
 from resources.libraries.python.studies.shared.robot_context import variable
 
 _CHOICES = {"FRAME": "frame", "SHARE": "share", "RATE": "rate_pps", "REPETITIONS": "repetitions"}
@@ -77,10 +78,10 @@ class OutageLibrary(SpecifiedStudyLibrary[OutageTest]):
 
         def offer() -> None:
             study = self._running
-            rate = study.rate()
+            offered = study.rate()
             self._progress.prepared(study.spec.duration_s + AROUND_S)
-            of_ndr = "" if rate.ndr_pps is None else f" (NDR of all: {human_rate(rate.ndr_pps)})"
-            self._remark(f"{human_rate(rate.rate_pps)} offered to each instance in each direction{of_ndr}")
+            of_ndr = "" if offered.ndr_pps is None else f" (NDR of all: {rate(offered.ndr_pps)})"
+            self._remark(f"{rate(offered.rate_pps)} offered to each instance in each direction{of_ndr}")
 
         for line in in_words(self._measure_planned(offer).result().effects):
             logger.info(line)

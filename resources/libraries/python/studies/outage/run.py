@@ -25,6 +25,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import digest, drivers_of
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -191,7 +192,7 @@ class OutageTest:
             found = RateFound(rate_pps=self.spec.rate_pps, ndr_pps=None) if self.spec.rate_pps else self._searched()
             if (most_pps := _MOST_NUMBERED / self.spec.duration_s) < found.rate_pps:
                 self._notes.append(
-                    f"the load is {most_pps:,.0f} pps instead of {found.rate_pps:,.0f} pps of each flow: the receiver "
+                    f"the load is {rate(most_pps)} instead of {rate(found.rate_pps)} of each flow: the receiver "
                     f"keeps {_MOST_NUMBERED:,} packets"
                 )
                 found = found.model_copy(update={"rate_pps": most_pps})

@@ -17,6 +17,7 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.run_journal import TestKey
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.search.findings.generator_range import BeyondRange, place_of
@@ -426,8 +427,8 @@ class TestbedSession:
         self._qualified_again |= {(point.frame.name, point.flows) for point in again}
         for point, offered_pps in again.items():
             logger.info(
-                f"qualifying the generator again, for {effort_in_words(self._topology)}: {offered_pps:.0f} pps lost "
-                f"nothing in the test, and it was qualified up to {point.loss_free_pps or 0.0:.0f} pps without loss "
+                f"qualifying the generator again, for {effort_in_words(self._topology)}: {rate(offered_pps)} lost "
+                f"nothing in the test, and it was qualified up to {rate(point.loss_free_pps or 0.0)} without loss "
                 f"({place_of(point)})",
                 also_console=True,
             )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.terminal import shortened, terminal_width, wrapped
 
@@ -161,19 +162,9 @@ class _ConsoleProgress:
         self._stream.flush()
 
 
-def human_rate(rate_pps: float | None) -> str:
-    """Format a rate with three significant digits."""
-    if rate_pps is None:
-        return "?"
-    for factor, unit in ((1e6, "Mpps"), (1e3, "kpps")):
-        if rate_pps >= factor:
-            return f"{rate_pps / factor:.3g} {unit}"
-    return f"{rate_pps:.3g} pps"
-
-
 def human_range(low_pps: float | None, high_pps: float | None) -> str:
     """Format two rates with one unit where they share it, such as `5.95 .. 5.98 Mpps`."""
-    low, high = human_rate(low_pps), human_rate(high_pps)
+    low, high = ("?" if each is None else rate(each) for each in (low_pps, high_pps))
     number, _, unit = low.partition(" ")
     return f"{number if unit == high.partition(' ')[2] else low} .. {high}"
 

@@ -149,7 +149,7 @@ class ConnectionCell:
         """
         few = self._whole(_FEW, LEAST_CPS[self._protocol] * self.instances, Phase.FIRST)
         if not few.complete:
-            rows = (f"{each.established} of {each.sent} of instance {n}" for n, each in enumerate(few.instances, 1))
+            rows = (f"{each.established:,} of {each.sent:,} of instance {n}" for n, each in enumerate(few.instances, 1))
             raise NoTraffic(f"connections are not established at {few.load_cps:g} per second: {', '.join(rows)}")
 
     def fill_whole(self, entries: int, load_cps: float) -> None:

@@ -16,11 +16,12 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import Lookup, chosen_topology, generator_chosen, rerun_of
 from resources.libraries.python.studies.shared.library import DeployedStudyLibrary
-from resources.libraries.python.studies.shared.progress import StepEnded, human_rate, human_time
+from resources.libraries.python.studies.shared.progress import StepEnded, human_time
 from resources.libraries.python.studies.shared.robot_context import skipping
 from resources.libraries.python.studies.sweep.analysis.sentences import (
     break_point_in_words,
@@ -147,7 +148,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
     def _load(self, ended: LoadEnded) -> None:
         found = "sampled"
         if (point := ended.point) is not None:
-            found = human_rate(point.rate_pps) + (
+            found = rate(point.rate_pps) + (
                 "" if point.loss_ratio is None else f", loss {100 * point.loss_ratio:.2f} %"
             )
         self._progress.step(StepEnded(ended.number, ended.of, "load", found, ended.left_s, ended.measured_s))
@@ -185,7 +186,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         expected_s = duration_s(spec, each_second_s=_EACH_SECOND_S)
         first, last = min(load.rate_pps for load in row), max(load.rate_pps for load in row)
         flows = f"{spec.flows} flow{'s' if spec.flows > 1 else ''} each way"
-        text = f"{len(row)} loads from {first:.0f} to {last:.0f} pps per flow, {flows}, {human_time(expected_s)}"
+        text = f"{len(row)} loads from {rate(first)} to {rate(last)} per flow, {flows}, {human_time(expected_s)}"
         work_s = sum(load.duration_s for load in row)
         self._progress.begin(
             service.asked.name,
@@ -198,7 +199,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         with self._keeper.ending():
             found = skipping(lambda: service.sweep(spec))
         for point in found.points:
-            logger.info(f"{point.rate_pps:.0f} pps: " + (point.flagged or "as asked"))
+            logger.info(f"{rate(point.rate_pps)}: " + (point.flagged or "as asked"))
 
     @keyword
     def profile_service(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from resources.libraries.python.model.result import l2_bps
+from resources.libraries.python.quantities import rates
 from resources.libraries.python.studies.sweep.model.record import (
     Bursts,
     CpuUse,
@@ -165,9 +166,9 @@ def _flag(asked_pps: float, counted_pps: float, measured: MeasuredLoad, toleranc
     sender_pps = measured.sender_pps
     reasons = []
     if abs(counted_pps - asked_pps) > tolerance * asked_pps:
-        reasons.append(f"the generator offered {counted_pps:.0f} of {asked_pps:.0f} pps")
+        reasons.append(f"the generator offered {' of '.join(rates(counted_pps, asked_pps))}")
     if sender_pps is not None and abs(sender_pps - counted_pps) > tolerance * max(sender_pps, counted_pps):
-        reasons.append(f"its interface saw {sender_pps:.0f} pps, and it counted {counted_pps:.0f} pps")
+        reasons.append(f"its interface saw {', and it counted '.join(rates(sender_pps, counted_pps))}")
     return "; ".join([*reasons, *([measured.note] if reasons and measured.note else [])]) or None
 
 

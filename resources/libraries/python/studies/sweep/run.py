@@ -8,6 +8,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Asked, Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import (
@@ -244,7 +245,7 @@ class ServiceSweep:
         if flagged:
             self.draft.warnings.append(
                 f"{len(flagged)} of {len(found.points)} loads were not offered as intended, "
-                f"the first at {flagged[0].rate_pps:.0f} pps: {flagged[0].flagged}"
+                f"the first at {rate(flagged[0].rate_pps)}: {flagged[0].flagged}"
             )
         dark = [vnf.name for vnf in found.vnfs if not any(vnf.name in sample.cpu for sample in found.samples)]
         if dark:

@@ -3,6 +3,7 @@
 from resources.libraries.python.errors import CsitError, NoTraffic
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.sweep.analysis.seconds import (
     SamplerReading,
     busiest,
@@ -62,7 +63,7 @@ class Sampling:
 
         found_pps = capacity(offer, self._cell.highest_loads().search_pps, _LEAST_PPS)
         if not found_pps:
-            raise NoTraffic(f"no load from {_LEAST_PPS:.0f} pps was received: choose rates, or check the service")
+            raise NoTraffic(f"no load from {rate(_LEAST_PPS)} was received: choose rates, or check the service")
         return found_pps / _WAYS / flows
 
     def _many_short(self, spec: SweepSpec, load: LoadStep) -> MeasuredLoad:
@@ -100,7 +101,7 @@ class Sampling:
         costs = busiest(plan, readings, load.duration_s)
         samples = seconds_of(result, load.rate_pps, costs)
         if not samples:
-            raise CsitError(f"the generator reported no second of {load.duration_s} s at {load.rate_pps:.0f} pps")
+            raise CsitError(f"the generator reported no second of {load.duration_s} s at {rate(load.rate_pps)}")
         left_pps = sender_pps(plan, [result], ports, deployment.parts.generator_counters())
         return MeasuredLoad(samples, left_pps, result.note)
 

@@ -130,7 +130,7 @@ def test_seconds_are_one_way_and_have_a_delay() -> None:
 def test_a_generator_that_sends_too_little_says_so() -> None:
     made = result(TRIAL, sent=577, received=577, logged=577)
     assert made.generator_limited
-    assert made.note == "D-ITG offered 577.0 of 2000.0 pps"
+    assert made.note == "D-ITG offered 577 pps of 2.00 kpps"
 
 
 def test_packets_that_the_log_lacks_are_told() -> None:

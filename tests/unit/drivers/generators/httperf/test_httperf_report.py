@@ -65,7 +65,7 @@ def test_descriptors_that_run_out_limit_the_client_unless_connections_of_the_ser
     assert result(whole, ClientReport(990, 0, 10, 2.0)) == ([(1000, 1000), (1000, 990)], False, None)
     counts, limited, note = result(whole, ClientReport(700, 300, 0, 1.0))
     assert counts == [(1000, 1000), (700, 700)] and limited
-    assert note == "300 of 2000 connections were not opened: the client has no more descriptors or ports"
+    assert note == "300 of 2,000 connections were not opened: the client has no more descriptors or ports"
     held = result(whole, ClientReport(600, 300, 100, 2.0))
     assert held == ([(1000, 1000), (1000, 600)], False, None), "what the service does not answer holds descriptors"
     assert result(whole, ClientReport(1000, 0, 0, 1.8))[1:] == (True, "the client took 0.8 s longer than its schedule")

@@ -50,7 +50,7 @@ def test_tcp_has_goodput_and_retransmits_of_the_way_forward_and_packets_of_the_p
 def test_a_load_that_was_not_offered_is_the_generators_fault() -> None:
     found = result(trial(load_pps=20000.0), written("udp_client"), written("udp_server"))
     assert found.generator_limited
-    assert found.note == "iperf3 offered 2501 of 20000 pps"
+    assert found.note == "iperf3 offered 2.50 kpps of 20.0 kpps"
 
 
 @pytest.mark.parametrize(

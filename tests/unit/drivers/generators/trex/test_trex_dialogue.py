@@ -174,7 +174,7 @@ def test_sending_that_does_not_end_is_ended(tmp_path: Path) -> None:
     result = run(tmp_path, trial(), most_s=0.4, stretch=100.0)
     assert time.monotonic() - began < 10
     assert result.generator_limited
-    assert "of 4000 packets" in (result.note or "")
+    assert "of 4,000 packets" in (result.note or "")
     assert result.offered_pps < 1000
 
 
@@ -182,7 +182,7 @@ def test_unsent_packets_are_no_loss(tmp_path: Path) -> None:
     result = run(tmp_path, trial(), unsent=20)
     assert result.loss_ratio == 0
     assert result.generator_limited
-    assert result.note == "the generator offered 3960 of 4000 packets, 1.00% short"
+    assert result.note == "the generator offered 3,960 of 4,000 packets, 1.00% short"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def _limits(trial: Trial, reports: Sequence[TrialReport]) -> list[str]:
     if not planned:
         limits.append(f"no packet of {trial.load_pps:g} pps falls into {trial.duration_s:g} s")
     elif sent < planned * (1 - _SHORT):
-        limits.append(f"generator offered {sent} of {planned} packets, {1 - sent / planned:.2%} short")
+        limits.append(f"generator offered {sent:,} of {planned:,} packets, {1 - sent / planned:.2%} short")
     error_s = max((abs(report.offered_s - report.expected_s) for report in reports if report.planned), default=0.0)
     if error_s > _LONG_S:
         limits.append(f"generator's sending time is {error_s * 1000:.1f} ms off")
@@ -150,14 +150,14 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
         remarks.append(f"generator fell behind by up to {lag_s * 1000:.1f} ms and caught up")
     refused = sum(report.refused for _, report in flows)
     if refused:
-        remarks.append(f"{refused} packets met a full queue at the generator's ports")
+        remarks.append(f"{refused:,} packets met a full queue at the generator's ports")
     for fallback in dict.fromkeys(report.fallback for report in reports if report.fallback):
         remarks.append(f"sent by the TX ring: {fallback}")
     if not all(report.settled for report in reports):
         remarks.append("packets were still arriving when the counters were read")
     surplus = sum(max(0, report.received - report.sent) for _, report in flows)
     if surplus:
-        remarks.append(f"{surplus} packets more came back than were sent: they were late from an earlier trial")
+        remarks.append(f"{surplus:,} packets more came back than were sent: they were late from an earlier trial")
     unstamped = sum(report.unstamped for _, report in flows)
     if trial.probe_pps > 0 and unstamped:
         remarks.append(f"{unstamped} received probes have no usable time stamps")

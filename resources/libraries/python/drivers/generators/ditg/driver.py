@@ -41,6 +41,7 @@ from resources.libraries.python.model.trial import (
     TrialResult,
 )
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.quantities import rates
 
 _LOG = logging.getLogger(__name__)
 _SIZES = "sizes"
@@ -93,7 +94,7 @@ def trial_result(
     wanted = trial.load_pps * duration_s if trial.protocol is not Protocol.TCP else 0.0
     notes = []
     if sent < wanted * (1 - _INEXACT):
-        notes.append(f"D-ITG offered {sent / duration_s:.1f} of {trial.load_pps:.1f} pps")
+        notes.append(f"D-ITG offered {' of '.join(rates(sent / duration_s, trial.load_pps))}")
     if trial.protocol is Protocol.TCP:
         notes.append("counts include TCP's acknowledgements")
     elif trial.protocol is Protocol.ICMP:

@@ -136,7 +136,9 @@ def trial_result(
     notes = []
     if refused := sum(own):
         asked = sum(connections for _, connections, _ in rows)
-        notes.append(f"{refused} of {asked} connections were not opened: the client has no more descriptors or ports")
+        notes.append(
+            f"{refused:,} of {asked:,} connections were not opened: the client has no more descriptors or ports"
+        )
     if late_s > _LATE_S:
         notes.append(f"the client took {late_s:.1f} s longer than its schedule")
     counts = [

@@ -32,6 +32,7 @@ from resources.libraries.python.model.trial import (
     TrialResult,
 )
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.quantities import rates
 
 _MORE_THAN_IT_CAN_PPS = 2_000_000.0
 _HEADROOM = 0.9
@@ -93,7 +94,7 @@ def trial_result(
         total_duration_s=total_duration_s,
         flows=counts,
         generator_limited=short,
-        note=f"iperf3 offered {offered_pps:.0f} of {trial.load_pps:.0f} pps" if short else None,
+        note=f"iperf3 offered {' of '.join(rates(offered_pps, trial.load_pps))}" if short else None,
         intervals=tuple(_intervals(trial, found, by_udp=by_udp)),
         sessions=tuple(
             SessionFigures(

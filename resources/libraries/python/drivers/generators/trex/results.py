@@ -191,7 +191,7 @@ def _count(flow: Flow, count: GroupCount | None) -> FlowCount:
 def _own_drops(report: Report, turned_away: int) -> tuple[int, str]:
     """Packets that had come back and that the generator lost itself, in number and in words."""
     dropped = turned_away + sum(port.receive_errors for port in report.ports)
-    return dropped, f"the generator itself dropped {dropped} packets that had come back to its ports"
+    return dropped, f"the generator itself dropped {dropped:,} packets that had come back to its ports"
 
 
 def _limits(trial: Trial, report: Report, sent: int, *, stretched: bool) -> list[str]:
@@ -207,12 +207,12 @@ def _limits(trial: Trial, report: Report, sent: int, *, stretched: bool) -> list
             + (f", at {report.cpu_percent:.0f} % of its core" if report.cpu_percent else "")
         )
     if not report.aborted and sent < planned * (1 - _SHORT) - 1:
-        limits.append(f"the generator offered {sent} of {planned} packets, {1 - sent / planned:.2%} short")
+        limits.append(f"the generator offered {sent:,} of {planned:,} packets, {1 - sent / planned:.2%} short")
     elif not report.aborted and not report.finished:
         limits.append("the generator left packets unsent")
     unsent = sum(port.send_errors for port in report.ports)
     if unsent:
-        limits.append(f"the generator's ports refused {unsent} packets")
+        limits.append(f"the generator's ports refused {unsent:,} packets")
     if report.queue_full:
         limits.append(f"the generator's sending queues were full {report.queue_full} times")
     if report.cpu_percent >= _BUSY_PERCENT and trial.duration_s >= _MEANT_S:
@@ -226,7 +226,7 @@ def _remarks(trial: Trial, report: Report, flows: Sequence[FlowCount]) -> list[s
         remarks.append("packets were still arriving when the counters were read")
     surplus = sum(max(0, flow.received - flow.sent) for flow in flows)
     if surplus:
-        remarks.append(f"{surplus} packets more came back than were sent")
+        remarks.append(f"{surplus:,} packets more came back than were sent")
     errors = _errors(report)
     if errors:
         remarks.append(f"probes: {errors}")

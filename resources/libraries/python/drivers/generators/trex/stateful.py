@@ -100,7 +100,7 @@ def trial_result(
     limits = []
     asked, opened = sum(number for _, number, _ in rows), sum(counts.attempted for _, _, counts in rows)
     if opened < asked:
-        limits.append(f"TRex opened {opened} of {asked} connections in the time for them")
+        limits.append(f"TRex opened {opened:,} of {asked:,} connections in the time for them")
     took_s = max((counts.sending_s for _, _, counts in rows), default=0.0)
     if opened == asked and took_s > most_s(trial.duration_s):
         late_s = took_s - trial.duration_s
@@ -114,13 +114,13 @@ def _remarks(rows: Sequence[ConnectionCounts]) -> list[str]:
     """How connections failed."""
     found = []
     if dropped := sum(each.dropped for each in rows):
-        found.append(f"{dropped} connections were reset or given up")
+        found.append(f"{dropped:,} connections were reset or given up")
     if repeated := sum(each.repeated for each in rows):
         found.append(f"{repeated} SYNs were repeated")
     if unanswered := sum(max(0, each.attempted - each.connected) for each in rows):
         found.append(f"{unanswered} SYNs had no answer")
     if open_ones := sum(max(0, each.connected - each.closed) for each in rows):
-        found.append(f"{open_ones} connections were not closed")
+        found.append(f"{open_ones:,} connections were not closed")
     errors = sorted({name for each in rows for name, count in each.errors.items() if count and name not in _COUNTED})
     return [*found, *(f"{name} {sum(each.errors.get(name, 0) for each in rows)}" for name in errors)]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.matrix import (
     degradation,
     in_order,
@@ -193,7 +194,7 @@ def sweep_in_words(found: Interference) -> tuple[str, ...]:
     """A line for each frame size and load of a sweep; none where there is only one."""
     if len(found.spec.points()) == 1:
         return ()
-    return tuple(f"{spot.frame.name}, {spot.load_pps:.0f} pps each: {_lost(spot)}" for spot in spots(found))
+    return tuple(f"{spot.frame.name}, {rate(spot.load_pps)} each: {_lost(spot)}" for spot in spots(found))
 
 
 def _lost(spot: Spot) -> str:

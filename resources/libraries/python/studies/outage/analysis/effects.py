@@ -153,7 +153,7 @@ def in_words(found: Iterable[Effect]) -> Iterator[str]:
             worst = max(others, key=lambda effect: effect.lost.mean)
             sure = ", more than without an event" if worst.is_significant else ""
             if worst.control is not None:
-                sure += f", {worst.control.mean:.0f} without an event"
+                sure += f", {worst.control.mean:,.0f} without an event"
             what = "any instance" if not targets else "the other instances"
             parts.append(f"{what}: {_lost(worst)} at most (instance {worst.instance}){sure}")
         yield f"{event}: {'; '.join(parts)}"
@@ -161,8 +161,8 @@ def in_words(found: Iterable[Effect]) -> Iterator[str]:
 
 def _lost(effect: Effect) -> str:
     half = effect.lost.high - effect.lost.mean if effect.lost.high is not None else None
-    spread = "" if half is None else f" ± {half:.0f}"
-    return f"{effect.lost.mean:.0f}{spread} packets lost ({effect.outage_s.mean * 1000:.1f} ms)"
+    spread = "" if half is None else f" ± {half:,.0f}"
+    return f"{effect.lost.mean:,.0f}{spread} packets lost ({effect.outage_s.mean * 1000:.1f} ms)"
 
 
 def _first(effect: Effect) -> str:

@@ -8,6 +8,7 @@ from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words, micros
 from resources.libraries.python.testbed.node.facts import Cpu, Facts
 
@@ -186,7 +187,7 @@ def check_cpu_noise(place: str, rows: Sequence[CpuNoise]) -> Iterator[CheckFindi
         text += f"; the hypervisor took {stolen_s:.2g} s"
     if longest_ns > _LONGEST_NS:
         limit_pps = QUEUE_FRAMES / (longest_ns * 1e-9)
-        text += f"; at more than {limit_pps:.0f} pps a receive queue of {QUEUE_FRAMES} frames overflows meanwhile"
+        text += f"; at more than {rate(limit_pps)} a receive queue of {QUEUE_FRAMES} frames overflows meanwhile"
         yield warning(place, "noise", f"{text} (longer than {micros(_LONGEST_NS)})", _NOISE_FIX)
     elif share > _NOISE_SHARE:
         yield warning(place, "noise", f"{text} (more than {100 * _NOISE_SHARE:g} %)", _NOISE_FIX)

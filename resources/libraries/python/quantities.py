@@ -1,0 +1,66 @@
+"""Quantities as texts: three significant digits and a unit. Records, CSV and JSON have raw values."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+DASH = "\N{EN DASH}"
+"""An unknown value."""
+MINUS = "\N{MINUS SIGN}"
+
+KEPT_TEXTS = 8192
+"""Texts of each unit: the same loads and times are on many pages, and several times on each."""
+DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+"""Factors and prefixes of units."""
+TIMES_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+
+
+def digits3(value: float) -> str:
+    """Return three significant digits without an exponent: `0.0312`, `1.24`, `212`, `4120`."""
+    if value == 0:
+        return "0"
+    # Rounding may reach the next decade: 9.996 is 10.0, not 10.00.
+    rounded = f"{value:.2e}"
+    decimals = 2 - int(rounded[rounded.index("e") + 1 :])
+    text = f"{value:.{decimals}f}" if decimals > 0 else f"{float(rounded):.0f}"
+    return text.replace("-", MINUS) if value < 0 else text
+
+
+def scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str = "") -> str:
+    """Return three significant digits with the largest prefix that leaves at least 1.
+
+    Args:
+        value: In the unit; None where it is unknown.
+        scales: Factors with their prefixes, the largest first.
+        unit: Follows the prefix.
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    for factor, prefix in scales:
+        # Choose the prefix after rounding: 999,600 is 1.00 M, not 1000 k.
+        if abs(value) / factor >= 0.9995:
+            return f"{digits3(value / factor)} {prefix}{unit}"
+    return f"{digits3(value)} {scales[-1][1]}{unit}"
+
+
+def count(value: int) -> str:
+    """Return a number of packets, frames or connections: `10,899`."""
+    return f"{value:,}"
+
+
+@lru_cache(KEPT_TEXTS)
+def rate(value_pps: float | None) -> str:
+    """Return a packet rate: `212 kpps`."""
+    return scaled(value_pps, DECIMAL, "pps")
+
+
+def rates(*values_pps: float) -> tuple[str, ...]:
+    """Return packet rates that are compared: in full where three digits do not tell them apart, `211,950 pps`."""
+    texts = tuple(map(rate, values_pps))
+    return texts if len(set(texts)) == len(set(values_pps)) else tuple(f"{value:,.0f} pps" for value in values_pps)
+
+
+@lru_cache(KEPT_TEXTS)
+def latency(value_ns: float | None) -> str:
+    """Return a time from nanoseconds: `36.0 µs`."""
+    return scaled(value_ns, TIMES_NS)
