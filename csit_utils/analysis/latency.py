@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,8 @@ from resources.libraries.python.unpacking import UnpackError, inflate
 Counts = npt.NDArray[np.int64]
 _LARGEST_BYTES = 16 * 1024 * 1024
 """Upper bound of an unpacked histogram, against archive bombs; real ones have about 10 kB."""
+_MOST_RATIO = 1032
+"""The most bytes that zlib unpacks from one."""
 _KEPT = 256
 """Decoded histograms, of some kB each, as many as a test with 16 service instances has: each is in several tables and
 figures."""
@@ -75,20 +78,32 @@ class Histogram:
 
     def place(self, value: int) -> int:
         """Return the index at which a value is counted."""
-        doublings = max(0, value.bit_length() - self.unit_bits - self.half_bits - 1)
-        return (doublings << self.half_bits) + (value >> (doublings + self.unit_bits))
+        return _place(value, self.half_bits, self.unit_bits)
+
+
+def _place(value: int, half_bits: int, unit_bits: int) -> int:
+    doublings = max(0, value.bit_length() - unit_bits - half_bits - 1)
+    return (doublings << half_bits) + (value >> (doublings + unit_bits))
 
 
 def histogram_of(counted: HdrHistogram) -> Histogram:
     """Return the counts of a histogram of the library."""
-    every = np.ctypeslib.as_array(counted.counts)
-    places = np.flatnonzero(every)
     half_bits, unit_bits = int(counted.sub_bucket_half_count_magnitude), int(counted.unit_magnitude)
+    # The range of a histogram is far wider than its values.
+    largest = _place(int(counted.max_value), half_bits, unit_bits)
+    every = np.ctypeslib.as_array(counted.counts)[: largest + 1]
+    places = np.flatnonzero(every)
     return Histogram(half_bits, unit_bits, places, every[places].astype(np.int64))
 
 
 def merge(encoded: Iterable[str]) -> Histogram | None:
     """Return the sum of all decodable histograms; None if there is none, or all are empty."""
+    return _merged(tuple(encoded))
+
+
+@lru_cache(_KEPT)
+def _merged(encoded: tuple[str, ...]) -> Histogram | None:
+    # Kept, as tables and figures of a test merge the same ones.
     found = [decoded for text in encoded if (decoded := _decode(text)) is not None]
     if not found:
         return None
@@ -114,11 +129,17 @@ def _places_in(other: Histogram, each: Histogram) -> Counts:
 @lru_cache(_KEPT)
 def _decode(text: str) -> Histogram | None:
     try:
-        inflate(base64.b64decode(text, validate=True)[8:], _LARGEST_BYTES)
-        return histogram_of(HdrHistogram.decode(text))
+        packed = base64.b64decode(text, validate=True)
+        if len(packed) > _LARGEST_BYTES // _MOST_RATIO:
+            inflate(packed[8:], _LARGEST_BYTES)
+        decoded = HdrHistogram.decode(text)
+        # Each refers to the other, with its 200 kB of counts, until the next collection of garbage.
+        decoded.encoder = None
+        return histogram_of(decoded)
     except (
         binascii.Error,
         UnpackError,
+        zlib.error,
         HdrCookieException,
         HdrHistogramSettingsException,
         HdrLengthException,
