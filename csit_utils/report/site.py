@@ -1,14 +1,13 @@
 """The report as a folder of pages or as one file; needs no server and no network."""
 
 import base64
-import gc
-import multiprocessing
 import re
 import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from markupsafe import Markup, escape
@@ -17,6 +16,7 @@ from plotly.offline import get_plotlyjs
 from csit_utils.dataset.flatten import latency_rows, trial_rows
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import OWN, TestRow
+from csit_utils.processes import shared
 from csit_utils.report.details.testview import TestView, view_of
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
@@ -30,9 +30,10 @@ from resources.libraries.python.paths import write_whole
 
 TESTS = "tests"
 """Folder of the pages of single tests."""
-_BATCH = 8
 _FEW = 32
 """Tests per process below which another process is not worthwhile."""
+_MANY = 300
+"""Tests from which another process renders pages of all tests: it makes some of their data once more."""
 _MOST_PLAIN = 20
 """Number of tests on one page up to which their contents are not compressed, so that search and no-script work."""
 _ID = re.compile(r'id="(?<!\wid=")([^"]+)"')
@@ -182,7 +183,7 @@ def write_site(
     Returns:
         The path of the start page.
     """
-    pages = list(_pages(shown))
+    pages = list(_pages(shown, processes))
     assets = folder / "assets"
     write_whole(assets / "report.css", style())
     write_whole(assets / "report.js", script())
@@ -202,11 +203,18 @@ def write_site(
     return folder / "index.html"
 
 
-def _pages(shown: ReportContents) -> Iterator[Rendered]:
-    for page in all_pages():
-        made = render(page, shown)
-        if made is not None:
-            yield made
+def _pages(shown: ReportContents, processes: int = 1) -> Iterator[Rendered]:
+    """Yield the pages in order.
+
+    With two processes, this one begins with the first, whose data the pages of tests need as well.
+    """
+    every = all_pages()
+    if (several := min(processes, 2) if len(shown.rows) >= _MANY else 1) > 1:
+        # What is damaged is noted where it is read, and reported by this process.
+        _ = shown.contents.refused, shown.contents.environments, shown.contents.characterizations
+    made = shared(lambda page: (page.name, render(page, shown)), every, several, from_both_ends=True)
+    by_name = dict(made)
+    yield from (page for each in every if (page := by_name[each.name]) is not None)
 
 
 def _missing(shown: ReportContents, places: Mapping[str, str]) -> Mapping[str, TestRow]:
@@ -246,36 +254,18 @@ class TestPages:
             progress: Called with the number of written pages and the total.
         """
         anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
-        written = self._forked(anchors, processes) if processes > 1 and len(anchors) > _FEW else map(self._one, anchors)
+        # The first page fills caches that the forked processes share.
+        first, rest = anchors[:1], anchors[1:]
+        written = chain(map(self._one, first), shared(self._one, rest, processes if len(rest) >= _FEW else 1))
         for count, _ in enumerate(written, 1):
             if progress is not None:
                 progress(count, len(anchors))
 
-    def _one(self, anchor: str) -> None:
+    def _one(self, anchor: str) -> str:
         page = rendered(self.shown, anchor).linked(self.places, "../", self.missing)
         html = shell(self.shown, [page], self.navigation, assets="../assets/")
         write_whole(self.folder / TESTS / f"{anchor}.html", html)
-
-    def _forked(self, anchors: Sequence[str], processes: int) -> Iterator[None]:
-        # The first page fills caches that the forked processes share.
-        self._one(anchors[0])
-        yield
-        _SHARED.append(self)
-        gc.freeze()  # else a collection would copy the shared memory pages
-        try:
-            with multiprocessing.get_context("fork").Pool(processes) as pool:
-                yield from pool.imap_unordered(_write, anchors[1:], chunksize=_BATCH)
-        finally:
-            gc.unfreeze()
-            _SHARED.pop()
-
-
-_SHARED: list[TestPages] = []
-"""Inherited by forked processes: it is too large to be sent to them."""
-
-
-def _write(anchor: str) -> None:
-    _SHARED[-1]._one(anchor)
+        return anchor
 
 
 def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:

@@ -3,19 +3,15 @@
 Known files are skipped, output.xml files are read by several processes.
 """
 
-import gc
 import hashlib
-import multiprocessing
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from multiprocessing.connection import Connection, wait
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -39,7 +35,7 @@ from csit_utils.dataset.store import columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout
 from csit_utils.dataset.store.staging import Detail, Entry, Row, stage
 from csit_utils.dataset.testrows import HeadRow, Struct, head_row, packed_head, unrecorded_row
-from resources.libraries.python.errors import CsitError
+from csit_utils.processes import shared
 from resources.libraries.python.recording.packed_record import pack
 
 
@@ -179,85 +175,6 @@ def _has_columns(path: Path, schema: pa.Schema, needed: tuple[str, ...]) -> bool
 def _digests(path: Path) -> set[str]:
     with pq.ParquetFile(path) as file:
         return set(file.read(columns=["digest"]).column("digest").to_pylist())
-
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-_FORK = multiprocessing.get_context("fork")
-"""Avoids repeated imports. Must be used before threads start that may hold a lock."""
-
-
-def shared(work: Callable[[_Item], _Result], items: Sequence[_Item], processes: int) -> Iterator[_Result]:
-    """Process items in any order, each by the first free process.
-
-    Starting a process takes as long as reading a file of 1 MB, so the calling process works as well.
-
-    Args:
-        work: Processes one item; results are sent through a pipe. Its first error ends all.
-        items: Longest first.
-        processes: Number of processes, including the calling one.
-
-    Raises:
-        CsitError: A process was killed.
-    """
-    turn = _FORK.Value("i", 0)
-
-    def mine() -> Iterator[_Result]:
-        while True:
-            with turn.get_lock():
-                number = turn.value
-                turn.value += 1
-            if number >= len(items):
-                return
-            yield work(items[number])
-
-    with ExitStack() as stack:
-        # Garbage collection would write to every object, and so copy all memory pages for each process.
-        gc.freeze()
-        stack.callback(gc.unfreeze)
-        theirs = [_helper(mine, stack) for _ in range(min(processes, len(items)) - 1)]
-        for result in mine():
-            yield result
-            yield from _arrived(theirs, 0.0)
-        while theirs:
-            yield from _arrived(theirs, None)
-
-
-def _helper(results: Callable[[], Iterator[Any]], stack: ExitStack) -> Connection:
-    """Start a process; return the pipe with its results."""
-    ours, its = _FORK.Pipe(duplex=False)
-    process = _FORK.Process(target=_help, args=(results, its), daemon=True)
-    process.start()
-    its.close()
-    stack.callback(process.join)
-    stack.callback(process.terminate)
-    stack.callback(ours.close)
-    return ours
-
-
-def _help(results: Callable[[], Iterator[Any]], pipe: Connection) -> None:
-    try:
-        for result in results():
-            pipe.send((result, None))
-        pipe.send((None, None))
-    except Exception as error:  # process boundary: raised again in the calling process
-        pipe.send((None, error))
-
-
-def _arrived(pipes: list[Connection], within_s: float | None) -> Iterator[Any]:
-    """Yield results available within a time, or the next one; closed pipes are removed from the list."""
-    for ready in wait(pipes, within_s):
-        assert isinstance(ready, Connection)  # noqa: S101 - of those that were given
-        try:
-            result, error = ready.recv()
-        except EOFError as ended:
-            raise CsitError("a worker process that was reading files was killed") from ended
-        if error is not None:
-            raise error
-        if result is None:
-            pipes.remove(ready)
-        else:
-            yield result
 
 
 PARALLEL_BYTES = 32 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""Work shared among processes: all of it is done once, by whoever is free, and what goes wrong is told."""
+"""Work shared among processes: each item is processed once, by the first free process, and errors are reported."""
 
 import gc
 import multiprocessing
@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from csit_utils.dataset.store.batch import shared
+from csit_utils.processes import shared
 from resources.libraries.python.errors import ConfigError, CsitError
 
 
@@ -65,3 +65,18 @@ def test_who_does_not_want_the_rest_leaves_no_process() -> None:
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert not multiprocessing.active_children()
+
+
+def test_others_begin_with_the_last() -> None:
+    me = os.getpid()
+
+    def slowly(number: int) -> tuple[int, bool]:
+        signal.sigtimedwait([], 0.02)
+        return number, os.getpid() == me
+
+    found = dict(shared(slowly, range(9), 2, from_both_ends=True))
+    assert sorted(found) == list(range(9))
+    assert found[0]
+    assert not found[8]
+    mine = [number for number in range(9) if found[number]]
+    assert mine == list(range(len(mine)))
