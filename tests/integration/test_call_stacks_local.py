@@ -52,7 +52,7 @@ def run(output: Path, topology: Path, **choices: str) -> DensityRecord:
         "TOPOLOGY": str(topology),
         "CELLS": "1x1",
         "NF_SIZES": "1c",
-        "SEARCH": "quick,width=0.2,sum=1",
+        "SEARCH": "quick,width=0.2,sum=0.3,latency=0.2",
         "STACKS": "4",
         "NOISE_FLOOR": "0",
         "QUALIFY": "off",
