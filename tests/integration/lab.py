@@ -260,13 +260,21 @@ class Lab:
         self.nodes[name].signal_sshd(number)
 
     def reboot(self, name: str, down_s: float = 0.5) -> None:
-        """Reset a node; returns when its SSH server answers again."""
-        self.nodes[name].reset()
+        """Reset a node; returns when its SSH server answers again.
+
+        One that is used again has what an agent runs on afterwards, too: /var/tmp outlives a reboot.
+        """
+        node = self.nodes[name]
+        if self._used:
+            _keep_runtimes(node)
+        node.reset()
         wait_until("end of its cables", self._half_cables, 30.0, pause_s=0.02)
         # Before they are plugged again: other nodes first have to let go of their ends, which have the same names.
         time.sleep(down_s)
         self._plug_cables()
-        self.nodes[name].start_sshd()
+        if self._used:
+            _copy_runtimes(_runtimes(), _runtimes_of(node))
+        node.start_sshd()
 
     def swap_host_key(self, name: str) -> None:
         """Give a node's server another host key; `known_hosts` keeps the old one."""

@@ -41,7 +41,7 @@ from tests.realtime import LOSS, realtime
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 RUNTIMES = str(FOLDER)
 MRR = ("-v", "CELLS:1x1", "--suite", "csc-mrr")
-SILENCE_S = 6.0
+SILENCE_S = 5.0
 
 
 @pytest.fixture(scope="module")
