@@ -1,4 +1,4 @@
-"""The command line: one module per command, in `csit_utils.commands` or in the folder of its study."""
+"""The command line: one module per command, below `csit_utils.commands` or in the folder of its study."""
 
 import ast
 import gc
@@ -26,29 +26,26 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.redaction import keep_named_secrets, outgoing, redacted
 from resources.libraries.python.terminal import terminal_width, with_command, wrapped
 
-_RUN = (
-    "local", "night", "doctor", "qualify", "otg", "reserve", "prepare", "status", "release", "cleanup", "emulate",
-    "convert", "robot", "outcome",
-)  # fmt: skip
-_READ = (
-    "import",
-    "export",
-    "report",
-    "show",
-    "compare",
-    "why",
-    "trend",
-    "gate",
-    "bisect",
-    "explain",
-    "schema",
-    "bench",
+_RUN = {
+    "local": "runs.local", "night": "runs.night", "doctor": "testbeds.doctor", "qualify": "testbeds.qualify",
+    "otg": "testbeds.otg", "reserve": "testbeds.reserve", "prepare": "testbeds.prepare", "status": "testbeds.status",
+    "release": "testbeds.release", "cleanup": "testbeds.cleanup", "emulate": "testbeds.emulate",
+    "convert": "testbeds.convert", "robot": "runs.robot", "outcome": "runs.outcome",
+}  # fmt: skip
+_READ = {
+    "import": "results.import_command", "export": "results.export", "report": "results.report", "show": "results.show",
+    "compare": "results.compare", "why": "results.why", "trend": "results.trend", "gate": "results.gate",
+    "bisect": "runs.bisect", "explain": "results.explain", "schema": "results.schema", "bench": "bench",
+}  # fmt: skip
+_MODULES = (
+    {name: f"csit_utils.commands.{module}" for name, module in _RUN.items()}
+    | study_commands()
+    | {name: f"csit_utils.commands.{module}" for name, module in _READ.items()}
 )
-_OF_STUDIES = study_commands()
-COMMANDS = (*_RUN, *_OF_STUDIES, *_READ)
-"""In the order of --help. Each is a function of that name in the module of that name, except those below."""
-_OTHER_NAMES = {"import": ("csit_utils.commands.import_command", "import_")}
-"""Module and function of commands whose name is a keyword of Python."""
+COMMANDS = tuple(_MODULES)
+"""In the order of --help. Each is a function of that name in its module, except those below."""
+_OTHER_NAMES = {"import": "import_"}
+"""Functions of commands whose name is a keyword of Python."""
 
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
@@ -83,7 +80,7 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
 
 def _place(command: str) -> tuple[str, str]:
     """Module and function of a command."""
-    return _OTHER_NAMES.get(command, (_OF_STUDIES.get(command, f"csit_utils.commands.{command}"), command))
+    return _MODULES[command], _OTHER_NAMES.get(command, command)
 
 
 def _docstring(module: str, function_name: str) -> str | None:

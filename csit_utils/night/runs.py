@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from robot.api import SuiteVisitor
 
-from csit_utils.commands.outcome import unfinished
-from csit_utils.commands.robot import run_suites
+from csit_utils.commands.runs.outcome import unfinished
+from csit_utils.commands.runs.robot import run_suites
 from csit_utils.dataset.load import load
 from csit_utils.night.candidates import CHARACTERIZATION, DENSITY
 from csit_utils.night.state import NOT_BEGUN, NightChoices, NightClock, NightState, PlannedRun

@@ -40,8 +40,8 @@ IMPORTED = (
     f"{_LIBRARIES}.drivers.generators.builtin.driver",
     f"{_LIBRARIES}.drivers.vswitches.linux_bridge.driver",
     "csit_utils.cli",
-    "csit_utils.commands.inputs",
-    "csit_utils.commands.reserve",
+    "csit_utils.commands.results.inputs",
+    "csit_utils.commands.testbeds.reserve",
 )
 _OF_A_TEST = {"PYTEST_CURRENT_TEST", "CSIT_RESERVATION"}
 """Variables of the environment that nothing reads while it is imported."""

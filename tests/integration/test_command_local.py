@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.commands.local import CELLS, MORE_THAN_ONE_VM
+from csit_utils.commands.runs.local import CELLS, MORE_THAN_ONE_VM
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from tests.integration.preloaded import PreloadedRun
 from tests.integration.robot_runs import (

@@ -62,14 +62,14 @@ OFFLINE = {*PURE, "recording"}
 """What csit_utils may import of the libraries: nothing that touches a machine."""
 COMMANDS = re.compile(r"csit_utils/(studies/\w+/)?commands/")
 COMPOSITION = (
-    "csit_utils/commands/robot",
-    "csit_utils/commands/local",
-    "csit_utils/commands/doctor",
-    "csit_utils/commands/qualify",
-    "csit_utils/commands/otg",
+    "csit_utils/commands/runs/robot",
+    "csit_utils/commands/runs/local",
+    "csit_utils/commands/testbeds/doctor",
+    "csit_utils/commands/testbeds/qualify",
+    "csit_utils/commands/testbeds/otg",
     "csit_utils/commands/bench",
-    "csit_utils/commands/bisect",
-    "csit_utils/commands/night",
+    "csit_utils/commands/runs/bisect",
+    "csit_utils/commands/runs/night",
     "csit_utils/night/",
     "csit_utils/bench",
 )

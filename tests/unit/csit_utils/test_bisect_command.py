@@ -13,13 +13,13 @@ import pytest
 import typer
 import yaml
 
-import csit_utils.commands.bisect as bisect_module
+import csit_utils.commands.runs.bisect as bisect_module
 from csit_utils.analysis.bisection import BisectionAnswer, BisectionQuestion
 from csit_utils.bisection.page import as_object, effort, headline, render_bisection
 from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionResult, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, CommandLines, GitRange, OrderedList, share_of
-from csit_utils.commands.bisect import bisect
+from csit_utils.commands.runs.bisect import bisect
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NoTraffic
 from resources.libraries.python.model.load import load_yaml
 from resources.libraries.python.paths import PROJECT

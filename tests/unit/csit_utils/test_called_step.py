@@ -10,8 +10,8 @@ from csit_utils.analysis.comparison import compare
 from csit_utils.analysis.gate import decide
 from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
 from csit_utils.cli import make_app
-from csit_utils.commands.gate import _called, _is_new
-from csit_utils.commands.step_file import write_steps
+from csit_utils.commands.results.gate import _called, _is_new
+from csit_utils.commands.results.step_file import write_steps
 from tests.unit.csit_utils.histories import nights
 
 STEP = CalledStep(

@@ -8,7 +8,7 @@ import pytest
 
 from csit_utils.analysis.trends.events import events, grouped
 from csit_utils.analysis.trends.trend import ALPHA, TrendState
-from csit_utils.commands.report import _check_side
+from csit_utils.commands.results.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
 from csit_utils.report.report_context import ReportContents

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from csit_utils.commands.inputs import contents_of
+from csit_utils.commands.results.inputs import contents_of
 from csit_utils.dataset.contents import InMemory, Joined
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from csit_utils.commands import command_line
+from csit_utils.commands.runs import command_line
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.redaction import redacted
 

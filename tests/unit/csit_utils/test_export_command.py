@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csit_utils.analysis.latency import histogram_of, merge, percentiles, rescaled
-from csit_utils.commands.export import export
+from csit_utils.commands.results.export import export
 from csit_utils.dataset.items import Foreign
 from csit_utils.dataset.load import read_foreign
 from csit_utils.report.exports.uti import info_file

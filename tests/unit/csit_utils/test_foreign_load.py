@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.analysis.grouping import Metric, all_series
-from csit_utils.commands.inputs import read
+from csit_utils.commands.results.inputs import read
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import OWN

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.commands import inputs
+from csit_utils.commands.results import inputs
 from csit_utils.dataset.items import Dataset
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER

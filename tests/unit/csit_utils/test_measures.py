@@ -13,7 +13,7 @@ from csit_utils.analysis.comparison import compare
 from csit_utils.analysis.measures import MeasuredRow
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app
-from csit_utils.commands.inputs import contents_of
+from csit_utils.commands.results.inputs import contents_of
 from csit_utils.dataset.items import Characterized, Status
 from csit_utils.report.pages import compare as compare_page
 from csit_utils.report.pages import trend as trend_page

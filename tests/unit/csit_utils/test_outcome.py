@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from csit_utils import cli
-from csit_utils.commands.outcome import unfinished
+from csit_utils.commands.runs.outcome import unfinished
 from csit_utils.dataset.load import load
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.marker import NOTHING_FITS

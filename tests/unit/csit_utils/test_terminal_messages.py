@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils import cli
-from csit_utils.commands import cleanup
+from csit_utils.commands.testbeds import cleanup
 from resources.libraries.python.emulation.testbed import EmulatedTestbed, State
 from resources.libraries.python.errors import ConfigError, HostRefused
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT

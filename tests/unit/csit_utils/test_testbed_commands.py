@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from csit_utils.commands.doctor import print_findings
-from csit_utils.commands.reserve import seconds
+from csit_utils.commands.testbeds.doctor import print_findings
+from csit_utils.commands.testbeds.reserve import seconds
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.findings.check_finding import ok, problem, warning
 from resources.libraries.python.paths import PROJECT

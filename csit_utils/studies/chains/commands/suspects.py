@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS, contents_of, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, tell_problems
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS, print_problems, read, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, print_problems, read, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.dataset.items import Recorded
 from csit_utils.dataset.rows import frame_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS, ReadingProgress, print_problems
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, print_problems
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import message
 

@@ -7,9 +7,9 @@ from typing import Annotated, NoReturn
 import typer
 from robot.run import run_cli
 
-from csit_utils.commands.command_line import again, remembered
-from csit_utils.commands.report import report
-from csit_utils.commands.show import show
+from csit_utils.commands.results.report import report
+from csit_utils.commands.results.show import show
+from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from csit_utils.commands.selections import DATA, SIDE_HELP, DatasetReader
-from csit_utils.commands.step_file import write_steps
+from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole

@@ -7,7 +7,7 @@ import typer
 from robot.errors import DataError, Information
 from robot.run import RobotFramework
 
-from csit_utils.commands.command_line import again, remembered
+from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS, from_contents, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, from_contents, tell_problems
 from csit_utils.commands.tables import print_sentence
 from csit_utils.dataset.contents import Contents
 

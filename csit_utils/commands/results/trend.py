@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS
-from csit_utils.commands.selections import DatasetReader
-from csit_utils.commands.step_file import write_steps
+from csit_utils.commands.results.inputs import INPUTS
+from csit_utils.commands.results.selections import DatasetReader
+from csit_utils.commands.results.step_file import write_steps
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
@@ -88,7 +88,7 @@ def _called(found: "Trend") -> tuple["CellMetric", float, "TestRow", "TestRow"]:
 
 
 def _line(found: "Trend") -> TableLine:
-    from csit_utils.commands.trend import history  # noqa: PLC0415 - as above
+    from csit_utils.commands.results.trend import history  # noqa: PLC0415 - as above
     from csit_utils.report.units import percent  # noqa: PLC0415 - as above
 
     last = found.steps[-1] if found.steps else None

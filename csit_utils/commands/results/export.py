@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.inputs import INPUTS, ReadingProgress, read, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, read, tell_problems
 from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from csit_utils.commands.selections import DATA, SIDE_HELP, DatasetReader
+from csit_utils.commands.results.selections import DATA, SIDE_HELP, DatasetReader
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_sentence, print_table
 from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError

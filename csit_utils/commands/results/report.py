@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.inputs import INPUTS, ReadingProgress, from_contents, read, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, from_contents, read, tell_problems
 from csit_utils.dataset.contents import Contents, InMemory, Joined
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.papers import paper, paper_names

@@ -12,9 +12,9 @@ import typer
 
 from csit_utils.analysis.night import NightPlan, NightRules, Omission, durations, known_tests, plan_night
 from csit_utils.bisection.spec import share_of
-from csit_utils.commands.inputs import contents_of, print_problems
-from csit_utils.commands.report import report
-from csit_utils.commands.selections import RESULTS
+from csit_utils.commands.results.inputs import contents_of, print_problems
+from csit_utils.commands.results.report import report
+from csit_utils.commands.results.selections import RESULTS
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.items import Dataset

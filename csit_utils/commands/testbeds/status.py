@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reserve import TOPOLOGY
 from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.testbeds.reserve import TOPOLOGY
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.testbed.maintenance.machines import Machines
 from resources.libraries.python.testbed.maintenance.reservation import ReservationState, standings

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.reserve import TOPOLOGY, seconds
 from csit_utils.commands.tables import print_sentence
+from csit_utils.commands.testbeds.reserve import TOPOLOGY, seconds
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.topology import Topology

@@ -8,7 +8,7 @@ from typing import Annotated, Self, TypeVar
 import typer
 
 from csit_utils.analysis.selection import KEYS, parse_chosen
-from csit_utils.commands.inputs import contents_of, print_problems, quickly_read
+from csit_utils.commands.results.inputs import contents_of, print_problems, quickly_read
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, ReadError, Recorded
 from csit_utils.dataset.reference import names, reference

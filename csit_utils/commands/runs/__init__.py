@@ -1,0 +1,1 @@
+"""Commands that run tests, and what became of the runs."""

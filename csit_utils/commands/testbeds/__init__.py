@@ -1,0 +1,1 @@
+"""Commands on testbeds: check, reserve, tune, qualify, emulate."""
