@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroute2.netlink.rtnl.ifinfmsg import IFF_PROMISC
 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from tests.integration.otg_server import LEFT, NAMESPACE, RIGHT, OtgServer, serving, serving_a_cable
@@ -144,6 +145,18 @@ def test_fixed_packets_are_sent_and_counted_exactly_as_an_independent_capture_se
 
 
 @realtime(RATE)
+def promiscuous(port: str) -> bool:
+    shown = ["ip", "netns", "exec", NAMESPACE, "cat", f"/sys/class/net/{port}/flags"]
+    return bool(int(subprocess.run(shown, check=True, capture_output=True, text=True).stdout, 16) & IFF_PROMISC)
+
+
+def test_a_port_takes_frames_for_any_address_while_it_counts_a_flow(api: Any) -> None:
+    api.set_config(configured(api, ("f1", "p1", "p2")))
+    assert (promiscuous(LEFT), promiscuous(RIGHT)) == (False, True)
+    api.set_config(configured(api))
+    assert not promiscuous(RIGHT)
+
+
 def test_two_flows_of_a_port_and_one_back_are_counted_apart(api: Any) -> None:
     config = configured(api, ("f1", "p1", "p2"), ("f2", "p1", "p2"), ("f3", "p2", "p1"))
     config.flows[1].duration.fixed_packets.packets = 100
