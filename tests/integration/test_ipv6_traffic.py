@@ -31,7 +31,7 @@ from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.local_functions import named
 from tests.integration.robot_runs import PROJECT
-from tests.integration.user_space import NO_VPP, planned, prepared, topology_with, vpp_topology
+from tests.integration.user_space import NO_VPP, NO_VPP_IPSEC, planned, prepared, topology_with, vpp_topology
 from tests.realtime import LOSS, realtime
 
 pytestmark = [
@@ -142,6 +142,7 @@ PATHS = {
     "ovs-system": Path6(partial(topology_with, ports="system"), ("linux_router", "testpmd"), 63, OVS or TESTPMD),
     "testpmd": Path6(partial(topology_with, vswitch="linux_bridge"), ("testpmd",), 64, TESTPMD),
     "vpp": Path6(vpp_topology, ("vpp", "linux_router"), 62, NO_VPP),
+    "vpp-ipsec": Path6(partial(vpp_topology, vswitch="linux_bridge"), ("vpp_ipsec",), 63, NO_VPP_IPSEC),
     "vpp-nf": Path6(partial(vpp_topology, vswitch="linux_bridge"), ("vpp",), 63, NO_VPP),
 }
 

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import socket
-import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,11 +26,11 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Confined, Processing
 from tests.integration.robot_runs import PROJECT
+from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import (
     deployed,
     kill_run,
@@ -57,7 +55,6 @@ KINDS = [
 PROGRAMS = {OPENVPN: "openvpn", WIREGUARD: "wireguard-go"}
 CIPHERS = {OPENVPN: "AES-256-GCM", WIREGUARD: "ChaCha20-Poly1305"}
 FRAMES = 20
-TTL = 64
 LOAD_PPS = 1000.0
 """So low that the first queue, of 256 packets each way, holds what comes while the machine does something else."""
 FOLDERS = [DIRECTORY / "run" / f"{kind}-{side}" for kind in PROGRAMS for side in ("left", "right")]
@@ -111,40 +108,6 @@ def done(deployment: Deployment) -> dict[str, Processed]:
     return dict(cast(Processing, deployment.parts.functions).processed())
 
 
-def listener(interface: str) -> socket.socket:
-    heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))  # ETH_P_ALL
-    heard.bind((interface, 0x0003))
-    heard.setblocking(False)
-    return heard
-
-
-def heard_by(listening: socket.socket) -> list[bytes]:
-    rows = []
-    while True:
-        try:
-            rows.append(listening.recv(1 << 16))
-        except BlockingIOError:
-            return rows
-
-
-def packet(flow: Flow, payload: bytes, ttl: int = TTL) -> bytes:
-    """An IPv4 packet of a flow with a right checksum and no fragments, by UDP."""
-    addresses = socket.inet_aton(flow.source_ip) + socket.inet_aton(flow.destination_ip)
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(payload), 7, 0x4000, ttl, 17, 0) + addresses
-    total = sum(struct.unpack("!10H", header))
-    total = (total & 0xFFFF) + (total >> 16)
-    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
-    udp = struct.pack("!HHHH", 9, 9, 8 + len(payload), 0)
-    return header[:10] + struct.pack("!H", checksum) + header[12:] + udp + payload
-
-
-def send(flow: Flow, payload: bytes) -> None:
-    ethernet = bytes.fromhex((flow.destination_mac + flow.source_mac).replace(":", "")) + b"\x08\x00"
-    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
-        port.bind((flow.tx_interface, 0))
-        port.send(ethernet + packet(flow, payload))
-
-
 @realtime(LOSS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("frame_bytes", [64, 1518, 9000])
@@ -159,18 +122,13 @@ def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, 
                 namespaces.run_inside("csit-generator", partial(send, flow, payload))
                 wanted = packet(flow, payload, TTL - 2)  # routed into the tunnel, and out of it
                 arrived: list[bytes] = []
-                wait_until("the packet", partial(_arrives, behind, arrived, wanted), 10.0)
+                wait_until("the packet", partial(arrives, behind, arrived, wanted), 10.0)
             inside = heard_by(loopback)
             # Loopback shows each packet as it leaves and as it comes. One of its own, so no fragments.
             assert len(inside) == 2
             assert min(map(len, inside)) > frame_bytes
             assert not any(payload in each for each in inside)
             assert done(deployment) == {"nf-1-1": Processed(number, 0)}
-
-
-def _arrives(behind: socket.socket, arrived: list[bytes], wanted: bytes) -> str:
-    arrived += [each[14 : 14 + len(wanted)] for each in heard_by(behind)]
-    return "" if arrived == [wanted] else f"{len(arrived)} came, {[each[:28].hex() for each in arrived]}"
 
 
 @realtime(LOSS)

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.containers.engine_choice import missing as missing_engine
-from resources.libraries.python.drivers.functions.mixed_kinds import Several
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
-from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp import instance
@@ -27,7 +25,6 @@ from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.density.model.record import DensityRecord
-from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, results, run_robot
 from tests.integration.user_space import (
@@ -39,6 +36,7 @@ from tests.integration.user_space import (
     machine_stays_as_it_was,
     planned,
     send_and_count,
+    vpp_of,
 )
 from tests.integration.user_space import vpp_topology as topology
 from tests.realtime import LOSS, realtime
@@ -59,14 +57,6 @@ with deployed(topology(), cell("CSC", 1, 1)):
     print("deployed", flush=True)
     time.sleep(60)
 """
-
-
-def of_nf(deployment: Deployment, name: str) -> tuple[VppRouters, int]:
-    """The driver of VPP NFs, and the process id of one."""
-    several = deployment.parts.functions
-    assert isinstance(several, Several)
-    (driver,) = (part for part in several._parts if isinstance(part, VppRouters))
-    return driver, driver._members[name].instance.pid
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +166,7 @@ def test_a_vpp_that_cannot_start_in_a_guest_is_told_with_how_it_ended(tmp_path: 
 def test_a_killed_nf_is_named_and_comes_back_with_the_same_configuration() -> None:
     with deployed(topology(), cell("CSP", 1, 2)) as deployment:
         send_and_count(deployment)
-        driver, pid = of_nf(deployment, "nf-1-1")
+        driver, pid = vpp_of(deployment, "nf-1-1")
         os.kill(pid, signal.SIGKILL)
         wait_until("its end", lambda: "" if driver.problems() else "no problem", 2.0)
         found = deployment.problems()
@@ -212,7 +202,7 @@ def test_a_crash_is_told_with_its_core_file() -> None:
 
 def test_a_command_that_is_refused_says_whose_it_was() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
-        driver, _ = of_nf(deployment, "nf-1-1")
+        driver, _ = vpp_of(deployment, "nf-1-1")
         with pytest.raises(CommandFailed, match=r"VPP of nf-1-1: set interface state nope up was refused"):
             driver._members["nf-1-1"].instance.do(["set interface state nope up"])
         assert deployment.problems() == ()

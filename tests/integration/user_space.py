@@ -10,7 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import NO_CONTAINERS
+from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.functions.vpp.driver import missing as missing_vpp
+from resources.libraries.python.drivers.functions.vpp_ipsec.driver import missing as missing_vpp_ipsec
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY, MachineLock
@@ -44,6 +47,7 @@ FRAMES = 20
 LOCAL_OVS = PROJECT / "topologies" / "local-ovs.yaml"
 VPP_PREFIX = os.environ.get("CSIT_VPP_PREFIX", "/usr")
 NO_VPP = "; ".join(map(str, missing_vpp(Vpp(prefix=VPP_PREFIX))))
+NO_VPP_IPSEC = "; ".join(map(str, missing_vpp_ipsec(Vpp(prefix=VPP_PREFIX))))
 _LOCK_S = 120.0
 
 
@@ -65,6 +69,14 @@ def vpp_topology(
     vpp = read.dut.settings(Vpp).model_copy(update={"prefix": VPP_PREFIX, **settings})
     dut = read.dut.model_copy(update={"vswitch": vswitch, "vpp": vpp, "vms": vms, "container": container})
     return read.model_copy(update={"nodes": {**read.nodes, "DUT1": dut}})
+
+
+def vpp_of(deployment: Deployment, name: str) -> tuple[VppRouters, int]:
+    """The driver of VPP NFs, and the process id of one."""
+    several = deployment.parts.functions
+    assert isinstance(several, Several)
+    (driver,) = (part for part in several._parts if isinstance(part, VppRouters))
+    return driver, driver._members[name].instance.pid
 
 
 def cell(service_type: str, rows: int, columns: int, kinds: tuple[NfKind, ...] = ()) -> Cell:

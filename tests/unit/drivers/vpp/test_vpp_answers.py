@@ -17,6 +17,8 @@ from resources.libraries.python.errors import CommandFailed
         ("exec /run/access-list.cli", ""),
         ("set interface default rx-mode interrupt", "Default interface rx-mode set to interrupt"),
         ("set interface state csv1p1 up", ""),
+        ("pipe create instance 0", "pipe0"),
+        ("ipsec itf create instance 1", "ipsec1"),
     ],
 )
 def test_what_was_done(command: str, reply: str) -> None:
@@ -45,3 +47,14 @@ def test_what_is_not_known_cannot_be_shown() -> None:
     with pytest.raises(CommandFailed, match="show foo was refused: show: unknown input `foo'"):
         check_shown("show foo", "show: unknown input `foo'")
     check_shown("show errors", "   Count   Node  Reason\n  3  x-tx  unknown interface type  error")
+
+
+def test_keys_are_in_no_message() -> None:
+    command = f"ipsec sa add 10 spi 4097 esp crypto-alg aes-gcm-128 crypto-key {'0a' * 16} salt 0x01020304 use-esn"
+    reply = f"ipsec sa: parse error: 'crypto-key {'0a' * 16} salt 0x01020304'"
+    with pytest.raises(
+        CommandFailed, match=r"crypto-key \*\*\* salt \*\*\* use-esn was refused: .*parse error"
+    ) as failed:
+        check(command, reply)
+    said = f"{failed.value!r} {failed.value.whole} {failed.value.argv} {failed.value.stderr}"
+    assert "0a0a" not in said and "01020304" not in said

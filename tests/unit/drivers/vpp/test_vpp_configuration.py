@@ -23,6 +23,7 @@ from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vpp.show_output import Queue
 from resources.libraries.python.drivers.vswitches.vpp.driver import bridging
 from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Segment
 from resources.libraries.python.model.testbed.cpu import layout
@@ -102,6 +103,11 @@ def test_only_plugins_that_are_needed() -> None:
 def test_an_idle_main_thread_sleeps_only_where_it_is_told() -> None:
     assert not [line for line in sections(startup().text())["unix"] if "poll-sleep" in line]
     assert "poll-sleep-usec 100" in sections(startup(waiting=Waiting("interrupt", 100)).text())["unix"]
+
+
+def test_commands_with_keys_are_not_logged() -> None:
+    assert "log /run/vpp/nf-1-1/commands.log" in sections(startup().text())["unix"]
+    assert not [line for line in sections(startup(logs_commands=False).text())["unix"] if line.startswith("log ")]
 
 
 def test_physical_ports_by_their_address() -> None:
@@ -230,6 +236,17 @@ def test_an_nf_routes_with_neighbours_that_it_knows_before() -> None:
         "set interface state csn1x1i1 up",
         "set interface state csn1x1i2 up",
     )
+
+
+def test_an_nf_behind_a_translator_knows_the_way_back_to_its_network() -> None:
+    kinds = (NfKind("linux_nat"), NfKind("vpp"))
+    dut = LOCAL_VPP.dut.model_copy(update={"containers": kinds})
+    topology = LOCAL_VPP.model_copy(update={"nodes": {**LOCAL_VPP.nodes, "DUT1": dut}})
+    cell = Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=2, nf_kinds=kinds)
+    function = make_plan(topology, cell, CPUS).function("nf-1-2")
+    (translated,) = function.left.route.also
+    back = f"ip route add {translated} via {function.left.route.address} {function.left.name}"
+    assert back in routing(function)
 
 
 def test_jumbo_frames_fit_into_the_rings_of_kernel_ports() -> None:

@@ -117,3 +117,16 @@ def test_nobody_there(tmp_path: Path) -> None:
 def test_what_is_not_one_line_is_not_sent(tmp_path: Path, command: str) -> None:
     with pytest.raises(CsitError, match="no command line for VPP"):
         CommandLine(tmp_path / "cli.sock").ask(command)
+
+
+def test_keys_are_in_no_error_of_a_connection_that_ends(tmp_path: Path) -> None:
+    path, key = tmp_path / "cli.sock", "0a" * 16
+    with (
+        stand_in(path, lambda _: [b""]),
+        pytest.raises(CsitError, match=r"before a reply to 'ipsec sa add 10 crypto-key \*\*\*'") as failed,
+    ):
+        CommandLine(path).do([f"ipsec sa add 10 crypto-key {key}"])
+    assert key not in str(failed.value)
+    with pytest.raises(CsitError, match="cannot be asked") as refused:
+        CommandLine(tmp_path / "none.sock").do([f"ipsec sa add 10 crypto-key {key}"])
+    assert key not in str(refused.value)

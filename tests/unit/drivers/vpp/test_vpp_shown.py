@@ -165,3 +165,31 @@ Interface: csv1x1i2 (ifindex 2)
  Memory regions (total 0)
 """
     assert show_output.vhosts(text_of_two) == {"csv1x1i1": Shared(True), "csv1x1i2": Shared(False)}
+
+
+def test_associations_of_tunnels() -> None:
+    shown = """ipsec0 flags:[]
+ output-sa:
+  [0] sa 10 (0xa) spi 4097 (0x00001001) protocol:esp flags:[esn anti-replay tunnel no-algo-no-drop ]
+ input-sa:
+  [3] sa 20 (0x14) spi 4098 (0x00001002) protocol:esp flags:[esn anti-replay tunnel inbound ]
+ipsec1 flags:[]
+ output-sa:
+  [2] sa 11 (0xb) spi 4098 (0x00001002) protocol:esp flags:[esn anti-replay tunnel no-algo-no-drop ]
+ input-sa:
+"""
+    assert show_output.protected(shown) == {"ipsec0": (10, 20), "ipsec1": (11,)}
+    assert show_output.protected("") == {}
+
+
+def test_the_engine_in_use_for_an_algorithm() -> None:
+    shown = """Algorithm                     Op   Simple         Chained    Async
+aes-128-gcm                   enc  openssl*       openssl*   -
+                              dec  openssl*       openssl*   -
+aes-128-gcm-icv16-aad12       enc  openssl native*  openssl*   -
+aes-192-gcm-icv16-aad20       enc  -              -          -
+"""
+    assert show_output.crypto_engine(shown, ["aes-128-gcm-icv16-aad12", "aes-128-gcm"]) == "native"
+    assert show_output.crypto_engine(shown, ["aes-128-gcm-icv16-aad99", "aes-128-gcm"]) == "openssl"
+    assert show_output.crypto_engine(shown, ["aes-192-gcm-icv16-aad20"]) == ""
+    assert show_output.crypto_engine(shown, ["aes-999"]) == ""

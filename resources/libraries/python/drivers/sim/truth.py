@@ -81,6 +81,7 @@ CONTENTION: Mapping[str, Contention] = {
     "openvpn": Contention(0.90, 0.50, 0.95),
     "wireguard": Contention(0.90, 0.50, 0.95),
     "ipsec": Contention(0.90, 0.50, 0.95),
+    "vpp_ipsec": Contention(0.90, 0.50, 0.95),
 }
 _OTHER = Contention(0.50, 0.30, 0.30)
 _WAYS = 2
@@ -145,6 +146,7 @@ _KINDS_PPS = {
     "openvpn": 0.08e6,
     "wireguard": 0.1e6,
     "ipsec": 0.2e6,
+    "vpp_ipsec": 1.0e6,
 }
 """The same of other kinds. Assumed: the fewer, the more is done to each packet."""
 _COPY_US = 0.046

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
+from resources.libraries.python.redaction import MASK
 
 _IAC, _SB, _SE, _TERMINAL_TYPE, _IS = 255, 250, 240, 24, 0
 _ASKED = bytes([_IAC, _SB, _TERMINAL_TYPE])
@@ -30,10 +31,18 @@ _DONE = (
     ("create bridge-domain ", re.compile(r"bridge-domain \d+")),
     ("set interface default rx-mode ", re.compile(r"Default interface rx-mode set to \w+")),
     ("create sub-interfaces ", re.compile(r"\S+\.\d+")),
+    ("pipe create ", re.compile(r"pipe\d+")),
+    ("ipsec itf create ", re.compile(r"ipsec\d+")),
 )
 """Commands that name what they made. All others that change something are answered with nothing."""
 _NOTHING = re.compile("")
+_KEY = re.compile(r"\b(crypto-key|salt) [^\s'`]+")
 _REFUSED = re.compile(r"^(?:[a-z0-9_ -]+: )?(?:unknown (?:input|command|interface)|ambiguous)\b", re.IGNORECASE)
+
+
+def _shown(text: str) -> str:
+    """A command, or a reply that repeats one, without the keys in it."""
+    return _KEY.sub(rf"\1 {MASK}", text)
 
 
 def check(command: str, reply: str) -> None:
@@ -44,7 +53,8 @@ def check(command: str, reply: str) -> None:
     """
     expected = next((says for start, says in _DONE if command.startswith(start)), _NOTHING)
     if not expected.fullmatch(reply.strip()):
-        raise CommandFailed(("vpp:", command), None, reply or "nothing, where it should name what was made")
+        said = _shown(reply) or "nothing, where it should name what was made"
+        raise CommandFailed(("vpp:", _shown(command)), None, said)
 
 
 def check_shown(command: str, reply: str) -> None:
@@ -110,15 +120,15 @@ class CommandLine:
     def _exchange(self, command: str) -> str:
         line = command.encode()
         if not line or len(line) > _MOST_BYTES or any(byte in line for byte in b"\n\r\0"):
-            raise CsitError(f"no command line for VPP (1 to {_MOST_BYTES} bytes, one line): {command[:80]!r}")
+            raise CsitError(f"no command line for VPP (1 to {_MOST_BYTES} bytes, one line): {_shown(command)[:80]!r}")
         try:
             connection = self._connected()
             connection.sendall(line + b"\n")
-            reply = self._until_end(connection, command)
+            reply = self._until_end(connection, _shown(command))
         except (CsitError, OSError) as error:
             self.close()  # what comes late would be taken for the next reply
             if isinstance(error, OSError):
-                raise CsitError(f"VPP at {self._path} cannot be asked {command!r}: {error.strerror}") from error
+                raise CsitError(f"VPP at {self._path} cannot be asked {_shown(command)!r}: {error.strerror}") from error
             raise
         return plain(reply)
 

@@ -146,6 +146,8 @@ class Startup:
     """Most of its memory that a core file holds; more is cut off."""
     cli_address: str = ""
     """Where it takes commands instead, by TCP; empty for a socket in its folder."""
+    logs_commands: bool = True
+    """Whether commands are written to a file; not where keys are among them."""
 
     @property
     def cli_socket(self) -> Path:
@@ -199,13 +201,14 @@ def moves(
                 yield f"set interface rx-mode {place} {rx_mode}"
 
 
-def routing(function: NfPlan) -> tuple[str, ...]:
+def routing(function: NfPlan, tables: tuple[int, int] = (0, 0)) -> tuple[str, ...]:
     """Addresses, static neighbours and routes of both sides, then bring them up.
 
     Args:
         function: Its interfaces are made and named already.
+        tables: Routing tables of the left and the right side, which are there; 0 is the one of all others.
     """
-    return commands("vpp-router.j2", {"sides": (function.left, function.right)})
+    return commands("vpp-router.j2", {"sides": tuple(zip((function.left, function.right), tables, strict=True))})
 
 
 def access_list(rules: int, version: int) -> str:

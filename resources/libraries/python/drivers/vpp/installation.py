@@ -17,6 +17,8 @@ from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.model.plan import Plan
 
 _PLUGINS = "vpp_plugins"
+_ENGINES = "vpp_crypto_engines"
+_ENGINE_PLUGINS = {"crypto_native", "crypto_openssl", "crypto_ipsecmb"}
 _LIBRARIES = ("lib/*", "lib", "lib64")
 
 
@@ -36,6 +38,17 @@ def plugins(prefix: Path) -> frozenset[str]:
     folder = plugin_folder(prefix)
     ending = "_plugin.so"
     return frozenset(path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")) if folder else frozenset()
+
+
+def crypto_engines(prefix: Path) -> frozenset[str]:
+    """Names of what encrypts in an installation: plugins such as `crypto_native`, or libraries that VPP loads itself.
+
+    VPP 24.10 and earlier have plugins, which are loaded by name.
+    """
+    ending = "_crypto_engine.so"
+    found = (path.name for pattern in _LIBRARIES for path in prefix.glob(f"{pattern}/{_ENGINES}/*{ending}"))
+    libraries = (f"crypto_{name.removesuffix(ending)}" for name in found)
+    return frozenset({*libraries, *(name for name in plugins(prefix) if name in _ENGINE_PLUGINS)})
 
 
 def missing(prefix: Path, plugins: Iterable[str]) -> Iterator[PreflightProblem]:

@@ -65,13 +65,21 @@ class VppMember:
         self._access_lists = 0
         self._host_ports = {port for each in self.interfaces if each.kind.is_of_kernel for port, _ in each.ports}
 
-    def start(self, pages: HugePageChoice, plugins: tuple[str, ...], entry: ExecContext = NO_ENTRY) -> None:
+    def start(
+        self,
+        pages: HugePageChoice,
+        plugins: tuple[str, ...],
+        entry: ExecContext = NO_ENTRY,
+        *,
+        logs_commands: bool = True,
+    ) -> None:
         """Start it in the owner's network namespace; it is not ready yet.
 
         Args:
             pages: What its memory is made of.
             plugins: That it loads.
             entry: What it enters before it runs, such as a container.
+            logs_commands: Whether its commands are written to a file.
 
         Raises:
             CsitError: It cannot be started.
@@ -93,6 +101,7 @@ class VppMember:
                 if each.kind is InterfaceKind.DPDK and each.pci_address is not None
             ),
             largest_frame_bytes=site.largest_frame_bytes,
+            logs_commands=logs_commands,
         )
 
         def argv(conf: Path) -> Sequence[str]:

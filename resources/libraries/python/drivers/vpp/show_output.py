@@ -1,7 +1,7 @@
 """Parsers of the output of VPP's show commands, and counters by the plan's ports. Pure; for VPP 22.10 to 26.10."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
@@ -25,6 +25,9 @@ _WORK_THREAD = re.compile(r"^Thread (\d+) (\S+)")
 _WORK_NODE = re.compile(r"^(\S+)\s+(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s*$")
 _ACCESS_LIST = re.compile(r"^acl-index 0 count (\d+) tag \{(.*)\}$")
 _LOOKED_UP = re.compile(r"^ +input acl\(s\): 0$")
+_PROTECTED = re.compile(r"^(\S+) flags:\[")
+_ASSOCIATION = re.compile(r"^ +\[\d+\] sa (\d+) ")
+_ACTIVE = re.compile(r"\b([a-z0-9_-]+)\*")
 _ERROR = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warn|info)\s*$")
 _MOST_LOSSES = 4
 _LONGEST_LINE = 500
@@ -169,6 +172,27 @@ def access_list(text: str) -> tuple[int, str]:
 def with_access_list(text: str) -> int:
     """Read `show acl-plugin interface`: how many interfaces look received packets up in the first access list."""
     return sum(bool(_LOOKED_UP.match(line)) for line in _lines(text))
+
+
+def protected(text: str) -> dict[str, tuple[int, ...]]:
+    """Read `show ipsec protect`: numbers of the security associations of each tunnel, the outbound one first."""
+    found: dict[str, list[int]] = {}
+    name = ""
+    for line in _lines(text):
+        if match := _PROTECTED.match(line):
+            name = match[1]
+            found[name] = []
+        elif name and (match := _ASSOCIATION.match(line)):
+            found[name].append(int(match[1]))
+    return {name: tuple(numbers) for name, numbers in found.items()}
+
+
+def crypto_engine(text: str, algorithms: Iterable[str]) -> str:
+    """Read `show crypto handlers`: the engine in use for the first of some algorithms that it knows; empty for none."""
+    rows = {words[0]: line for line in _lines(text) if (words := line.split())}
+    row = next((rows[name] for name in algorithms if name in rows), "")
+    match = _ACTIVE.search(row)
+    return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True)

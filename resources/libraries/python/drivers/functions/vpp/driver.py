@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
@@ -61,6 +62,19 @@ class VppRouters(Disturbed):
         self._groups = groups
         self._pages: HugePageChoice | None = None
 
+    @classmethod
+    def on(cls, node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> Self:
+        """Make the driver of NFs on a node."""
+        return cls(
+            row,
+            context.plan,
+            context.fabric,
+            context.lock,
+            node.settings(Vpp),
+            context.groups,
+            largest_frame_bytes=context.largest_frame_bytes,
+        )
+
     def start(self) -> None:
         """Start all of them together, configure them, wait until their shared memory is connected.
 
@@ -99,8 +113,22 @@ class VppRouters(Disturbed):
     def _begin(self, name: str) -> None:
         interfaces = interfaces_of(self._site.plan, name, self._site.folder)
         member = self._members[name] = VppMember(self._site, name, f"VPP of {name}", interfaces)
+        self._start(member, plugins_for(interfaces, self._site.settings))
+
+    def _start(self, member: VppMember, plugins: tuple[str, ...], *, logs_commands: bool = True) -> None:
+        """Start an NF's VPP.
+
+        Args:
+            member: The VPP.
+            plugins: Those that its interfaces need.
+            logs_commands: Whether its commands are written to a file.
+        """
         assert self._pages is not None  # noqa: S101 - chosen in start
-        member.start(self._pages, plugins_for(interfaces, self._site.settings), self._groups.container(name))
+        member.start(self._pages, plugins, self._groups.container(member.owner), logs_commands=logs_commands)
+
+    def _forward(self, member: VppMember) -> None:
+        """Let an NF forward between its two ports, which are made and down yet."""
+        member.instance.do(routing(self._functions[member.owner]))
 
     def _configure(self, names: Sequence[str]) -> None:
         """First all ends that listen, then all that connect: one that is early would try again after 3 s."""
@@ -110,7 +138,7 @@ class VppRouters(Disturbed):
             member.wait_ready(more_s)
             member.make_interfaces()
         for member in members:
-            member.instance.do(routing(self._functions[member.owner]))
+            self._forward(member)
             self._hide_from_kernel(member)
         for member in members:
             member.wait_connected()
@@ -192,15 +220,7 @@ class VppRouters(Disturbed):
 
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> VppRouters:
     """Make the driver of NFs on a node."""
-    return VppRouters(
-        row,
-        context.plan,
-        context.fabric,
-        context.lock,
-        node.settings(Vpp),
-        context.groups,
-        largest_frame_bytes=context.largest_frame_bytes,
-    )
+    return VppRouters.on(node, context, row)
 
 
 def missing(settings: Vpp) -> Iterator[PreflightProblem]:

@@ -26,8 +26,9 @@ from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.plan import Nic, Plan, Segment
+from resources.libraries.python.model.plan import Medium, Nic, Plan, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
+from resources.libraries.python.planning.media import to_vswitch
 from resources.libraries.python.planning.names import VSWITCH
 
 _log = logging.getLogger(__name__)
@@ -265,6 +266,6 @@ def make(node: DutNode, context: DriverContext) -> VppSwitch:
 def missing(node: DutNode) -> Iterator[PreflightProblem]:
     """Requirements of the ports of a node's vSwitch that this machine lacks."""
     plugins = ["af_packet", *acl(node.settings(Vpp))]
-    plugins += ["memif"] if "vpp" in node.containers else []
+    plugins += ["memif"] if any(to_vswitch(node.vswitch, kind) is Medium.MEMIF for kind in node.containers) else []
     plugins += ["vhost"] if node.vms is not None else []
     yield from program_missing(Path(node.settings(Vpp).prefix), plugins)

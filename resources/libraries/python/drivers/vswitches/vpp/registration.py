@@ -42,7 +42,13 @@ DRIVERS = (
         events=frozenset(PartEvent) - {PartEvent.ADD},
         reload_problem=reload_problem,
         starts_on_main_cpu=True,
-        media={"vpp": {NfKind("vpp"): Medium.MEMIF, Form.VM: Medium.VHOST_USER}},
+        media={
+            "vpp": {
+                NfKind("vpp"): Medium.MEMIF,
+                NfKind("vpp_ipsec"): Medium.MEMIF,
+                Form.VM: Medium.VHOST_USER,
+            }
+        },
         ports=PortOption(Vpp, "af_packet", "AF_PACKET sockets"),
         tags_frames=True,
         copies=False,
