@@ -64,8 +64,9 @@ def bench(
     Each figure is a ratio to a peer or to a goal, measured in the same run. A benchmark whose requirements are not met
     (root, trafgen, MLRsearch) is skipped, with the reason. Exit status 1: a benchmark failed.
 
-    Example: ./csit bench --only search_time --json
-    """
+    \b
+    ./csit bench --only search_time --json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     names = [measure.name for measure in MEASURES]
     unknown = [name for name in only or () if name not in names]
     if unknown:

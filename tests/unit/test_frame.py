@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from typer.testing import CliRunner
 
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
@@ -305,6 +306,24 @@ def test_pages_name_options_that_exist() -> None:
                 assert named <= options_of(command), (page, command)
                 found |= named
     assert len(found) > 50
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - OPTIONS_OF_OTHERS))
+def test_help_fits_a_terminal_and_its_examples_are_whole(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = CliRunner().invoke(make_app([command]), [command, "--help"]).stdout
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    group = typer.main.get_command(make_app([command]))
+    assert isinstance(group, typer.core.TyperGroup)
+    text = group.commands[command].help or ""
+    examples = [line.strip() for block in text.split("\b\n")[1:] for line in block.split("\n\n")[0].splitlines()]
+    assert [line for line in examples if line.startswith("./csit ") or f"./csit {command}" in line], "no example"
+    assert [line for line in examples if line not in shown] == []
+    for line in examples:
+        for other, words in re.findall(r"\./csit ([a-z]+)\b([^`|)>&;#]*)", line):
+            if other in {*COMMANDS} - OPTIONS_OF_OTHERS:
+                named = set(re.findall(r"(?<!\S)--?[a-z][\w-]*", re.sub(r"'[^']*'", "", words)))
+                assert named <= options_of(other), line
 
 
 FOLLOWED = {"add-a-driver.md", "add-a-study.md"}

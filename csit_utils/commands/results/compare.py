@@ -45,12 +45,11 @@ def compare(
     (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real) are not compared. Exit
     status: 0 in any case.
 
-    Example: ./csit compare monday/output.xml tuesday/output.xml
-
-    Example: ./csit compare testbed=lab-1 testbed=lab-2 --data results --csv > both.csv
-
-    Example: ./csit compare 'night=2026-11-01..2026-11-07' 'night=2026-11-08..2026-11-14' --outcome regression
-    """
+    \b
+    ./csit compare monday/output.xml tuesday/output.xml
+    ./csit compare testbed=lab-1 testbed=lab-2 --data results --csv > both.csv
+    ./csit compare label=v25.06 label=v25.10 --data history --outcome regression
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if len(sides) < 2:
         raise ConfigError(f"{sides[0]}: nothing to compare with; give at least two selections")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)

@@ -19,8 +19,9 @@ def explain(
 ) -> None:
     """Explain a metric: definition, unit, how it is measured, common misreadings.
 
-    Example: ./csit explain pdr
-    """
+    \b
+    ./csit explain pdr
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help
 
     known = explanations()

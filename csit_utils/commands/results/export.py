@@ -41,8 +41,9 @@ def export(
     studies and results of other tools: they are counted and left out. Latency histograms are converted to microseconds.
     Verdicts become tags such as VERDICT_OVERSUBSCRIBED; simulated results have the host and NIC `simulated`.
 
-    Example: ./csit export results/night/output.xml --uti -o uti --gzip
-    """
+    \b
+    ./csit export results/night/output.xml --uti -o uti --gzip
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if not uti:
         raise ConfigError("no output format given; --uti writes result files of FD.io CSIT")
     if job is not None and not re.fullmatch(_JOB, job.replace(_TYPE, "mrr")):

@@ -45,12 +45,11 @@ def gate(
     changes over its matrix; several nights as baseline reveal smaller decreases. Cells without a figure on either side
     cannot be judged: they are counted, with the reason.
 
-    Example: ./csit gate baseline/ results/output.xml --tolerance 2% --junit gate.xml
-
-    Example: ./csit gate 'night=2026-11-01..2026-11-14' night=2026-11-15 --data results --require 50
-
-    Example: ./csit gate before=14 results/output.xml --data history --require 0
-    """
+    \b
+    ./csit gate baseline/ results/output.xml --tolerance 2% --junit gate.xml
+    ./csit gate 'night=2026-11-01..2026-11-14' night=2026-11-15 --require 50
+    ./csit gate before=14 results/output.xml --data history --require 0
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
     from csit_utils.analysis.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
     from csit_utils.analysis.gate import decide, runs_before  # noqa: PLC0415 - as above

@@ -33,10 +33,11 @@ def import_(
     and folders of these. Files with the same content are added once, whatever their names. Files that cannot be read in
     full are reported, and the others are imported; the exit status is then 1.
 
-    Examples: ./csit import results/ --into history --label nightly
-
-    ./csit import /archive/2026-11.zip --into history && ./csit report history -o site
-    """
+    \b
+    ./csit import results/ --into history --label nightly
+    ./csit import /archive/2026-11.zip --into history
+    ./csit report history -o site
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above

@@ -31,7 +31,7 @@ INPUTS = Annotated[
     typer.Argument(
         help="output.xml files, result records (.json), results of CSIT and NFVbench (also compressed), folders of "
         "these, or a dataset of ./csit import.",
-        metavar="FILE...",
+        metavar="FILE",
         readable=False,  # one that cannot be read is left out and named
     ),
 ]

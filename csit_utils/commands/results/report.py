@@ -66,12 +66,11 @@ def report(
     The pages need no network access. Of several runs of a testbed, the matrices show the latest. A folder also has
     message.html, the body of an e-mail, and message.md, a chat message, with what changed and what failed.
 
-    Examples: ./csit report results/20261121-122909/output.xml
-
-    ./csit report monday/output.xml tuesday/output.xml --mean -o both.html --csv csv/
-
+    \b
+    ./csit report results/20261121-122909/output.xml
+    ./csit report monday/output.xml tuesday/output.xml --mean -o both.html
     ./csit report results/ -o site --reference fdio-2019
-    """
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if details is not None and details not in _DETAILS:
         raise ConfigError(f"--details {details}: choose from {', '.join(_DETAILS)}")
     if url and not url.startswith(("https://", "http://")):

@@ -14,8 +14,9 @@ def schema(
 ) -> None:
     """Print the JSON Schema of result files (OUTPUT/results/*.json).
 
-    Example: ./csit schema density > density.schema.json
-    """
+    \b
+    ./csit schema density > density.schema.json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if study is not None and study not in RECORDS:
         raise ConfigError(f"no study '{study}'; choose from {', '.join(RECORDS)}")
     typer.echo(json.dumps(records_schema(study), indent=1))

@@ -26,8 +26,9 @@ def show(
     Sweeps, chains, bursts and sizings follow in a sentence each. p99 is the worst 99th percentile of latency over all
     instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is tab-separated.
 
-    Example: ./csit show results/output.xml
-    """
+    \b
+    ./csit show results/output.xml
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help
         characterization_lines,
         views,

@@ -50,14 +50,13 @@ def trend(
     Failed tests are gaps. A cell needs at least ten figures. The last column draws the history, scaled from the lowest
     to the highest figure.
 
-    Example: ./csit trend results
-
-    Example: ./csit trend results --json | jq 'select(.state == "regression") | .cell'
-
-    Example: ./csit trend history --steps steps.json && ./csit bisect nightly.yaml --step steps.json
-
-    Example: ./csit trend history --new-with results/output.xml --steps steps.json
-    """
+    \b
+    ./csit trend results
+    ./csit trend results --json | jq 'select(.state == "regression") | .cell'
+    ./csit trend history --steps steps.json
+    ./csit bisect nightly.yaml --step steps.json      the largest of these steps
+    ./csit trend history --new-with results/output.xml --steps steps.json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if not 0 < false_alarms < 1:
         raise ConfigError(f"--false-alarms {false_alarms:g}: expected a probability between 0 and 1")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)

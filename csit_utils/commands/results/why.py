@@ -47,12 +47,12 @@ def why(
     between runs; about 5 % of the significant ones are expected to be false (Benjamini-Hochberg). Exit status: 0 in any
     case.
 
-    Example: ./csit why monday/output.xml tuesday/output.xml
-
-    Example: ./csit why results/chains/output.xml
-
-    Example: ./csit why few.xml many.xml --folded both.folded && flamegraph.pl both.folded > both.svg
-    """
+    \b
+    ./csit why monday/output.xml tuesday/output.xml
+    ./csit why results/chains/output.xml
+    ./csit why few.xml many.xml --folded both.folded
+    flamegraph.pl both.folded > both.svg
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     with DatasetReader(data) as reader:
         every_cell = _suspects(reader, a) if b is None else _cells(reader, a, b)

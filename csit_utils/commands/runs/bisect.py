@@ -70,10 +70,11 @@ def bisect(
 
     Exit status: 0 the culprit, or two, are named; 1 failed; 2 invalid input; 3 good and bad do not differ; 4 undecided.
 
-    Example: ./csit bisect nightly.yaml -d results/bisect
+    \b
+    ./csit bisect nightly.yaml -d results/bisect
 
     A step that ./csit gate --steps steps.json reported: ./csit bisect vpp.yaml --step steps.json
-    """
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     spec = load_yaml(specification, BisectionSpec)
     if step is not None:
         try:

@@ -72,8 +72,9 @@ def local(
     Sends real packets through network namespaces, so it needs root. Takes about five minutes with the defaults. Removes
     everything it makes on the machine; if it is killed, the next run cleans up.
 
-    Example: ./csit local --cells '{1,2,4}x{1,2}' --search ladder
-    """
+    \b
+    ./csit local --cells '{1,2,4}x{1,2}' --search ladder
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:
         _measure(resume.absolute(), _resumed(context, resume))
     testbed = load_topology(topology)

@@ -111,10 +111,12 @@ def night(
     Exit status: 0 all planned tests were measured; 1 tests failed; 2 invalid input; 3 interrupted, resume it; 4 for
     lack of time not all planned tests were begun.
 
-    What a night would do: ./csit night topologies/local.yaml --hours 8 --data history --dry-run
-
-    A quick one on the simulated testbed: ./csit night topologies/sim.yaml --hours 0.01 --search quick -d results/night
-    """
+    \b
+    What a night would do:
+      ./csit night topologies/local.yaml --hours 8 --data history --dry-run
+    A quick one on the simulated testbed:
+      ./csit night topologies/sim.yaml --hours 0.01 --search quick
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:
         typed = [name for name in context.params if name != "resume" and _was_typed(context, name)]
         if typed:

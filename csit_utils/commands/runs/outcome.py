@@ -18,15 +18,16 @@ UNFINISHED = 3
 
 
 def outcome(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, as given to robot -d.", metavar="RUN...")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs, as given to robot -d.", metavar="RUN")],
 ) -> None:
     """Report whether runs are complete, also by the exit status.
 
     Exit status: 0 no test failed, 1 complete with failed tests, 2 no run, 3 incomplete: resume it with ./csit robot
     --resume RUN. Robot's own exit status, the number of failed tests, does not distinguish these.
 
-    Example: ./csit outcome results/night
-    """
+    \b
+    ./csit outcome results/night
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     worst = 0
     for folder in folders:
         dataset = load([folder / "output.xml"])

@@ -21,8 +21,9 @@ def robot(context: typer.Context) -> None:
 
     --resume FOLDER as the first option resumes the interrupted run of that folder.
 
-    Example: ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC --exclude 10R10C tests/density
-    """
+    \b
+    ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC tests/density
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     folder, arguments = _resumed(context.args)
     raise typer.Exit(run_suites(arguments, resume=folder))
 

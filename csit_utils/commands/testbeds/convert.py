@@ -25,8 +25,9 @@ def convert(
     What was moved, added and left out is listed on standard error. Secrets are not copied: a password becomes the name
     of an environment variable, a private key the path of a file. Fill in a template of CSIT before converting it.
 
-    Example: ./csit convert csit/topologies/available/lf_2n_icx_testbed212.yaml -o icx.yaml
-    """
+    \b
+    ./csit convert csit/topologies/available/2n_icx.yaml -o icx.yaml
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     topology, made = convert_topology(file)
     # Leaf mappings on one line, as the files of topologies/ have their interfaces.
     body = yaml.safe_dump(made.data, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)

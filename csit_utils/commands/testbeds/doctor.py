@@ -36,7 +36,7 @@ def doctor(
     \b
     ./csit doctor                                          this machine
     ./csit doctor topologies/available/NAME.yaml           a lab
-    ./csit doctor topologies/available/NAME.yaml --thorough   and let drivers try what they need
+    ./csit doctor topologies/available/NAME.yaml --thorough
     ./csit doctor TOPOLOGY --json | jq '.findings[] | select(.level == "problem")'
     """  # noqa: D301 - \b keeps the lines of the examples apart
     findings = examine(load_topology(topology), thorough=thorough, tell=lambda text: typer.echo(text, err=True))

@@ -55,8 +55,8 @@ def emulate(
     are those of software emulation, not density figures.
 
     \b
-    ./csit emulate up                          prints the path of the topology file
-    ./csit doctor "$(./csit emulate status)"   status prints the path too, and the machines on stderr
+    ./csit emulate up                          prints the topology's path
+    ./csit doctor "$(./csit emulate status)"   status prints it too
     ./csit emulate down
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = EmulatedTestbed(state_folder() / _checked(name))

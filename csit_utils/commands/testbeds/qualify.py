@@ -72,7 +72,7 @@ def qualify(
     its machine, else over virtual ports there.
 
     \b
-    ./csit qualify topologies/local.yaml                          this machine, about two minutes
+    ./csit qualify topologies/local.yaml               this machine, two minutes
     ./csit qualify topologies/local.yaml --frames 64B --flows 2,16,64
     ./csit qualify topologies/local.yaml --show --csv
     """  # noqa: D301 - \b keeps the lines of the examples apart

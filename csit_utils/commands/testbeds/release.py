@@ -8,6 +8,7 @@ from csit_utils.commands.tables import print_sentence
 from csit_utils.commands.testbeds.reserve import TOPOLOGY
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.topology import World
 from resources.libraries.python.testbed.maintenance import reservation
 
 
@@ -25,7 +26,7 @@ def release(
 
     \b
     ./csit release topologies/available/NAME.yaml
-    ./csit release topologies/available/NAME.yaml --force      also of another user
+    ./csit release topologies/available/NAME.yaml --force   also of another user
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = load_topology(topology)
     if force:
@@ -33,6 +34,8 @@ def release(
             raise ConfigError("--force ignores the holder; leave out --token")
         for machine, holder in reservation.break_open(testbed, print_sentence).items():
             print_sentence(f"{machine}: taken away from {holder}" if holder else f"{machine}: was free")
+        if testbed.world is World.SIM:
+            print_sentence(f"{testbed.metadata.name} is simulated: it needs no reservation")
         return
     strange = reservation.release(testbed, token, print_sentence)
     for sentence in strange:

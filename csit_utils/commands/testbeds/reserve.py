@@ -30,7 +30,7 @@ def reserve(
     each reserves its testbed while it lasts.
 
     \b
-    export "$(./csit reserve topologies/available/NAME.yaml --reason 'tuning VPP' --lease 2h)"
+    export "$(./csit reserve topologies/available/NAME.yaml --reason tuning)"
     ./csit robot -v TOPOLOGY:topologies/available/NAME.yaml tests/density
     ./csit release topologies/available/NAME.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart

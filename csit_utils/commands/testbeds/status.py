@@ -20,8 +20,9 @@ def status(
 
     Exit status 1: a node is unreachable.
 
-    Example: ./csit status topologies/available/NAME.yaml
-    """
+    \b
+    ./csit status topologies/available/NAME.yaml
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     with Machines(load_topology(topology)) as machines:
         rows = standings(machines)
     if as_json:

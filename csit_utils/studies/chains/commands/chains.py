@@ -32,12 +32,14 @@ def chains(
     Policies: `A > B` B after A; `A & B` both or none; `A | B` at most one of them. `>` binds most tightly, `|` least;
     use brackets. Each single VNF is always measured, as the baseline. See docs/how-to/write-chain-policies.md.
 
-    Chains by length, and chains that each policy drops: ./csit chains four-vnfs.yaml
-
-    All chains: ./csit chains four-vnfs.yaml --list
-
-    As JSON, one object per line: ./csit chains four-vnfs.yaml --json
-    """
+    \b
+    Chains by length, and chains that each policy drops:
+      ./csit chains four-vnfs.yaml
+    All chains:
+      ./csit chains four-vnfs.yaml --list
+    As JSON, one object per line:
+      ./csit chains four-vnfs.yaml --json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     found = generate(load_chains(specification))
     price = cost(found, deploy)

@@ -39,10 +39,11 @@ def suspects(
     features above 4/n. Reasons compare each VNF with its baseline. In a study of one volume, distances are from the
     baselines, as a note says.
 
-    Example: ./csit suspects results/output.xml --why
-
-    Names of suspects: ./csit suspects results --json | jq -r '.chain'
-    """
+    \b
+    ./csit suspects results/output.xml --why
+    Names of suspects:
+      ./csit suspects results --json | jq -r '.chain'
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = contents_of(inputs, characterizations=True)
     studies = [

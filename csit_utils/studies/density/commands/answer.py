@@ -73,8 +73,9 @@ def answer(
     Also shows what limits the next instance. Each direction of each instance must carry half of the rate. Answers are
     numbers of instances that a test has measured; nothing is interpolated.
 
-    Example: ./csit answer results/output.xml --rate 500kpps --p99 100us
-    """
+    \b
+    ./csit answer results/output.xml --rate 500kpps --p99 100us
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None
     if (
         goal.upper() not in ("NDR", "PDR")

@@ -81,8 +81,9 @@ def plan(
     Lists the reason for cells that do not fit. Changes nothing, connects to no node, and needs no root. The options are
     the variables of the suites, so that the plan is what a run would measure.
 
-    Example: ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
-    """
+    \b
+    ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}
     words |= {"FLOWS": flows, "IP_VERSION": ip_version, "SEARCH": search} | variables_of(variable or [])
     testbed = load_topology(topology or Path(words.get("TOPOLOGY", str(LOCAL_TOPOLOGY))), Secrets.IGNORE)

@@ -37,10 +37,11 @@ def regoal(
     from the trials in the records. Where these do not decide, the table has the number, duration and load of the trials
     that are missing. docs/how-to/compare-tools.md describes the rules.
 
-    Example: ./csit regoal results/output.xml --goal rfc2544
-
-    Trials to run next: ./csit regoal results/output.xml --json | jq -c '[.test, .goal, .needed_trials, .needed_pps]'
-    """
+    \b
+    ./csit regoal results/output.xml --goal rfc2544
+    Trials to run next:
+      ./csit regoal results/output.xml --json | jq -c '[.test, .needed_pps]'
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     goals = tuple(map(goal_of, goal)) if goal else GOALS
     found = read(inputs)

@@ -29,12 +29,14 @@ def interference(
 
     Deploys and measures nothing: ./csit robot does.
 
-    Network functions and time: ./csit interference pairs.yaml
-
-    Every set of co-located NFs: ./csit interference pairs.yaml --list
-
-    As JSON, one object per line: ./csit interference pairs.yaml --json
-    """
+    \b
+    Network functions and time:
+      ./csit interference pairs.yaml
+    Every set of co-located NFs:
+      ./csit interference pairs.yaml --list
+    As JSON, one object per line:
+      ./csit interference pairs.yaml --json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_interference(specification)
     price = cost(spec, deploy)

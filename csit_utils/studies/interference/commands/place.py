@@ -65,14 +65,16 @@ def place(
     placement is the sum of normalized throughputs. Three and more co-located NFs without a measurement are predicted
     from pairs: each adds the same time per packet to the others as in a pair.
 
-    All on two servers: ./csit place results
-
-    One more on servers in use: ./csit place results --server gateway+nat --server monitor --add proxy
-
-    On three empty servers: ./csit place results --server - --server - --server -
-
-    Effect of packet size and load: ./csit place results --sweep
-    """
+    \b
+    All on two servers:
+      ./csit place results
+    One more on servers in use:
+      ./csit place results --server gateway+nat --server monitor --add proxy
+    On three empty servers:
+      ./csit place results --server - --server - --server -
+    Effect of packet size and load:
+      ./csit place results --sweep
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
     found = contents_of(inputs, characterizations=True)
     studies = _chosen([*found.characterizations], inputs, study, frame)

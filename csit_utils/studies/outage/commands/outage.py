@@ -28,12 +28,14 @@ def outage(
 
     Deploys and measures nothing: ./csit robot does. Events that a driver does not support are listed with the reason.
 
-    Events and time: ./csit outage tests/characterization/specs/outage/routers.yaml
-
-    Every trial in its order: ./csit outage routers.yaml --list
-
-    As JSON, one object per line: ./csit outage routers.yaml --json
-    """
+    \b
+    Events and time:
+      ./csit outage tests/characterization/specs/outage/routers.yaml
+    Every trial in its order:
+      ./csit outage routers.yaml --list
+    As JSON, one object per line:
+      ./csit outage routers.yaml --json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_outage(specification)
     refused = refusals(spec, None if topology is None else load_topology(topology, Secrets.IGNORE).dut)

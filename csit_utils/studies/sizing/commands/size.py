@@ -44,8 +44,9 @@ def size(
 
     Checks both specifications and their scripts. Deploys and measures nothing: ./csit robot does.
 
-    Example: ./csit size deployment.json workload.json --heat templates
-    """
+    \b
+    ./csit size deployment.json workload.json --heat templates
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     asked = load_specifications(deployment, workload, _chosen(option or []))
     spec, load = asked.deployment, asked.workload
     price = cost(spec, load, deploy)

@@ -23,10 +23,12 @@ def stateful(
 
     Deploys and measures nothing: ./csit robot does.
 
-    Cells and time: ./csit stateful tests/characterization/specs/stateful/nat.yaml
-
-    As JSON, one object per line: ./csit stateful nat.yaml --json
-    """
+    \b
+    Cells and time:
+      ./csit stateful tests/characterization/specs/stateful/nat.yaml
+    As JSON, one object per line:
+      ./csit stateful nat.yaml --json
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_stateful(specification)
     price = cost(spec)

@@ -48,16 +48,18 @@ def profile(
     Reads S_statistics.csv of a sweep. A CSV of your own needs the columns input_pps, output_pps, input_gbps and
     output_gbps; optional are loss_percent, delay_ms, and CPU as <vnf>_cpu_percent or <vnf>_vcpu1_percent etc.
 
-    Break-point and functions: ./csit profile firewall/S_statistics.csv
-
-    Highest rate within bounds of loss and delay: ./csit profile firewall/S_statistics.csv --loss 1 --delay 2
-
-    Best flavor for a rate, and gain of more vCPUs: ./csit profile small=a.csv large=b.csv --rate 1.2 --loss 1
-
-    Predicted against measured chain: ./csit profile --chain router.csv,firewall.csv --against chain.csv
-
-    Two firewalls in parallel between routers: ... --chain r1=r.csv,f1=f.csv,f2=f.csv,r2=r.csv --shares 1,0.5,0.5,1
-    """
+    \b
+    Break-point and functions:
+      ./csit profile firewall/S_statistics.csv
+    Highest rate within bounds of loss and delay:
+      ./csit profile firewall/S_statistics.csv --loss 1 --delay 2
+    Best flavor for a rate, and gain of more vCPUs:
+      ./csit profile small=a.csv large=b.csv --rate 1.2 --loss 1
+    Predicted against measured chain:
+      ./csit profile --chain router.csv,firewall.csv --against chain.csv
+    Two firewalls in parallel between routers:
+      ... --chain r1=r.csv,f1=f.csv,f2=f.csv,r2=r.csv --shares 1,0.5,0.5,1
+    """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.studies.sweep.profile_modes import answer, describe, predict_chain  # noqa: PLC0415 - scipy costs time of --help
 
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
