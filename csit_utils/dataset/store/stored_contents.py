@@ -54,6 +54,9 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
     "trials": TypeAdapter(tuple[TrialResult, ...], config=ON_FIRST_USE),
 }
 """Keys of a record that rows of latency, instances, hops and threads need."""
+_NO_KEYS: dict[str, Any] = {}
+_BLANK = DensityRecord.model_construct(**_NO_KEYS)
+"""A record with defaults only: a copy takes a tenth of the time to make one."""
 _MOST_NEAR = 256
 """Kept details, about 4 MB."""
 _KEYS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -309,4 +312,4 @@ def _partial(text: str, row: TestRow, keys: tuple[str, ...]) -> DensityRecord:
         found = {key: adapter.validate_json(read[key]) for key, adapter in _TYPES.items() if key in read}
     except (NotUnpacked, msgspec.DecodeError, ValidationError, UnicodeError, KeyError) as error:
         raise ReadError(f"{row.source}: test '{row.test_id}': the record is damaged: {error_text(error)}") from error
-    return DensityRecord.model_construct(test_name=row.test_name, **found)
+    return _BLANK.model_copy(update={"test_name": row.test_name, **found})
