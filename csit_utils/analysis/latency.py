@@ -166,9 +166,15 @@ def curve(histogram: Histogram, per_decade: int = POINTS_PER_DECADE) -> LatencyC
     With 1,000 samples there is no 99.99th percentile: the curve ends at the largest value.
     """
     total = histogram.total
+    quantiles = _quantiles(total, per_decade)
+    return LatencyCurve(total, quantiles, tuple(_at(histogram, quantiles)))
+
+
+@lru_cache(_KEPT)
+def _quantiles(total: int, per_decade: int) -> tuple[float, ...]:
+    """Quantiles of a curve of so many samples; curves of one report have few numbers of them."""
     reach = np.arange(0, np.log10(max(total, 2)), 1 / per_decade)
-    quantiles = [*(1 - 10.0**-reach).tolist(), 1.0]
-    return LatencyCurve(total, tuple(quantiles), tuple(_at(histogram, quantiles)))
+    return (*(1 - 10.0**-reach).tolist(), 1.0)
 
 
 def percentiles(histogram: Histogram) -> Percentiles:

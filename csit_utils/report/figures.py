@@ -5,6 +5,7 @@ Colours are indices of the page's palette; the page's script maps them to the li
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 from itertools import groupby
 from math import ceil
@@ -29,6 +30,7 @@ MOST_VALUES = 60_000
 """Upper bound of the values in the figures of a page, about 400 kB. CSV files have all samples."""
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _TEENS = (11, 12, 13)
+_KEPT_VALUES = 1 << 14
 _PANEL_PX = 210
 """Height of a panel."""
 _GAP = 0.06
@@ -184,12 +186,18 @@ def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
                 "mode": "lines",
                 "name": escape(f"{load} {direction}"),
                 "legendgroup": escape(load),
-                "y": [float(f"{value / 1000:.4g}") for value in found.values_ns],
+                "y": list(map(_drawn_us, found.values_ns)),
                 "hovertemplate": f"{escape(load)} {direction}, {rate(chosen[0].load_pps)}"
                 "<br>%{text}: %{y:.4~g} µs<extra></extra>",
                 "line": {"dash": "solid" if direction == "forward" else "dot", "width": 2, "shape": "hv"},
                 "meta": {"colour": loads.index(load), "samples": found.count, "perDecade": POINTS_PER_DECADE},
             }
+
+
+@lru_cache(_KEPT_VALUES)
+def _drawn_us(value_ns: int) -> float:
+    """Latency in µs with as many digits as a figure shows; histograms have few different ones."""
+    return float(f"{value_ns / 1000:.4g}")
 
 
 def latency_layout(data: Sequence[Json]) -> Json:
