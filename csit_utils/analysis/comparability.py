@@ -16,7 +16,7 @@ from csit_utils.dataset.rows import TestRow
 
 
 @dataclass(frozen=True)
-class Likeness:
+class ResultDifferences:
     """Differences between two results, as sentences."""
 
     differences: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class _Side:
 
 def likeness(
     one: TestRow | Series, other: TestRow | Series, metric: Metric | Measure, called: tuple[str, str] = ("A", "B")
-) -> Likeness:
+) -> ResultDifferences:
     """Return the differences in meaning of a figure between two results.
 
     Args:
@@ -56,7 +56,7 @@ def likeness(
         called: Names of the two in the sentences.
     """
     a, b = _side(one, metric, called[0]), _side(other, metric, called[1])
-    return Likeness(tuple(_differences(a, b, metric)), tuple(_remarks(a, b)))
+    return ResultDifferences(tuple(_differences(a, b, metric)), tuple(_remarks(a, b)))
 
 
 def resolution_pps(result: TestRow | Series, metric: Metric | Measure) -> float:

@@ -128,7 +128,7 @@ class SpreadRatio(NamedTuple):
     """Relative difference without a change of the system, such as the resolution of a search."""
 
 
-class Judged(NamedTuple):
+class JudgedChange(NamedTuple):
     """A change judged against those of the other cells."""
 
     low: float
@@ -143,7 +143,7 @@ def relative(resolution_a: float, mean_a: float, resolution_b: float, mean_b: fl
     return hypot(resolution_a / mean_a, resolution_b / mean_b) if mean_a > 0 and mean_b > 0 else inf
 
 
-def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[Judged] | None:
+def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[JudgedChange] | None:
     """Judge cells of one matrix by the spread of their changes.
 
     Two single runs have no variance of their own. Most cells of a matrix change alike, if at all, so the spread of
@@ -170,10 +170,10 @@ def judge(ratios: Sequence[SpreadRatio], confidence: float) -> list[Judged] | No
     for change, ratio in zip(logs, ratios, strict=True):
         error = max(noise, ratio.error)
         if not error:
-            found.append(Judged(expm1(change), expm1(change), 0.0 if change else 1.0))
+            found.append(JudgedChange(expm1(change), expm1(change), 0.0 if change else 1.0))
             continue
         probability = 2 * float(special_functions.stdtr(freedom, -abs(change) / error))
-        found.append(Judged(exp(change - quantile * error) - 1, exp(change + quantile * error) - 1, probability))
+        found.append(JudgedChange(exp(change - quantile * error) - 1, exp(change + quantile * error) - 1, probability))
     return found
 
 

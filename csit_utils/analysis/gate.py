@@ -36,7 +36,7 @@ def runs_before(candidate: Sequence[TestRow], known: Sequence[TestRow], count: i
 
 
 @dataclass(frozen=True)
-class Unjudged:
+class UndecidedCell:
     """A cell that cannot be judged."""
 
     name: str
@@ -50,7 +50,7 @@ class Decision:
     fallen: tuple[Change, ...]
     """Largest decrease first."""
     kept: tuple[Change, ...]
-    unjudged: tuple[Unjudged, ...]
+    unjudged: tuple[UndecidedCell, ...]
 
     @property
     def judged(self) -> int:
@@ -72,9 +72,9 @@ def decide(comparison: Comparison, candidate: Sequence[TestRow], tolerance: floa
         tuple(sorted(fallen, key=lambda each: each.change)),
         tuple(each for each in judged if each not in fallen),
         (
-            *(Unjudged(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
-            *(Unjudged(cell.name, _missing(cell, candidate)) for cell in comparison.only_a),
-            *(Unjudged(cell.name, "the baseline has no figure") for cell in comparison.only_b),
+            *(UndecidedCell(each.name, _why(each)) for each in comparison.of(Outcome.CANNOT_TELL, Outcome.UNLIKE)),
+            *(UndecidedCell(cell.name, _missing(cell, candidate)) for cell in comparison.only_a),
+            *(UndecidedCell(cell.name, "the baseline has no figure") for cell in comparison.only_b),
         ),
     )
 

@@ -79,7 +79,7 @@ class NightTest:
 
 
 @dataclass(frozen=True)
-class Known:
+class StoredEvidence:
     """Evidence of stored results for a test."""
 
     last_seen: datetime | None = None
@@ -117,7 +117,7 @@ class NightLine:
     """One measurement of a test."""
 
     test: NightTest
-    known: Known
+    known: StoredEvidence
     reason: NightReason
     repeat: int
     """Number of the measurement of this test in the night, from 1."""
@@ -150,11 +150,11 @@ class Omission(StrEnum):
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class OmittedTest:
     """A test that is not measured, or less often than wanted."""
 
     test: NightTest
-    known: Known
+    known: StoredEvidence
     why: Omission
     wanted: int = 0
     planned: int = 0
@@ -178,7 +178,7 @@ class NightPlan:
     """The lines of a night in their order, and what is left out."""
 
     lines: tuple[NightLine, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedTest, ...]
     budget_s: float
     opening_s: float = 0.0
     """Sum over all runs."""
@@ -191,7 +191,11 @@ class NightPlan:
 
 
 def plan_night(
-    tests: Sequence[NightTest], known: Mapping[NightKey, Known], budget_s: float, now: datetime, rules: NightRules
+    tests: Sequence[NightTest],
+    known: Mapping[NightKey, StoredEvidence],
+    budget_s: float,
+    now: datetime,
+    rules: NightRules,
 ) -> NightPlan:
     """Choose the measurements of a night.
 
@@ -206,18 +210,18 @@ def plan_night(
         A plan whose expected duration is at most the budget. Each test is in its lines, or left out with the reason.
     """
     wanted: dict[NightKey, list[NightLine]] = {}
-    omitted: list[LeftOut] = []
+    omitted: list[OmittedTest] = []
     for test in tests:
-        about = known.get(test.key, Known())
+        about = known.get(test.key, StoredEvidence())
         if test.why_not is not None:
-            omitted.append(LeftOut(test, about, Omission.UNFIT))
+            omitted.append(OmittedTest(test, about, Omission.UNFIT))
         elif lines := list(_wanted(test, about, now, rules)):
             if test.seconds is None:
-                omitted.append(LeftOut(test, about, Omission.NO_DURATION, len(lines)))
+                omitted.append(OmittedTest(test, about, Omission.NO_DURATION, len(lines)))
             else:
                 wanted[test.key] = lines
         else:
-            omitted.append(LeftOut(test, about, Omission.SETTLED))
+            omitted.append(OmittedTest(test, about, Omission.SETTLED))
     planned: dict[NightKey, list[NightLine]] = defaultdict(list)
     opened: set[tuple[object, ...]] = set()
     spent_s = 0.0
@@ -230,7 +234,7 @@ def plan_night(
             spent_s += price_s
     for key, lines in wanted.items():
         if (count := len(planned[key])) < len(lines):
-            omitted.append(LeftOut(lines[0].test, lines[0].known, Omission.NO_TIME, len(lines), count))
+            omitted.append(OmittedTest(lines[0].test, lines[0].known, Omission.NO_TIME, len(lines), count))
     order = {test.key: number for number, test in enumerate(tests)}
     lines = [line for own in planned.values() for line in own]
     return _in_runs(
@@ -238,7 +242,7 @@ def plan_night(
     )
 
 
-def _in_runs(lines: list[NightLine], omitted: list[LeftOut], budget_s: float, opening_s: float) -> NightPlan:
+def _in_runs(lines: list[NightLine], omitted: list[OmittedTest], budget_s: float, opening_s: float) -> NightPlan:
     """Put lines into the order in which they are measured: by reason and run, together those of one suite."""
     first: dict[object, int] = {}
     for place, line in enumerate(sorted(lines, key=_urgency)):
@@ -262,7 +266,7 @@ def _urgency(line: NightLine) -> tuple[int, float, float, NightKey, int]:
     return list(NightReason).index(line.reason), -line.score, line.seconds, line.test.key, line.repeat
 
 
-def _wanted(test: NightTest, known: Known, now: datetime, rules: NightRules) -> Iterator[NightLine]:
+def _wanted(test: NightTest, known: StoredEvidence, now: datetime, rules: NightRules) -> Iterator[NightLine]:
     """Measurements of a test that something would be learned from."""
     if known.suspected is not None:
         for repeat in range(1, known.missing + 1):
@@ -289,7 +293,7 @@ _Place = tuple[NightKey, str, tuple[str, Dimensions]]
 """A metric of a test where it is measured: the service and its size."""
 
 
-def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Known]:
+def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, StoredEvidence]:
     """Return what stored results of one testbed say of each test.
 
     Args:
@@ -310,10 +314,10 @@ def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Know
     for (_, metric, _), (count, spread) in spreads.items():
         if spread is not None and count > 1:
             pooled[metric].append(spread)
-    found: dict[NightKey, Known] = {}
+    found: dict[NightKey, StoredEvidence] = {}
     for place, trend in newest.items():
         (key, metric, _), (count, spread) = place, spreads[place]
-        about = Known(trend.figures[-1].at, metric, count, spread)
+        about = StoredEvidence(trend.figures[-1].at, metric, count, spread)
         others = pooled[metric]
         if count == 1 and len(others) >= FEWEST_CELLS:
             about = replace(about, spread=max(median(others), spread or 0.0), freedom=len(others) - 1)
@@ -327,7 +331,7 @@ def known_tests(rows: Iterable[tuple[NightKey, TestRow]]) -> dict[NightKey, Know
     return found
 
 
-def _worse(one: Known, other: Known) -> Known:
+def _worse(one: StoredEvidence, other: StoredEvidence) -> StoredEvidence:
     """The least certain of two metrics, with the larger suspected change of both."""
     wide = max(one, other, key=_width)
     change = max(one, other, key=lambda each: abs(each.suspected or 0.0))
@@ -337,7 +341,7 @@ def _worse(one: Known, other: Known) -> Known:
     )
 
 
-def _width(known: Known) -> float:
+def _width(known: StoredEvidence) -> float:
     width = known.half_width(known.count)
     return inf if width is None else width
 

@@ -36,7 +36,7 @@ KEYS = tuple(_KEYS)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedTests:
     """A selection of tests."""
 
     text: str
@@ -60,13 +60,13 @@ class Chosen:
         """
         found = [row for row in rows if self.meets(row)]
         if not found:
-            alone = (each for each in self.conditions if not any(Chosen("", (each,)).meets(row) for row in rows))
+            alone = (each for each in self.conditions if not any(SelectedTests("", (each,)).meets(row) for row in rows))
             key, _ = next(alone, self.conditions[0])
             raise ConfigError(f"{self.text}: matches no test; {_known(rows, key)}")
         return found
 
 
-def parse_chosen(text: str) -> Chosen:
+def parse_chosen(text: str) -> SelectedTests:
     """Return a selection from comma-separated `key=value` pairs.
 
     Values are shell patterns, alternatives separated by `|`; `night=2026-11-01..2026-11-30` is a range.
@@ -88,7 +88,7 @@ def parse_chosen(text: str) -> Chosen:
             for each in values:
                 _check_nights(text, each)
         conditions.append((key, values))
-    return Chosen(text, tuple(conditions))
+    return SelectedTests(text, tuple(conditions))
 
 
 def _check_nights(text: str, value: str) -> None:

@@ -23,7 +23,7 @@ from resources.libraries.python.errors import ConfigError, NoTraffic
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import nf_name
@@ -101,7 +101,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Story:
+class EventHistory:
     """The events of a history."""
 
     nights: int
@@ -141,7 +141,7 @@ class Story:
         return {"simulated vSwitch": f"1.{steps}"}
 
 
-def story(nights: int, testbeds: int = len(TESTBEDS), seed: int = 1) -> Story:
+def story(nights: int, testbeds: int = len(TESTBEDS), seed: int = 1) -> EventHistory:
     """Return a history with every kind of event.
 
     Args:
@@ -150,7 +150,7 @@ def story(nights: int, testbeds: int = len(TESTBEDS), seed: int = 1) -> Story:
         seed: Of random events.
     """
     chosen = TESTBEDS[:testbeds]
-    return Story(nights, chosen, tuple(event for event in _events(nights) if event.testbed in chosen), seed)
+    return EventHistory(nights, chosen, tuple(event for event in _events(nights) if event.testbed in chosen), seed)
 
 
 def _events(nights: int) -> Iterator[PlantedEvent]:
@@ -197,7 +197,7 @@ class MeasuredTest:
 class Night:
     """All tests of one night of one testbed."""
 
-    story: Story
+    story: EventHistory
     testbed: str
     number: int
     """From 0."""
@@ -238,7 +238,7 @@ class Night:
             return MeasuredTest(suite, row, clock, None, "SKIP", f"quarantined: {key}: {_BREAKS}")
         condition = self.story.condition(self.testbed, self.number, cell)
         experiment = self._experiment(
-            Asked(test_type=test_type, cell=cell, frame=row.frame, profile=self.profile), condition
+            Experiment(test_type=test_type, cell=cell, frame=row.frame, profile=self.profile), condition
         )
         experiment.draft.started_at = clock.isoformat(timespec="milliseconds")
         message = _quarantine(experiment) if condition.breaks else _measure(experiment)
@@ -257,7 +257,7 @@ class Night:
         result = result.model_copy(update={"finished_at": finished_at})
         return MeasuredTest(suite, row, clock, result, "FAIL" if message else "PASS", message)
 
-    def _experiment(self, asked: Asked, condition: Condition) -> DensityTest:
+    def _experiment(self, asked: Experiment, condition: Condition) -> DensityTest:
         simulation = {
             "model": "noisy",
             "noise": self.story.noise(self.testbed),
@@ -370,7 +370,7 @@ def make(  # noqa: PLR0917 - options of a command line have names
     typer.echo(f"{folder}: {tests} simulated tests")
 
 
-def write_story(history: Story, folder: Path, cells: str, search: str, processes: int = 1) -> int:
+def write_story(history: EventHistory, folder: Path, cells: str, search: str, processes: int = 1) -> int:
     """Write a history; return its number of tests."""
     topology, environment = load_topology(PROJECT / "topologies" / "sim.yaml"), fingerprint()
     selection, asked = parse_selection(cells=cells, nf_sizes="1c"), profile(search)

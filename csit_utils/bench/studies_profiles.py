@@ -23,7 +23,7 @@ Function = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class Printed:
+class PublishedFit:
     """A function of tables IV to VI, by its name in the catalogue of `analysis.curves`."""
 
     function: str
@@ -38,7 +38,7 @@ class PublishedRouter:
 
     break_point: float
     last_rate: float
-    metrics: Mapping[ProfileMetric, tuple[Printed, Printed]]
+    metrics: Mapping[ProfileMetric, tuple[PublishedFit, PublishedFit]]
     """Functions below the break-point, and from it on."""
 
 
@@ -51,7 +51,7 @@ def _testbed(profile: Profile) -> PublishedRouter:
         profile.break_point.rate,
         max(fit.last_rate for pair in fits.values() for fit in pair if fit),
         {
-            metric: (Printed(below.function, below.coefficients), Printed(above.function, above.coefficients))
+            metric: (PublishedFit(below.function, below.coefficients), PublishedFit(above.function, above.coefficients))
             for metric, (below, above) in fits.items()
             if below and above
         },
@@ -199,7 +199,7 @@ def _add(errors: _Errors, testbed: PublishedRouter, profile: Profile) -> None:
         errors.curve[metric] += _curve_errors(profile, testbed, metric, away)
 
 
-def _coefficient_errors(fit: Fit, truth: Printed) -> list[float] | None:
+def _coefficient_errors(fit: Fit, truth: PublishedFit) -> list[float] | None:
     """Return relative errors of coefficients, or None for a function of another family.
 
     BONSAI's delay has a base of 7.15e-26 ms: no double holds its sum with the delay, so a*exp(b*r) with a = exp(-b*c)

@@ -12,7 +12,7 @@ from csit_utils.dataset.flatten import (
     rows_of_tests,
     thread_rows,
 )
-from csit_utils.dataset.items import Characterized, Dataset, Problem, Recorded, Refusal
+from csit_utils.dataset.items import Characterized, Dataset, Problem, RecordedTest, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed_record import digest_of
@@ -62,7 +62,7 @@ class Contents(Protocol):
     def threads(self, anchors: Collection[str] | None = None) -> Iterable[ThreadRow]:
         """Time of data threads."""
 
-    def record(self, anchor: str) -> Recorded:
+    def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.
 
         Raises:
@@ -104,7 +104,7 @@ class InMemory:
         return self._dataset.characterizations
 
     @cached_property
-    def _recorded(self) -> Mapping[str, Recorded]:
+    def _recorded(self) -> Mapping[str, RecordedTest]:
         return {item.anchor: item for item in self._dataset.recorded}
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
@@ -123,7 +123,7 @@ class InMemory:
         """Time of data threads."""
         return _of(thread_rows(self._dataset), anchors)
 
-    def record(self, anchor: str) -> Recorded:
+    def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.
 
         Raises:
@@ -132,7 +132,7 @@ class InMemory:
         return self._recorded[anchor]
 
 
-class Joined:
+class JoinedContents:
     """Several contents as one; of a test in two of them, the first counts."""
 
     def __init__(self, *several: Contents) -> None:
@@ -188,7 +188,7 @@ class Joined:
         """Time of data threads."""
         return self._own(lambda each: each.threads(anchors))
 
-    def record(self, anchor: str) -> Recorded:
+    def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.
 
         Raises:

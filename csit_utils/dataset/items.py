@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedTest:
     """A test with its record. The test may have failed after it: a failed cleanup fails the test."""
 
     result: DensityRecord
@@ -65,7 +65,7 @@ class Characterized(Generic[RecordT]):
     label: str | None = None
     """Label of its run; in a dataset only."""
     named_digest: str | None = None
-    """As for `Recorded`."""
+    """As for `RecordedTest`."""
 
     @cached_property
     def digest(self) -> str:
@@ -80,11 +80,11 @@ class Characterized(Generic[RecordT]):
 
 def item_of(
     record: Record, source: str, digest: str | None, status: Status | None = None, message: str = ""
-) -> Recorded | Characterized:
+) -> RecordedTest | Characterized:
     """Return a test with its record; status and message are those of the record if Robot's are unknown."""
     ended = status or (Status.PASS if record.passed else Status.FAIL)
     if isinstance(record, DensityRecord):
-        return Recorded(record, source, ended, message or record.message, digest)
+        return RecordedTest(record, source, ended, message or record.message, digest)
     return Characterized(record, source, ended, message or record.message, named_digest=digest)
 
 
@@ -108,7 +108,7 @@ class Unrecorded:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ImportedTest:
     """A test of another tool, as rows; it needs no record."""
 
     row: TestRow
@@ -146,30 +146,30 @@ class Problem:
         object.__setattr__(self, "text", message(self.text).replace("\n", "\\n"))
 
 
-Item = Recorded | Characterized | Unrecorded | Foreign | Refusal | Problem
+Item = RecordedTest | Characterized | Unrecorded | ImportedTest | Refusal | Problem
 
 
 @dataclass
 class Dataset:
     """All tests of all files."""
 
-    recorded: list[Recorded] = field(default_factory=list)
+    recorded: list[RecordedTest] = field(default_factory=list)
     characterizations: list[Characterized] = field(default_factory=list)
     unrecorded: list[Unrecorded] = field(default_factory=list)
-    foreign: list[Foreign] = field(default_factory=list)
+    foreign: list[ImportedTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
 
     def add(self, item: Item) -> None:
         """Add an item to the list of its type."""
         match item:
-            case Recorded():
+            case RecordedTest():
                 self.recorded.append(item)
             case Characterized():
                 self.characterizations.append(item)
             case Unrecorded():
                 self.unrecorded.append(item)
-            case Foreign():
+            case ImportedTest():
                 self.foreign.append(item)
             case Problem():
                 self.problems.append(item)

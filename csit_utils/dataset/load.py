@@ -13,11 +13,11 @@ from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import (
     Characterized,
     Dataset,
-    Foreign,
+    ImportedTest,
     Item,
     Problem,
     ReadError,
-    Recorded,
+    RecordedTest,
     Refusal,
     Status,
     Unrecorded,
@@ -107,7 +107,7 @@ def _recorded(test: ScannedTest, text: bytes | str, source: str) -> Iterator[Ite
         yield Problem(source, str(error))
 
 
-def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> Recorded | Characterized:
+def recorded_test(test: ScannedTest, text: bytes | str, source: str) -> RecordedTest | Characterized:
     """Return a test with its record.
 
     Raises:
@@ -142,7 +142,7 @@ def load(paths: Iterable[Path]) -> Dataset:
     seen: set[str] = set()
     refused: set[Refusal] = set()  # every suite of a service type reports the same ones
     for item in (item for path in paths for item in _read(path)):
-        if isinstance(item, Recorded | Characterized | Foreign):
+        if isinstance(item, RecordedTest | Characterized | ImportedTest):
             if item.digest in seen:
                 continue
             seen.add(item.digest)

@@ -7,7 +7,7 @@ from pathlib import Path
 from csit_utils.dataset.contents import Contents, InMemory
 from csit_utils.dataset.foreign.parts import frame_of, goal_columns
 from csit_utils.dataset.goal_words import GoalWords
-from csit_utils.dataset.items import Dataset, Foreign, Status
+from csit_utils.dataset.items import Dataset, ImportedTest, Status
 from csit_utils.dataset.rows import TestRow, frame_text
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.cell import Dimensions, ServiceType
@@ -36,7 +36,7 @@ def reference(name: str) -> Contents:
     return InMemory(dataset)
 
 
-def reference_items(name: str) -> Iterator[Foreign]:
+def reference_items(name: str) -> Iterator[ImportedTest]:
     """Yield the tests of a set of published figures.
 
     Raises:
@@ -61,7 +61,7 @@ def title(name: str) -> str:
     return _SETS[name][0]
 
 
-def _fdio_2019() -> Iterator[Foreign]:
+def _fdio_2019() -> Iterator[ImportedTest]:
     """CSIT-1904, 64 B, NDR: service types, NF sizes and cells as on the slides."""
     cores = {
         (row["nf_cores"], row["instances"], row["nfs_per_instance"]): float(row["cores"])
@@ -72,14 +72,14 @@ def _fdio_2019() -> Iterator[Foreign]:
         yield _fdio_cell(row, used)
 
 
-def _fdio_cell(row: dict[str, str], cores_used: float) -> Foreign:
+def _fdio_cell(row: dict[str, str], cores_used: float) -> ImportedTest:
     service, size = ServiceType(row["topology"]), f"{float(row['nf_cores']):g}c"
     dimensions = Dimensions(int(row["instances"]), int(row["nfs_per_instance"]))
     nf_cores = float(row["nf_cores"]) * dimensions.instances * dimensions.nfs
     frame = frame_of("64B", [(64, 1)])
     name = f"64B-1c-{service.value}-{dimensions.locator}-NF-{size}"
     ndr = goal_columns("ndr", 0.0, round(float(row["ndr_mpps"]) * 10) * _STEP_PPS, None, None, frame, 1 + nf_cores)
-    return Foreign(
+    return ImportedTest(
         TestRow(
             anchor=f"test-{FDIO_2019}-{service.value}-{dimensions.locator}-{size.replace('.', '')}".lower(),
             test_id=f"{FDIO_2019}.{name}".lower(),
@@ -120,6 +120,6 @@ def _rows(file: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(line for line in lines if not line.startswith("#"))
 
 
-_SETS: dict[str, tuple[str, Callable[[], Iterator[Foreign]]]] = {
+_SETS: dict[str, tuple[str, Callable[[], Iterator[ImportedTest]]]] = {
     FDIO_2019: (f"FD.io CSIT-1904: NDR of 64 B frames, vSwitch-1c ({_SLIDES})", _fdio_2019),
 }

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 import msgspec
 from pydantic import BaseModel
 
-from csit_utils.dataset.items import ReadError, Recorded, Unrecorded
+from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
 from csit_utils.dataset.rows import PLACES, TestRow
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.record import SCHEMA_VERSION
-from resources.libraries.python.model.result import Asked, Finding, Verdict, VerdictKind, l1_bps, l2_bps
+from resources.libraries.python.model.result import Finding, Experiment, Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
 from resources.libraries.python.recording.packed_record import Counted, light
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -94,11 +94,13 @@ PackedHead: Any = msgspec.defstruct("PackedHead", [("packed", str)], bases=(Head
 """Its `packed` is empty if it was skipped."""
 PARTS: dict[str, Any] = {
     name: field.annotation
-    for name, field in Asked.model_fields.items()
+    for name, field in Experiment.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
 """Types of the parts of a requested test, which are equal in many records: they are kept as text and read once."""
-RawAsked: Any = _struct(Asked, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw))
+RawAsked: Any = _struct(
+    Experiment, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw)
+)
 
 _VERSIONS = {SCHEMA_VERSION, *DENSITY_VERSIONS}
 _HEADS, _PACKED_HEADS, _RAW = (msgspec.json.Decoder(each) for each in (Head, PackedHead, RawAsked))
@@ -238,7 +240,7 @@ class _AskedColumns(NamedTuple):
     """Of `_OF_ASKED`."""
     data_cores: float
     anchor: str
-    """Prefix of anchors; see `Recorded.anchor`."""
+    """Prefix of anchors; see `RecordedTest.anchor`."""
     l1_bits: float
     """L1 bits of one packet."""
     l2_bits: float
@@ -312,7 +314,7 @@ def head_row(head: Struct, status: str, message: str) -> HeadRow:
     return HeadRow(head, asked, anchor, head.testbed, head.started_at, status, message)
 
 
-def recorded_row(item: Recorded) -> TestRow:
+def recorded_row(item: RecordedTest) -> TestRow:
     """Return the row of a test with its record."""
     columns = columns_of((head_row(head_of(item.result, item.digest), item.status, item.message),))
     return TestRow(source=item.source, run=item.source, **{name: value for name, (value,) in columns.items()})

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from csit_utils.analysis.night import LeftOut, NightLine, NightPlan, NightReason, Omission
+from csit_utils.analysis.night import NightLine, NightPlan, NightReason, Omission, OmittedTest
 from csit_utils.night.state import NightClock, NightState
 from csit_utils.report.html import html_templates, own_file
 from csit_utils.report.units import percent, seconds
@@ -30,7 +30,7 @@ def reason_of(line: NightLine) -> str:
             return f"uncertain: {metric} ±{percent(line.before)}{after}"
 
 
-def why_left_out(left: LeftOut) -> str:
+def why_left_out(left: OmittedTest) -> str:
     """Why a test is not measured, or less often than wanted."""
     match left.why:
         case Omission.UNFIT:

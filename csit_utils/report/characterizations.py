@@ -15,7 +15,7 @@ from resources.libraries.python.model.record import Record
 from resources.libraries.python.recording.writer import write_tables
 
 
-class Drawn(Protocol):
+class RenderedRecord(Protocol):
     """A record on its page."""
 
     @property
@@ -49,7 +49,7 @@ def warnings(record: Record) -> Sequence[str]:
 def keys_of_page(
     name: str,
     found: Sequence[View],
-    made: Sequence[Drawn],
+    made: Sequence[RenderedRecord],
     papers: Sequence[PublishedSection] = (),
     compared: Sequence[Figure] = (),
 ) -> Mapping[str, object]:

@@ -42,7 +42,7 @@ _LINK = re.compile(r'href="#(?<!\whref="#)([^"]+)"')
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedPage:
     """The body of a page."""
 
     name: str
@@ -61,7 +61,7 @@ class Rendered:
 
     def linked(
         self, places: Mapping[str, str], up: str = "", missing: Mapping[str, TestRow] | None = None
-    ) -> "Rendered":
+    ) -> "RenderedPage":
         """Return the page with links to other files.
 
         Args:
@@ -86,7 +86,7 @@ class Rendered:
         return replace(self, html=html)
 
 
-def render(page: Page[ReportContents], shown: ReportContents) -> Rendered | None:
+def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | None:
     """Return the body of a page; None if it is empty."""
     values = page.build(shown)
     if values is None:
@@ -95,11 +95,11 @@ def render(page: Page[ReportContents], shown: ReportContents) -> Rendered | None
     figures: Sequence[Figure] = rest.pop("figures", ())  # type: ignore[assignment]
     count: int = rest.pop("count", 0)  # type: ignore[assignment]
     html = fill(f"pages/{page.name}.html.j2", rest)
-    return Rendered(page.name, page.title, html, tuple(figures), count)
+    return RenderedPage(page.name, page.title, html, tuple(figures), count)
 
 
 def shell(
-    shown: ReportContents, pages: Sequence[Rendered], navigation: Sequence[tuple[str, Rendered]], assets: str = ""
+    shown: ReportContents, pages: Sequence[RenderedPage], navigation: Sequence[tuple[str, RenderedPage]], assets: str = ""
 ) -> str:
     """Return an HTML file.
 
@@ -203,7 +203,7 @@ def write_site(
     return folder / "index.html"
 
 
-def _pages(shown: ReportContents, processes: int = 1) -> Iterator[Rendered]:
+def _pages(shown: ReportContents, processes: int = 1) -> Iterator[RenderedPage]:
     """Yield the pages in order.
 
     With two processes, this one begins with the first, whose data the pages of tests need as well.
@@ -244,7 +244,7 @@ class TestPages:
     """File of each anchor of the site."""
     missing: Mapping[str, TestRow]
     """Tests without a page, by anchor."""
-    navigation: Sequence[tuple[str, Rendered]]
+    navigation: Sequence[tuple[str, RenderedPage]]
 
     def write(self, processes: int = 1, progress: Callable[[int, int], None] | None = None) -> None:
         """Write all pages.
@@ -276,14 +276,14 @@ def views(shown: ReportContents, anchors: Iterable[str]) -> Iterator[TestView]:
         yield view_of(item, shown.by_anchor[anchor], list(latency_rows(alone)), list(trial_rows(alone)))
 
 
-def rendered(shown: ReportContents, anchor: str) -> Rendered:
+def rendered(shown: ReportContents, anchor: str) -> RenderedPage:
     """Return the page of one test."""
     (view,) = views(shown, [anchor])
     html = _entry(view, _body(shown, view, packed=False), alone=True)
-    return Rendered(anchor, view.row.test_name, html, view.figures)
+    return RenderedPage(anchor, view.row.test_name, html, view.figures)
 
 
-def all_rendered(shown: ReportContents) -> Rendered:
+def all_rendered(shown: ReportContents) -> RenderedPage:
     """Return all tests on one page. If there are many, each is unpacked on demand."""
     anchors = [row.anchor for row in newest_first(shown.rows, shown.history) if row.anchor in shown.paged]
     packed = len(anchors) > _MOST_PLAIN
@@ -300,7 +300,7 @@ def all_rendered(shown: ReportContents) -> Rendered:
         else:
             figures += view.figures
     html = fill("pages/tests.html.j2", {"entries": entries, "packed": packed})
-    return Rendered("tests", "Tests", html, tuple(figures), packed=insides)
+    return RenderedPage("tests", "Tests", html, tuple(figures), packed=insides)
 
 
 def _entry(view: TestView, body: Markup | None, *, alone: bool = False) -> Markup:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from csit_utils.analysis.flames import StackDifference, StackSide, differences
-from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.flames import FlameGraph, difference_graph
 from csit_utils.report.units import percent
@@ -12,7 +12,7 @@ from resources.libraries.python.model.stacks import Stacks
 
 MOST_RUNS = 10
 """Runs of a side whose stacks are read, the newest ones: later ones would change little."""
-Record = Callable[[str], Recorded]
+Record = Callable[[str], RecordedTest]
 """Gives the record of a test by its anchor."""
 
 

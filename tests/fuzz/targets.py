@@ -28,7 +28,7 @@ from csit_utils.bisection.revisions import Revision, revisions_of
 from csit_utils.bisection.run import BisectionJournal, BisectionProgress, BisectionRun
 from csit_utils.bisection.spec import BisectionSpec, GitRange, share_of
 from csit_utils.dataset.inputs import sources
-from csit_utils.dataset.items import Problem, Recorded
+from csit_utils.dataset.items import Problem, RecordedTest
 from csit_utils.dataset.load import items, read_json, read_source
 from csit_utils.night.state import NightJournal, NightState
 from csit_utils.report.units import seconds
@@ -220,7 +220,7 @@ def _goal(content: bytes, _: Path) -> None:
 @cache
 def _trials() -> tuple[TrialResult, ...]:
     (item,) = read_json(_RECORD, "a.json")
-    assert isinstance(item, Recorded)
+    assert isinstance(item, RecordedTest)
     return item.result.trials
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
@@ -75,5 +75,5 @@ def trial(load_pps: float = LOAD_PPS, probe_pps: float = 0.0, protocol: Protocol
     )
 
 
-def done(deployment: Deployment) -> dict[str, Processed]:
+def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
     return dict(cast(Processing, deployment.parts.functions).processed())

@@ -9,7 +9,7 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.functions.nginx.program import missing as nginx_missing
 from resources.libraries.python.drivers.functions.vm.accelerator import missing as vm_missing
-from resources.libraries.python.studies.interference.model.record import Interference, Meeting
+from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
 from tests.integration.robot_runs import PROJECT, SUITE, network_state, run_robot, wait_for_network_state
 from tests.realtime import RATE, realtime
 
@@ -58,7 +58,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Interference:
     return found
 
 
-def of(study: Interference, target: str, *against: str, guaranteed: bool = False) -> Meeting:
+def of(study: Interference, target: str, *against: str, guaranteed: bool = False) -> ColocationMeasurement:
     return next(
         each for each in study.meetings if (each.target, each.against, each.guaranteed) == (target, against, guaranteed)
     )

@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as 
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -33,7 +33,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Direction, FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis.effects import impacts
-from resources.libraries.python.studies.outage.model.spec import OutageSpec, Strike
+from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Disturbable
@@ -123,7 +123,7 @@ def captured(interfaces: list[str], folder: Path) -> Iterator[dict[str, list[Cap
 
 def lines_of(
     deployment: Deployment, event: PartEvent, target: str, after_s: float = 0.9, rate_pps: float = 2000.0
-) -> tuple[TrialResult, Happened]:
+) -> tuple[TrialResult, EventOccurrence]:
     """One trial with an event about 0.9 s after its begin; less where the generator starts late."""
     part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
     assert isinstance(part, Disturbable)
@@ -142,7 +142,7 @@ def lines_of(
 
 def struck(
     deployment: Deployment, event: PartEvent, target: str, folder: Path
-) -> tuple[tuple[FlowTimeline, ...], Happened, dict[str, list[Captured]]]:
+) -> tuple[tuple[FlowTimeline, ...], EventOccurrence, dict[str, list[Captured]]]:
     """One trial of 2000 pps of each flow with an event in it, and what a capture saw."""
     part = deployment.parts.switch if target == "vswitch" else deployment.parts.functions
     assert isinstance(part, Disturbable)
@@ -265,7 +265,7 @@ def test_a_product_is_hit_by_every_event_and_the_other_instance_goes_on(name: st
         instances=2,
         nf_kinds=asked.nf_kinds,
         frame=frame("64B"),
-        events=(Strike(event=PartEvent.RESTART, target=product.target),),
+        events=(TargetedEvent(event=PartEvent.RESTART, target=product.target),),
     )
     refused = starved(spec, product.topology().dut.vswitch, make_plan(product.topology(), asked, discover()))
     with deployed(product.topology(), asked) as deployment:

@@ -14,11 +14,11 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Tap
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.function import Limits, UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Protocol
-from resources.libraries.python.testbed.roles.part import Confined
+from resources.libraries.python.testbed.roles.part import CpuLimited
 from resources.libraries.python.testbed.worlds import makers
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes, send_and_count
@@ -55,8 +55,8 @@ def test_a_gateway_looks_both_addresses_of_every_packet_up_and_all_kinds_of_moni
         assert named("nf-1-1") == {"accepted": 2 * FRAMES, "refused": 0}
         found = done(deployment)
         assert found == {
-            "nf-1-1": Processed(2 * FRAMES),
-            **{f"nf-1-{node}": Processed(2 * FRAMES, 0) for node in range(2, 2 + len(MONITORS))},
+            "nf-1-1": ProcessedPackets(2 * FRAMES),
+            **{f"nf-1-{node}": ProcessedPackets(2 * FRAMES, 0) for node in range(2, 2 + len(MONITORS))},
         }
         facts = deployment.facts()["functions"]
         assert set(facts) == {GATEWAY, *MONITORS}
@@ -86,7 +86,7 @@ def test_a_passive_monitor_sees_copies_of_both_ways() -> None:
         result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         found = done(deployment)
-        assert found == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
+        assert found == {"nf-1-1": ProcessedPackets(result.sent), "tap-1-1": ProcessedPackets(result.sent, 0)}
 
 
 @realtime(LOSS)
@@ -97,7 +97,7 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = result.sent + sum(each.sent for each in result.latency)
         assert done(deployment) == {
-            "nf-1-1": Processed(sent, 0), "nf-1-2": Processed(sent), "nf-1-3": Processed(sent, 0)
+            "nf-1-1": ProcessedPackets(sent, 0), "nf-1-2": ProcessedPackets(sent), "nf-1-3": ProcessedPackets(sent, 0)
         }  # fmt: skip
         assert named("nf-1-2")["translated"] == pytest.approx(sent / 2, abs=1)  # each way has its own flows
         others = deployment.parts.generator.run(trial(protocol=Protocol.IP))
@@ -116,7 +116,7 @@ def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
         assert (program, first, second) == (os.SCHED_OTHER, SCHED_DEADLINE, SCHED_DEADLINE)
         result = deployment.parts.generator.run(trial(100_000.0))
         assert result.received < 0.9 * result.sent
-        held = cast(Confined, deployment.parts.functions).throttling()["nf-1-1"]
+        held = cast(CpuLimited, deployment.parts.functions).throttling()["nf-1-1"]
         assert held.throttled > 0
         assert held.still_s > 0.05
         assert deployment.facts()["functions"]["limits of nf-1-1"] == "0.02 CPUs, 64 MiB"
@@ -152,7 +152,7 @@ def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped
         assert any("csn1x1i1 csn1x1i2" in command for command in processes("python").values())
         result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
-        assert done(deployment) == {"nf-1-1": Processed(result.sent // 2)}
+        assert done(deployment) == {"nf-1-1": ProcessedPackets(result.sent // 2)}
     assert stopped.read_text() == "csn1x1i1 csn1x1i2"
     gone = UserProgram(start=("no-such-program",))
     with pytest.raises(CsitError, match=r"^the program of nf-1-1 is not there: no-such-program$"):

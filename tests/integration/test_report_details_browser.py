@@ -6,14 +6,14 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from csit_utils.dataset.contents import InMemory
-from csit_utils.dataset.items import Dataset, Recorded, Status
+from csit_utils.dataset.items import Dataset, RecordedTest, Status
 from csit_utils.report.html import script, style
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import Rendered, render, rendered, shell
+from csit_utils.report.site import RenderedPage, render, rendered, shell
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.findings.evidence import HopLoss, Located
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.builders import cpu_noise, qualification, qualified_point
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.parallel, IN_CHROMIUM]
 
 PAGES = (latency.PAGE, fairness.PAGE, losses.PAGE, spread.PAGE, failures.PAGE, environment.PAGE)
 HOSTILE = "</script><img src=https://example.invalid/x onerror=alert(1)>"
-LOST = Located(
+LOST = LocatedLosses(
     purpose="locate",
     load_pps=1e6,
     offered_pps=1e6,
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dataset = Dataset()
     for day in (1, 2, 3, 4):
         for one in night(day):
-            dataset.add(Recorded(one, f"{day}.xml", Status.PASS if one.passed else Status.FAIL, one.message))
+            dataset.add(RecordedTest(one, f"{day}.xml", Status.PASS if one.passed else Status.FAIL, one.message))
     shown = ReportContents(InMemory(dataset))
     made = [found for page in PAGES if (found := render(page, shown)) is not None]
     assert len(made) == len(PAGES)
@@ -85,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def _alone(shown: ReportContents, page: Rendered) -> str:
+def _alone(shown: ReportContents, page: RenderedPage) -> str:
     return shell(shown, [page], [(f"{page.name}.html", page)], assets="assets/")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.items import Characterized, Recorded
+from csit_utils.dataset.items import Characterized, RecordedTest
 from csit_utils.dataset.load import read_output_xml
 from tests.integration.clocks import FAKETIME, Clock
 from tests.integration.disks import filled, small_disk
@@ -163,8 +163,8 @@ def dataset(output: Path) -> list[Any]:
     """Status, message and record of all tests."""
     found: list[Any] = []
     for item in read_output_xml(output / "output.xml"):
-        if isinstance(item, Recorded | Characterized):
-            record = item.result if isinstance(item, Recorded) else item.record
+        if isinstance(item, RecordedTest | Characterized):
+            record = item.result if isinstance(item, RecordedTest) else item.record
             row = json.loads(RESUMED.sub("null", record.model_dump_json()))
             row["warnings"] = [text for text in row.get("warnings") or () if text]
             found.append([item.status, item.message, row])

@@ -18,12 +18,12 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.cell import Tap
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Flow
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import Confined
+from resources.libraries.python.testbed.roles.part import CpuLimited
 from tests.integration.local_fabric import frame as frame_of
 from tests.integration.local_functions import done, running, trial
 from tests.integration.user_space import machine_stays_as_it_was, processes
@@ -51,7 +51,7 @@ def test_every_packet_is_counted_once_though_suricata_empties_the_same_counters_
             result = deployment.parts.generator.run(trial().model_copy(update={"duration_s": 1.3}))
             assert result.received == result.sent
             sent += result.sent
-            assert done(deployment) == {"nf-1-1": Processed(sent, 0)}
+            assert done(deployment) == {"nf-1-1": ProcessedPackets(sent, 0)}
         facts = deployment.facts()["functions"][SURICATA]
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules", facts)
 
@@ -80,7 +80,7 @@ def test_a_payload_with_a_pattern_of_a_rule_raises_its_alert_and_is_forwarded_al
 
 def _missing(deployment: Deployment, wanted: int) -> str:
     found = done(deployment)["nf-1-1"]
-    return "" if found == Processed(wanted, 0) else str(found)
+    return "" if found == ProcessedPackets(wanted, 0) else str(found)
 
 
 def _alerts(place: str) -> list[str]:
@@ -93,9 +93,12 @@ def test_it_sees_copies_within_limits() -> None:
     with running(NfKind("linux_router"), taps=(tap,)) as deployment:
         result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
-        assert done(deployment) == {"nf-1-1": Processed(result.sent), "tap-1-1": Processed(result.sent, 0)}
+        assert done(deployment) == {
+            "nf-1-1": ProcessedPackets(result.sent),
+            "tap-1-1": ProcessedPackets(result.sent, 0),
+        }
         assert set(processes("suricata")) <= set(processes_of(discover().folders("csit-tap-1-1")))
-        held = cast(Confined, deployment.parts.functions).throttling()["tap-1-1"]
+        held = cast(CpuLimited, deployment.parts.functions).throttling()["tap-1-1"]
         assert held.periods > 0, "the kernel counts none where no quota is set"
         assert deployment.facts()["functions"]["limits of tap-1-1"] == "0.5 CPUs, 256 MiB"
 

@@ -21,14 +21,14 @@ from resources.libraries.python.drivers.host.ownership.ownership import DIRECTOR
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.trial import Protocol, Trial
 from resources.libraries.python.testbed.deployment.deployment import Deployment
-from resources.libraries.python.testbed.roles.part import Confined, Processing
+from resources.libraries.python.testbed.roles.part import CpuLimited, Processing
 from tests.integration.robot_runs import PROJECT
 from tests.integration.tunnel_packets import TTL, arrives, heard_by, listener, packet, send
 from tests.integration.user_space import (
@@ -104,7 +104,7 @@ def files() -> Iterator[Path]:
     return (path for folder in FOLDERS if folder.exists() for path in folder.iterdir())
 
 
-def done(deployment: Deployment) -> dict[str, Processed]:
+def done(deployment: Deployment) -> dict[str, ProcessedPackets]:
     return dict(cast(Processing, deployment.parts.functions).processed())
 
 
@@ -128,7 +128,7 @@ def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, 
             assert len(inside) == 2
             assert min(map(len, inside)) > frame_bytes
             assert not any(payload in each for each in inside)
-            assert done(deployment) == {"nf-1-1": Processed(number, 0)}
+            assert done(deployment) == {"nf-1-1": ProcessedPackets(number, 0)}
 
 
 @realtime(LOSS)
@@ -136,13 +136,13 @@ def test_packets_are_encrypted_inside_and_unchanged_behind_it(frame_bytes: int, 
 def test_every_packet_goes_through_the_tunnel_also_beside_others_and_is_counted(kind: NfKind) -> None:
     with running(ROUTER, kind, kind) as deployment:
         send_and_count(deployment)
-        tunnels = {f"nf-1-{node}": Processed(2 * FRAMES, 0) for node in (2, 3)}
-        assert done(deployment) == {"nf-1-1": Processed(2 * FRAMES), **tunnels}
+        tunnels = {f"nf-1-{node}": ProcessedPackets(2 * FRAMES, 0) for node in (2, 3)}
+        assert done(deployment) == {"nf-1-1": ProcessedPackets(2 * FRAMES), **tunnels}
         result = deployment.parts.generator.run(trial())
         assert result.received == result.sent
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = 2 * FRAMES + result.sent + sum(each.sent for each in result.latency)
-        assert done(deployment)["nf-1-3"] == Processed(sent, 0)
+        assert done(deployment)["nf-1-3"] == ProcessedPackets(sent, 0)
         others = deployment.parts.generator.run(trial(protocol=Protocol.IP))
         assert others.received == others.sent
         fact = deployment.facts()["functions"][kind]
@@ -239,7 +239,7 @@ def test_a_tunnel_keeps_its_limits() -> None:
         assert {os.sched_getscheduler(pid) for pid in processes("openvpn")} == {os.SCHED_OTHER}
         result = deployment.parts.generator.run(trial(50_000.0))
         assert 0 < result.received < 0.9 * result.sent
-        held = cast(Confined, deployment.parts.functions).throttling()["nf-1-1"]
+        held = cast(CpuLimited, deployment.parts.functions).throttling()["nf-1-1"]
         assert held.throttled > 0
 
 

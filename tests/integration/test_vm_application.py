@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccou
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.frames import frame as frame_of
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
@@ -187,7 +187,7 @@ def test_suricata_in_guests_counts_every_packet_though_it_empties_the_same_count
             assert result.received == result.sent > 400
             sent += result.sent + sum(each.sent for each in result.latency)
             done = dict(cast(Processing, deployment.parts.functions).processed())
-            assert done == dict.fromkeys(("nf-1-1", "tap-1-1"), Processed(sent, 0))
+            assert done == dict.fromkeys(("nf-1-1", "tap-1-1"), ProcessedPackets(sent, 0))
         assert deployment.problems() == ()
         said = deployment.facts()["functions"][NfKind("qemu_suricata")]
         assert re.match(r"suricata \d+\.\d+\S*, detects intrusions by 1000 rules .* alerts, in the guest$", said)
@@ -206,7 +206,7 @@ def test_nginx_in_guests_sends_on_load_and_probes_of_both_ways() -> None:
         assert all(each.received == each.sent and each.p50_ns for each in result.latency)
         sent = result.sent + sum(each.sent for each in result.latency)
         done = dict(cast(Processing, deployment.parts.functions).processed())
-        assert done == {"nf-1-1": Processed(sent, 0), "nf-1-2": Processed(sent, 0)}
+        assert done == {"nf-1-1": ProcessedPackets(sent, 0), "nf-1-2": ProcessedPackets(sent, 0)}
         assert deployment.problems() == ()
         facts = deployment.facts()["functions"]
         assert facts[kinds[0]].endswith("sources kept, in the guest")

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.functions.vpp_ipsec.driver import VppTun
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.disturbance import Disturbance, PartEvent
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
@@ -107,7 +107,7 @@ def test_packets_are_esp_between_the_gateways_and_unchanged_behind_them(
             assert [ip[12:16], ip[16:20]] == (ends if flow.direction == "forward" else ends[::-1])
             assert len(ip) > len(wanted) + 40
             done = dict(cast(Processing, deployment.parts.functions).processed())
-            assert done == {"nf-1-1": Processed(number, 0)}
+            assert done == {"nf-1-1": ProcessedPackets(number, 0)}
         assert deployment.problems() == ()
 
 
@@ -118,7 +118,7 @@ def test_every_packet_goes_through_the_tunnel_also_beside_others(service_type: s
     with deployed(topology(), cell(service_type, 1, len(kinds), kinds)) as deployment:
         send_and_count(deployment)
         done = dict(cast(Processing, deployment.parts.functions).processed())
-        assert done == {f"nf-1-{node}": Processed(2 * FRAMES, 0 if kind == TUNNEL else None)
+        assert done == {f"nf-1-{node}": ProcessedPackets(2 * FRAMES, 0 if kind == TUNNEL else None)
                         for node, kind in enumerate(kinds, 1)}  # fmt: skip
         assert {row.interface: row.actual_cpus for row in deployment.affinity()} == planned(deployment.plan)
         assert deployment.problems() == ()

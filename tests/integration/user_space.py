@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import NO_CONTAINERS
-from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.functions.vpp.driver import missing as missing_vpp
 from resources.libraries.python.drivers.functions.vpp_ipsec.driver import missing as missing_vpp_ipsec
@@ -29,7 +29,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.qualification import Qualification
-from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.result import Experiment
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
@@ -74,7 +74,7 @@ def vpp_topology(
 def vpp_of(deployment: Deployment, name: str) -> tuple[VppRouters, int]:
     """The driver of VPP NFs, and the process id of one."""
     several = deployment.parts.functions
-    assert isinstance(several, Several)
+    assert isinstance(several, MixedKinds)
     (driver,) = (part for part in several._parts if isinstance(part, VppRouters))
     return driver, driver._members[name].instance.pid
 
@@ -108,7 +108,7 @@ def prepared(
     try:
         yield world.parts(
             plan or make_plan(topology, asked_cell, discover(), ip_version=frame(frame_name).ip_version),
-            Asked(
+            Experiment(
                 test_type=TestType.MRR,
                 cell=asked_cell,
                 frame=frame(frame_name),

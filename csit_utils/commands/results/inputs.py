@@ -14,7 +14,7 @@ from typing import Annotated, Protocol, Self, TypeVar
 
 import typer
 
-from csit_utils.dataset.contents import Contents, InMemory, Joined
+from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import Dataset, Problem, ReadError
 from csit_utils.dataset.load import load
@@ -57,7 +57,7 @@ def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Conte
     found: list[Contents] = [*map(_stored, (path for path in inputs if is_dataset(path)))]
     if files:
         found.append(InMemory(load(files)))
-    joined = found[0] if len(found) == 1 else Joined(*found)
+    joined = found[0] if len(found) == 1 else JoinedContents(*found)
     if not joined.tests and not (characterizations and joined.characterizations):
         if joined.characterizations and not joined.problems:
             raise ConfigError(f"{', '.join(map(str, inputs))}: contains other studies, but no density tests")

@@ -9,7 +9,7 @@ import typer
 
 from csit_utils.analysis.runs import History
 from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, from_contents, read, tell_problems
-from csit_utils.dataset.contents import Contents, InMemory, Joined
+from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
@@ -90,7 +90,7 @@ def report(
     chosen = Details(details) if details else None
 
     def written(found: Contents) -> tuple[Contents, Path]:
-        every = Joined(found, InMemory(beside)) if published else found
+        every = JoinedContents(found, InMemory(beside)) if published else found
         shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
         for name in compare or ():
             _check_side(name, shown.whole_history)

@@ -10,7 +10,7 @@ import typer
 from csit_utils.analysis.selection import KEYS, parse_chosen
 from csit_utils.commands.results.inputs import contents_of, print_problems, quickly_read
 from csit_utils.dataset.contents import Contents
-from csit_utils.dataset.items import Characterized, ReadError, Recorded
+from csit_utils.dataset.items import Characterized, ReadError, RecordedTest
 from csit_utils.dataset.reference import names, reference
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python.errors import ConfigError
@@ -93,7 +93,7 @@ class DatasetReader:
         """
         return self._tests(*self._data)
 
-    def record(self, anchor: str) -> Recorded:
+    def record(self, anchor: str) -> RecordedTest:
         """Return the record of a test that was read.
 
         Raises:

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from csit_utils.dataset.foreign.parts import (
     Amount,
-    Read,
+    ForeignPart,
     anchor_of,
     derived,
     frame_of,
@@ -27,7 +27,7 @@ from csit_utils.dataset.foreign.parts import (
     utc,
 )
 from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
-from csit_utils.dataset.items import Foreign, Item, ReadError, Status
+from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType
 from resources.libraries.python.model.nf_size import NfSize
@@ -100,27 +100,27 @@ def _matched(tags: set[str], pattern: str) -> re.Match[str] | None:
     return found[0] if len(found) == 1 else None
 
 
-class RateWithUnit(Read):
+class RateWithUnit(ForeignPart):
     """A number with its unit."""
 
     value: Amount
     unit: str
 
 
-class RateOnly(Read):
+class RateOnly(ForeignPart):
     """A rate; bandwidths beside it follow from it."""
 
     rate: RateWithUnit
 
 
-class RateBounds(Read):
+class RateBounds(ForeignPart):
     """Of a searched rate."""
 
     lower: RateOnly
     upper: RateOnly | None = None
 
 
-class Trials(Read):
+class Trials(ForeignPart):
     """Receive rates of the trials of MRR."""
 
     values: tuple[Amount, ...] = Field(min_length=1)
@@ -129,13 +129,13 @@ class Trials(Read):
     unit: str
 
 
-class Received(Read):
+class MrrResult(ForeignPart):
     """MRR."""
 
     rate: Trials
 
 
-class Latency(Read):
+class Latency(ForeignPart):
     """At one load in one direction, in microseconds."""
 
     min: Amount
@@ -144,7 +144,7 @@ class Latency(Read):
     hdrh: str = ""
 
 
-class Latencies(Read):
+class Latencies(ForeignPart):
     """In one direction, by percent of PDR."""
 
     pdr_0: Latency | None = None
@@ -153,11 +153,11 @@ class Latencies(Read):
     pdr_90: Latency | None = None
 
 
-class Found(Read):
+class CsitFigures(ForeignPart):
     """The figures, by what was measured."""
 
     type: str
-    receive_rate: Received | None = None
+    receive_rate: MrrResult | None = None
     ndr: RateBounds | None = None
     pdr: RateBounds | None = None
     critical_rate: RateBounds | None = None
@@ -165,7 +165,7 @@ class Found(Read):
     latency_reverse: Latencies | None = None
 
 
-class Test(Read):
+class Test(ForeignPart):
     """The whole file."""
 
     __test__ = False  # not a pytest class
@@ -185,7 +185,7 @@ class Test(Read):
     dut_version: str = ""
     tg_type: str = ""
     tg_version: str = ""
-    result: Found
+    result: CsitFigures
 
 
 ORIGIN = "fdio-csit"
@@ -244,7 +244,7 @@ def read_csit(data: dict[str, Any], source: str) -> Iterator[Item]:
         **place.columns,
         **figures,
     )
-    yield Foreign(row, latency)
+    yield ImportedTest(row, latency)
 
 
 def _figures(

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from csit_utils.dataset.foreign.parts import (
     Amount,
     Count,
-    Read,
+    ForeignPart,
     anchor_of,
     derived,
     frame_of,
@@ -26,7 +26,7 @@ from csit_utils.dataset.foreign.parts import (
     single_frame,
 )
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
-from csit_utils.dataset.items import Foreign, Item, ReadError, Status
+from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
 from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow, frame_text
 from resources.libraries.python.model.cell import Frame, ServiceType
 
@@ -39,7 +39,7 @@ def _known(value: object) -> object:
 Usec = Annotated[Amount | None, BeforeValidator(_known)]
 
 
-class Goals(Read):
+class Goals(ForeignPart):
     """Drop rates that were searched, and how close, in percent."""
 
     NDR: Amount
@@ -47,13 +47,13 @@ class Goals(Read):
     load_epsilon: Amount
 
 
-class NfvbenchFlavor(Read):
+class NfvbenchFlavor(ForeignPart):
     """Of the VMs."""
 
     vcpus: Count | None = None
 
 
-class Config(Read):
+class Config(ForeignPart):
     """How the run was asked for."""
 
     duration_sec: Amount
@@ -68,14 +68,14 @@ class Config(Read):
     user_label: str | None = None
 
 
-class Openstack(Read):
+class Openstack(ForeignPart):
     """Facts of the host about its networks."""
 
     vswitch: str | None = None
     encaps: str | None = None
 
 
-class Overall(Read):
+class Overall(ForeignPart):
     """Both directions together, at one load."""
 
     drop_percentage: Usec = None
@@ -86,7 +86,7 @@ class Overall(Read):
     hdrh: str | None = None
 
 
-class Stats(Read):
+class Stats(ForeignPart):
     """Counters at one load."""
 
     overall: Overall
@@ -95,7 +95,7 @@ class Stats(Read):
     """Set if much less was sent than intended."""
 
 
-class AtLoad(Read):
+class AtLoad(ForeignPart):
     """The load that was found; 0 where none was low enough."""
 
     rate_pps: Amount
@@ -103,27 +103,27 @@ class AtLoad(Read):
     stats: Stats
 
 
-class Tried(Read):
+class SearchTrial(ForeignPart):
     """One trial of a search."""
 
     tx_pps: Amount
     drop_percentage: float = Field(strict=True, allow_inf_nan=False)
 
 
-class Iterations(Read):
+class Iterations(ForeignPart):
     """All trials of a search."""
 
-    ndr_pdr: tuple[Tried, ...] = ()
+    ndr_pdr: tuple[SearchTrial, ...] = ()
 
 
-class NfvbenchRate(Read):
+class NfvbenchRate(ForeignPart):
     """In packets per second and in percent of line rate, of both directions together."""
 
     rate_pps: Amount
     rate_percent: Amount
 
 
-class NfvbenchRates(Read):
+class NfvbenchRates(ForeignPart):
     """Asked for, sent and received."""
 
     orig: NfvbenchRate
@@ -131,13 +131,13 @@ class NfvbenchRates(Read):
     rx: NfvbenchRate
 
 
-class Fixed(Read):
+class FixedRateTrial(ForeignPart):
     """A trial at one load."""
 
     total: NfvbenchRates = Field(alias="direction-total")
 
 
-class ChainLatency(Read):
+class ChainLatency(ForeignPart):
     """Of one chain in one direction."""
 
     lat_avg_usec: Usec = None
@@ -146,31 +146,31 @@ class ChainLatency(Read):
     hdrh: str | None = None
 
 
-class NfvbenchPath(Read):
+class NfvbenchPath(ForeignPart):
     """One direction, by chain."""
 
     chains: dict[str, ChainLatency] = Field(default_factory=dict)
 
 
-class Paths(Read):
+class Paths(ForeignPart):
     """Both directions."""
 
     forward: NfvbenchPath = Field(NfvbenchPath(), alias="Forward")
     reverse: NfvbenchPath = Field(NfvbenchPath(), alias="Reverse")
 
 
-class OfSize(Read):
+class OfSize(ForeignPart):
     """All that was measured with one frame size."""
 
     ndr: AtLoad | None = None
     pdr: AtLoad | None = None
     iteration_stats: Iterations = Iterations()
-    run_config: Fixed | None = None
+    run_config: FixedRateTrial | None = None
     stats: Stats | None = None
     packet_path_stats: Paths | None = None
 
 
-class NfvbenchChains(Read):
+class NfvbenchChains(ForeignPart):
     """The chains, and what was measured, by frame size."""
 
     bidirectional: bool
@@ -180,25 +180,25 @@ class NfvbenchChains(Read):
     result: dict[str, Any]
 
 
-class Benchmark(Read):
+class Benchmark(ForeignPart):
     """One kind of chain."""
 
     result: NfvbenchChains
 
 
-class Network(Read):
+class Network(ForeignPart):
     """By kind of chain."""
 
     service_chain: dict[str, Benchmark]
 
 
-class Benchmarks(Read):
+class Benchmarks(ForeignPart):
     """Outcome of a run."""
 
     network: Network
 
 
-class NfvbenchRun(Read):
+class NfvbenchRun(ForeignPart):
     """The whole file."""
 
     nfvbench_version: str
@@ -239,7 +239,7 @@ def read_nfvbench(data: dict[str, Any], source: str) -> Iterator[Item]:
 
 def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
     run: NfvbenchRun, chain: str, chains: NfvbenchChains, size: str, of_size: OfSize, source: str, whole: object
-) -> Foreign:
+) -> ImportedTest:
     frame = _frame(size)
     nodes = _NODES.get(chain)
     name = f"{size}{'' if size.upper() == 'IMIX' else 'B'}-{chains.service_chain_count}x{chain}"
@@ -280,7 +280,7 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
         evidence=evidence,
         **columns,
     )
-    return Foreign(row, tuple(_latency(anchor, name, of_size)))
+    return ImportedTest(row, tuple(_latency(anchor, name, of_size)))
 
 
 def _searched(

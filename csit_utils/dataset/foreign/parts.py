@@ -24,7 +24,7 @@ Amount = Annotated[float, Field(ge=0, le=1e13, allow_inf_nan=False, strict=True)
 Count = Annotated[int, Field(ge=0, le=_MOST, strict=True)]
 
 
-class Read(BaseModel):
+class ForeignPart(BaseModel):
     """A part of a file of another tool. Unknown keys are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -21,10 +21,10 @@ from blake3 import blake3
 from csit_utils.dataset.inputs import Source, sources
 from csit_utils.dataset.items import (
     Characterized,
-    Foreign,
+    ImportedTest,
     Problem,
     ReadError,
-    Recorded,
+    RecordedTest,
     Refusal,
     Status,
     Unrecorded,
@@ -104,7 +104,7 @@ def _detail(row: HeadRow, text: str | bytes) -> Detail:
     return Detail(row.head.counted.digest, columns.RECORD, text, row.head.counted.environment)
 
 
-def _whole(item: Recorded) -> tuple[HeadRow, Detail]:
+def _whole(item: RecordedTest) -> tuple[HeadRow, Detail]:
     text = pack(item.result)
     row = head_row(packed_head(text), item.status, item.message)
     return row, _detail(row, text)
@@ -129,12 +129,12 @@ def json_rows(content: bytes, source: str, digest: str) -> Iterator[Entry]:
         yield Problem(source, str(error))
 
 
-def _item_row(item: Recorded | Unrecorded | Foreign | Refusal | Problem, digest: str) -> Entry:
+def _item_row(item: RecordedTest | Unrecorded | ImportedTest | Refusal | Problem, digest: str) -> Entry:
     match item:
-        case Recorded():
+        case RecordedTest():
             row, detail = _whole(item)
             return row, msgspec.structs.replace(detail, digest=digest)
-        case Foreign():
+        case ImportedTest():
             kept = msgspec.json.encode({"latency": item.latency})
             return item.row, Detail(digest, columns.ROWS, kept)
         case Unrecorded():

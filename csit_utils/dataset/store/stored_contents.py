@@ -16,11 +16,11 @@ from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, th
 from csit_utils.dataset.items import (
     Characterized,
     Dataset,
-    Foreign,
+    ImportedTest,
     Item,
     Problem,
     ReadError,
-    Recorded,
+    RecordedTest,
     Refusal,
     Status,
     Unrecorded,
@@ -32,7 +32,7 @@ from csit_utils.dataset.store import characterization_files, columns
 from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part, environment
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.findings.evidence import Itemized, Located
+from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
 from resources.libraries.python.model.trial import TrialResult
@@ -49,8 +49,8 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
     "mrr": TypeAdapter(ReceiveRate | None, config=ON_FIRST_USE),
     "orr": TypeAdapter(ReceiveRate | None, config=ON_FIRST_USE),
     "latency": TypeAdapter(tuple[LatencyAtLoad, ...], config=ON_FIRST_USE),
-    "itemized": TypeAdapter(tuple[Itemized, ...], config=ON_FIRST_USE),
-    "located": TypeAdapter(Located | None, config=ON_FIRST_USE),
+    "itemized": TypeAdapter(tuple[ItemizedFigure, ...], config=ON_FIRST_USE),
+    "located": TypeAdapter(LocatedLosses | None, config=ON_FIRST_USE),
     "trials": TypeAdapter(tuple[TrialResult, ...], config=ON_FIRST_USE),
 }
 """Keys of a record that rows of latency, instances, hops and threads need."""
@@ -193,7 +193,7 @@ class Stored:
         """Time of data threads."""
         return self._rows(thread_rows, ("located",), anchors)
 
-    def record(self, anchor: str) -> Recorded:
+    def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.
 
         Raises:
@@ -221,15 +221,15 @@ class Stored:
             if kind == columns.RECORD:
                 yield self._recorded(row, text)
             else:
-                yield Foreign(row, msgspec.json.decode(text, type=_ForeignRows).latency)
+                yield ImportedTest(row, msgspec.json.decode(text, type=_ForeignRows).latency)
         for row in bare.values():
             tags = tuple(row.tags.split())
             status = Status(row.status)
             yield Unrecorded(row.test_id, row.test_name, tags, row.source, status, row.message, row.started_at)
 
-    def _recorded(self, row: TestRow, text: str) -> Recorded:
+    def _recorded(self, row: TestRow, text: str) -> RecordedTest:
         result, digest = parse_density(text, f"{self._layout.folder}: test '{row.test_id}'")
-        return Recorded(result, row.source, Status(row.status), row.message, digest)
+        return RecordedTest(result, row.source, Status(row.status), row.message, digest)
 
     def _rows(
         self, rows: Callable[[Dataset], Iterable[_Row]], keys: tuple[str, ...], anchors: Collection[str] | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.losses import busiest_cpu
-from resources.libraries.python.model.findings.evidence import Itemized, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.search.findings.locate import by_owner
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
@@ -64,7 +64,7 @@ class LossView:
 class Shares:
     """A throughput figure by instance and direction."""
 
-    item: Itemized
+    item: ItemizedFigure
     verdict: tuple[str, ...]
 
     @property
@@ -79,7 +79,7 @@ def shares_of(result: DensityRecord) -> tuple[Shares, ...]:
     return tuple(Shares(item, tuple(result.verdict.of(item.number))) for item in itemized(result))
 
 
-def loss_view(found: Located | None) -> LossView | None:
+def loss_view(found: LocatedLosses | None) -> LossView | None:
     """Losses by hop of a test; None where they were not looked for."""
     if found is None:
         return None

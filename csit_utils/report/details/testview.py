@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
-from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
 from csit_utils.report.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
@@ -201,7 +201,7 @@ class TestView:
 
 
 def view_of(
-    item: Recorded,
+    item: RecordedTest,
     row: TestRow,
     latencies: Sequence[LatencyRow],
     trials: Sequence[TrialRow],
@@ -317,7 +317,7 @@ def bounds_pair(row: TestRow, metric: Metric) -> tuple[str, str]:
     return ("" if found.complete else "≈ ") + digits3(found.lower / factor), rate(found.upper)
 
 
-def _goals(item: Recorded, row: TestRow) -> list[GoalView]:
+def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
     result, frame = item.result, item.result.asked.frame
     views = [
         _goal(found, result.verdict, frame_l1=l1_bps(1.0, frame))

@@ -9,7 +9,7 @@ from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import Run, called
 from csit_utils.analysis.trends.events import CellEvent, events, level_around
 from csit_utils.analysis.trends.trend import ALPHA, FEWEST, SUSPICION, Trend, TrendState
-from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.items import RecordedTest
 from csit_utils.report.figures import Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.stack_sides import CellStacks, cells_with_stacks, difference_graphs
@@ -47,7 +47,7 @@ PAGE = Page("trend", "Trend", _build)
 
 
 def _stacks_at(
-    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], Recorded]
+    found: Sequence[CellEvent], names: CellNames, record: Callable[[str], RecordedTest]
 ) -> Iterator[tuple[str, CellStacks]]:
     """Yield the cells with call stacks on both sides of a step, each cell once for a run in which it changed."""
     seen = set()

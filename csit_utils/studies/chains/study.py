@@ -108,7 +108,7 @@ class ChangedFeature:
 
 
 @dataclass(frozen=True)
-class Suspected:
+class SuspectView:
     """A suspect on the page."""
 
     id: str
@@ -138,7 +138,7 @@ class StudiedChains:
     """Throughput, distances and resources against the volume; samples over time."""
     traced: tuple[Figure, ...]
     """Figures of what was traced: workflow classes, events and state transitions."""
-    suspects: tuple[Suspected, ...]
+    suspects: tuple[SuspectView, ...]
     runs: tuple[ChainRun, ...]
     failed: tuple[ChainRun, ...]
 
@@ -176,8 +176,8 @@ def _studied(view: View) -> StudiedChains:
     )
 
 
-def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> Suspected:
-    found = Suspected(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
+def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
+    found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
     if not study.stacks or rank > MOST_TOLD:
         return found
     if cell := stacks_of(study, suspect, simulated=view.simulated):

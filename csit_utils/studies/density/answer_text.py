@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from csit_utils.report.units import common_unit, digits3, latency, percent, rate, seconds
-from csit_utils.studies.density.analysis.answers import AnswerVerdict, DensityAnswer, Looked, Question
+from csit_utils.studies.density.analysis.answers import AnswerVerdict, DensityAnswer, Question, ServiceCountResult
 from csit_utils.studies.density.analysis.other_goals import GoalAnswer
 from resources.libraries.python.model.goal import Goal
 
@@ -79,7 +79,7 @@ def next_text(answer: DensityAnswer) -> str:
     return _refused(answer, following) + gap
 
 
-def _refused(answer: DensityAnswer, looked: Looked) -> str:
+def _refused(answer: DensityAnswer, looked: ServiceCountResult) -> str:
     cell, question, run, point = _cell(answer, looked), answer.question, looked.run, looked.point
     match looked.verdict:
         case AnswerVerdict.DOES_NOT_FIT:
@@ -99,7 +99,7 @@ def _refused(answer: DensityAnswer, looked: Looked) -> str:
             return f"{cell} was not measured"
 
 
-def _cell(answer: DensityAnswer, looked: Looked) -> str:
+def _cell(answer: DensityAnswer, looked: ServiceCountResult) -> str:
     return f"{looked.services}x{answer.nfs}"
 
 

@@ -7,7 +7,7 @@ from math import log10
 
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure
-from csit_utils.studies.density.analysis.density import CellState, Place, Placed, SeriesLayout
+from csit_utils.studies.density.analysis.density import CellState, Place, PlacedCell, SeriesLayout
 from csit_utils.studies.density.heatmap import colour, gradient
 
 _STEPS = 48
@@ -186,7 +186,7 @@ def _heads(layout: SeriesLayout) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(map(str, layout.nodes)), tuple(map(str, layout.chains))
 
 
-def _empty(where: str, cell: Placed, missing: str, word: str) -> MapSquare:
+def _empty(where: str, cell: PlacedCell, missing: str, word: str) -> MapSquare:
     """A cell without a test that has what is shown.
 
     Args:

@@ -6,13 +6,20 @@ from csit_utils.analysis.grouping import Series
 from csit_utils.dataset.rows import LatencyRow, TestRow
 from csit_utils.report.units import latency, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout
-from csit_utils.studies.density.analysis.latency_cells import BOTH, LatencyFigure, Quantile, Unknown, figure, loads_of
+from csit_utils.studies.density.analysis.latency_cells import (
+    BOTH,
+    LatencyFigure,
+    Quantile,
+    UnknownReason,
+    figure,
+    loads_of,
+)
 from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map, scale_of
 from csit_utils.studies.density.sentences import names
 
 DIRECTIONS = (BOTH, "forward", "reverse")
 _QUANTILES = tuple(str(quantile) for quantile in Quantile)
-_STATES = {Unknown.LOST: "lost", Unknown.FEW: "few", Unknown.NOT_MEASURED: "not-run"}
+_STATES = {UnknownReason.LOST: "lost", UnknownReason.FEW: "few", UnknownReason.NOT_MEASURED: "not-run"}
 _PREFERRED = "PDR50"
 
 NO_LATENCY = "latency was not measured in any test of this cell"
@@ -76,7 +83,7 @@ def _square(where: str, found: LatencyFigure | None, choice: tuple[str, ...]) ->
         return MapSquare("no latency", f"{where}: latency was not measured at {load} {direction}", state="not-run")
     of = f"instance {found.instance} {found.direction}, {load} = {rate(found.load_pps)}"
     if found.value_ns is None or found.unknown is not None:
-        text = found.unknown or Unknown.NOT_MEASURED
+        text = found.unknown or UnknownReason.NOT_MEASURED
         return MapSquare(text, f"{where}: {text}\n{of}\n{found.reason}", state=_STATES[text])
     lines = [f"{where} · {quantile} {latency(found.value_ns)}", of]
     if found.best_ns is not None and found.best_ns != found.value_ns:

@@ -11,7 +11,7 @@ from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import DASH, digits3, percent, rate
 from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from resources.libraries.python.studies.interference.analysis.tables import cell_in_words
-from resources.libraries.python.studies.interference.model.record import Interference, Meeting, Normalized
+from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference, Normalized
 
 _FREE, _GUARANTEED = "without a guarantee", "network I/O guaranteed"
 _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
@@ -21,7 +21,7 @@ _NORMALIZED, _DEGRADATION = "normalized throughput", "degradation"
 class _Quantity:
     """A quantity of co-located NFs besides throughput."""
 
-    value: Callable[[Meeting], float | None]
+    value: Callable[[ColocationMeasurement], float | None]
     write: Callable[[float], str]
 
 
@@ -85,7 +85,7 @@ class _Squares:
             for guaranteed, rows in ((False, found.matrix), (True, found.guaranteed))
             for row in rows
         }
-        self._meetings: dict[tuple[str, tuple[str, ...], bool], list[Meeting]] = {}
+        self._meetings: dict[tuple[str, tuple[str, ...], bool], list[ColocationMeasurement]] = {}
         for meeting in found.meetings:
             if meeting.point:
                 continue  # of a sweep: the map is of the reference point

@@ -23,7 +23,7 @@ from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
 from resources.libraries.python.studies.interference.analysis.matrix import degradation, lowest, pairs
 from resources.libraries.python.studies.interference.analysis.tables import (
-    Spot,
+    MatrixSlice,
     advice_in_words,
     cell_in_words,
     matrix_in_words,
@@ -208,7 +208,7 @@ def sweep_figure(anchor: str, found: Interference, *, simulated: bool) -> Figure
     return Figure(f"{anchor}-sweep", "Interference by packet size and rate", simulated, choices, variants)
 
 
-def _rows(measured: Sequence[Spot]) -> Iterator[tuple[str, tuple[str, list[Spot]]]]:
+def _rows(measured: Sequence[MatrixSlice]) -> Iterator[tuple[str, tuple[str, list[MatrixSlice]]]]:
     """Points that differ in one thing only, under a title that says what is held."""
     for asked_pps in dict.fromkeys(spot.asked_pps for spot in measured):
         row = [spot for spot in measured if spot.asked_pps == asked_pps]
@@ -221,13 +221,13 @@ def _rows(measured: Sequence[Spot]) -> Iterator[tuple[str, tuple[str, list[Spot]
             yield f"{_RATE}, {name}", (_RATE, sorted(row, key=lambda spot: spot.load_pps))
 
 
-def _mean_line(axis: str, row: Sequence[Spot], target: str, colour: int) -> Json:
+def _mean_line(axis: str, row: Sequence[MatrixSlice], target: str, colour: int) -> Json:
     found = [(spot, [each for each in pairs(spot.matrix) if each.target == target]) for spot in row]
     points = [(spot, fmean(each.mean for each in beside)) for spot, beside in found if beside]
     return _line(axis, points, target, colour)
 
 
-def _pair_line(axis: str, row: Sequence[Spot], target: str, other: str, colour: int) -> Json:
+def _pair_line(axis: str, row: Sequence[MatrixSlice], target: str, other: str, colour: int) -> Json:
     """With the ends of the confidence interval of each point."""
     found = [(spot, each) for spot in row for each in spot.matrix if (each.target, each.against) == (target, (other,))]
     above, below = ([_width(each, up=up) for _, each in found] for up in (True, False))
@@ -240,7 +240,7 @@ def _width(row: Normalized, *, up: bool) -> float:
     return 0.0 if end is None else float(f"{abs(end - row.mean):.4g}")
 
 
-def _line(axis: str, points: Sequence[tuple[Spot, float]], name: str, colour: int) -> Json:
+def _line(axis: str, points: Sequence[tuple[MatrixSlice, float]], name: str, colour: int) -> Json:
     return {
         "type": "scatter",
         "mode": "lines+markers",

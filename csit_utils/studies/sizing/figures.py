@@ -10,7 +10,7 @@ from statistics import fmean
 from csit_utils.report.figures import Figure, Json, Panel, stacked, step_of, thinned_words
 from csit_utils.studies.sizing.reported_values import reported_figure
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import Offered, Sized, Sizing, Trace, Use
+from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Sizing, Trace, Use
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _SIZE = "vCPUs"
@@ -39,7 +39,7 @@ def sizing_figures(anchor: str, record: SizingRecord, sizings: int = 1) -> list[
     return [figure for make in made if (figure := make(anchor, record, sizing)) is not None]
 
 
-def _measured(sizing: Sizing) -> list[tuple[int, Sized]]:
+def _measured(sizing: Sizing) -> list[tuple[int, MeasuredSize]]:
     return [(number, size) for number, size in enumerate(sizing.sizes) if size.offered]
 
 
@@ -80,7 +80,7 @@ def _capacity(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | Non
     if not sizes:
         return None
     unit = escape(sizing.workload.unit)
-    ways: dict[str, tuple[str, Callable[[Sized], float]]] = {
+    ways: dict[str, tuple[str, Callable[[MeasuredSize], float]]] = {
         "capacity": (f"capacity, {unit}", lambda size: size.capacity or 0.0),
         "capacity per vCPU": (f"capacity per vCPU, {unit}", lambda size: (size.capacity or 0.0) / size.vcpus),
     }
@@ -145,7 +145,9 @@ def _use(anchor: str, record: SizingRecord, sizing: Sizing) -> Figure | None:
     return Figure(f"{anchor}-use", title, record.simulated, (tuple(ways), names), variants)
 
 
-def _component(size: Sized, name: str, colour: int, value_of: Callable[[Use], float | None], axis: str) -> Json | None:
+def _component(
+    size: MeasuredSize, name: str, colour: int, value_of: Callable[[Use], float | None], axis: str
+) -> Json | None:
     found = [(row.load, value) for row in size.offered if (value := _mean(row, name, value_of)) is not None]
     if not found:
         return None
@@ -211,7 +213,7 @@ def _straight(top: float, slope: float, name: str, dash: str) -> Json:
     }
 
 
-def _line(number: int, size: Sized, texts: Sequence[str]) -> Json:
+def _line(number: int, size: MeasuredSize, texts: Sequence[str]) -> Json:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -263,7 +265,7 @@ def _samples(trace: Trace) -> int:
     return len(trace.indicators) + sum(map(len, trace.cpu.values()))
 
 
-def _variant(sizing: Sizing, size: Sized, step: int) -> Json:
+def _variant(sizing: Sizing, size: MeasuredSize, step: int) -> Json:
     stretches = _stretches(size)
     unit = sizing.workload.unit
     panels = (
@@ -280,7 +282,7 @@ def _variant(sizing: Sizing, size: Sized, step: int) -> Json:
     return made
 
 
-def _stretches(size: Sized) -> list[_Stretch]:
+def _stretches(size: MeasuredSize) -> list[_Stretch]:
     rows = [(row.load, row.trace) for row in size.offered if row.trace is not None]
     long_s = max(_length_s(trace) for _, trace in rows)
     return [_Stretch(load, trace, number * (1 + _GAP) * long_s) for number, (load, trace) in enumerate(rows)]
@@ -302,7 +304,7 @@ def _ticks(stretches: Sequence[_Stretch]) -> Json:
     return {"tickvals": [_shortened(at) for at, _ in found], "ticktext": [text for _, text in found], "zeroline": False}
 
 
-def _heading(size: Sized, stretch: _Stretch, unit: str) -> Json:
+def _heading(size: MeasuredSize, stretch: _Stretch, unit: str) -> Json:
     at = ", capacity" if stretch.load == size.capacity else ""
     overload = ", overload" if size.capacity is not None and stretch.load > size.capacity else ""
     return {

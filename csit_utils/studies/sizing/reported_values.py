@@ -8,7 +8,7 @@ from itertools import product
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.study import View
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import Offered, Sized, Sizing
+from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Sizing
 
 _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon", "cross", "pentagon")
 _INDICATOR = "indicator"
@@ -124,7 +124,7 @@ def _points(series: _ReportedSeries, size: str, name: str, load: float) -> list[
     ]
 
 
-def _offered(size: Sized, load: float) -> Offered | None:
+def _offered(size: MeasuredSize, load: float) -> Offered | None:
     return next((row for row in size.offered if row.load == load), None)
 
 

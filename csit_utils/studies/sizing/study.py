@@ -24,7 +24,7 @@ from resources.libraries.python.model.topology import World
 from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Sized, Sizing
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Offered, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.cost import SizingCost, cost
 
@@ -75,13 +75,13 @@ def headline(item: Characterized) -> str:
     return f"{carries}{among}; {end}"
 
 
-def best_of(sizing: Sizing) -> Sized | None:
+def best_of(sizing: Sizing) -> MeasuredSize | None:
     """Return the size with the highest capacity; None if no size carries the lowest load."""
     best = sizing.named().get(sizing.best or "")
     return None if best is None or best.capacity is None else best
 
 
-def capacity_words(size: Sized, unit: str) -> str:
+def capacity_words(size: MeasuredSize, unit: str) -> str:
     """`600 calls/s`, `at least 1000 replies/s`."""
     if size.capacity is None:
         return f"less than {size.offered[0].load:g} {unit}" if size.offered else DASH
@@ -92,7 +92,7 @@ def capacity_words(size: Sized, unit: str) -> str:
 class SizeView:
     """A line of the table of sizes."""
 
-    size: Sized
+    size: MeasuredSize
     capacity: str
     best: bool
 

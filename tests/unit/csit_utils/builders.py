@@ -16,12 +16,12 @@ from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import (
     Affinity,
-    Asked,
     DeploymentTimes,
     Environment,
     Finding,
     LatencyAtLoad,
     ReceiveRate,
+    Experiment,
     Verdict,
     VerdictKind,
 )
@@ -235,7 +235,7 @@ def _fields(  # noqa: PLR0917 - those of `result`
         "world": World.SIM if simulated else World.LOCAL,
         "simulated": simulated,
         "testbed": "sim" if simulated else "local",
-        "asked": Asked(test_type=TestType.NDRPDR, cell=cell, frame=frame, profile=PROFILE),
+        "asked": Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame, profile=PROFILE),
         "plan": made_plan,
         "plan_digest": "0" * 64,
         "environment": ENVIRONMENT,

@@ -15,10 +15,10 @@ from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import (
     DeploymentSpec,
+    MeasuredSize,
     Offered,
     Share,
     Size,
-    Sized,
     Sizing,
     Trace,
     Use,
@@ -194,7 +194,7 @@ def _trace(row: Offered) -> Trace:
     )
 
 
-def _size(front: str, back: str, capacity: float | None) -> Sized:
+def _size(front: str, back: str, capacity: float | None) -> MeasuredSize:
     vcpus = {"s": 1, "m": 2}
     loads = [100.0 * number for number in range(1, 6)] if capacity else []
     offered = tuple(
@@ -207,7 +207,7 @@ def _size(front: str, back: str, capacity: float | None) -> Sized:
         )
         for load in loads
     )
-    return Sized(
+    return MeasuredSize(
         size=Size(components={"front": Share(flavor=front), "back": Share(flavor=back)}),
         name=f"fr1{front}-ba1{back}",
         vcpus=vcpus[front] + vcpus[back],

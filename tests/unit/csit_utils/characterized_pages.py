@@ -4,7 +4,7 @@ import re
 
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import Rendered, render
+from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from resources.libraries.python.model.record import Record
 from tests.unit.csit_utils.characterization_records import dataset_of
@@ -14,12 +14,12 @@ def shown(*records: Record) -> ReportContents:
     return ReportContents(InMemory(dataset_of(*records)))
 
 
-def made(page: Page, *records: Record) -> Rendered:
+def made(page: Page, *records: Record) -> RenderedPage:
     found = render(page, shown(*records))
     assert found is not None
     return found
 
 
-def words(page: Rendered) -> str:
+def words(page: RenderedPage) -> str:
     """Of a page, without its tags."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(page.html)))

@@ -5,11 +5,11 @@ import hashlib
 import shlex
 from itertools import pairwise
 
-from csit_utils.dataset.items import Recorded, Status
+from csit_utils.dataset.items import RecordedTest, Status
 from csit_utils.report.capsule import capsule, command
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Asked, Rerun
+from resources.libraries.python.model.result import Rerun, Experiment
 from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import B64, IMIX, PROFILE, does_not_fit, result
 
@@ -24,7 +24,7 @@ RERUN = Rerun(
 
 def test_the_command_asks_for_this_cell_and_no_other() -> None:
     cell = Cell(service_type=CSC, nf_chains=4, nf_nodes=2, nf_sizes=(NfSize.ONE, NfSize.HALF), vs_dtc=2)
-    asked = Asked(test_type=TestType.NDRPDR, cell=cell, frame=IMIX, profile=PROFILE)
+    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=IMIX, profile=PROFILE)
     argv = command(result(CSC, 4, 2, rerun=RERUN, asked=asked, test_name="IMIX-2c-eth[x]"))
     assert argv[:2] == ["./csit", "robot"]
     assert [word for before, word in pairwise(argv) if before == "-v"] == [
@@ -81,6 +81,6 @@ def test_records_of_before_keep_their_anchors() -> None:
     old = result(CSC, 1, 1, frame=B64)
     assert "rerun" not in old.model_dump_json()
     assert (
-        Recorded(old, "a", Status.PASS, "").anchor
-        != Recorded(old.model_copy(update={"rerun": RERUN}), "a", Status.PASS, "").anchor
+        RecordedTest(old, "a", Status.PASS, "").anchor
+        != RecordedTest(old.model_copy(update={"rerun": RERUN}), "a", Status.PASS, "").anchor
     )

@@ -12,7 +12,7 @@ from csit_utils.commands.results.report import _check_side
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.pages import compare, trend
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import Rendered, render
+from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.units import MINUS
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.histories import NIGHTS, STEP_NIGHT, Rows, nights, planted, row
@@ -27,7 +27,7 @@ def shown() -> ReportContents:
 
 
 @pytest.fixture(scope="module")
-def trend_page(shown: ReportContents) -> Rendered:
+def trend_page(shown: ReportContents) -> RenderedPage:
     """Its trend page."""
     made = render(trend.PAGE, shown)
     assert made is not None
@@ -35,14 +35,14 @@ def trend_page(shown: ReportContents) -> Rendered:
 
 
 @pytest.fixture(scope="module")
-def compare_page(shown: ReportContents) -> Rendered:
+def compare_page(shown: ReportContents) -> RenderedPage:
     """Its compare page."""
     made = render(compare.PAGE, shown)
     assert made is not None
     return made
 
 
-def data(page: Rendered, identity: str) -> dict[str, list[object]]:
+def data(page: RenderedPage, identity: str) -> dict[str, list[object]]:
     """The data for a page's script."""
     found = re.search(rf'<script type="application/json" id="{identity}">(.*?)</script>', page.html, re.DOTALL)
     assert found is not None
@@ -85,7 +85,7 @@ def test_what_changed_together_is_one_group(shown: ReportContents) -> None:
     ]
 
 
-def test_the_trend_page_says_what_was_planted_and_how_sure_it_is(trend_page: Rendered) -> None:
+def test_the_trend_page_says_what_was_planted_and_how_sure_it_is(trend_page: RenderedPage) -> None:
     text = plain(trend_page.html)
     assert "14 series, one per metric of a cell of a testbed, were analyzed; 12 of them" in text
     assert "any false step below is 1.0 %" in text
@@ -101,7 +101,7 @@ def test_the_trend_page_says_what_was_planted_and_how_sure_it_is(trend_page: Ren
     assert "26.10" not in plain(heads[2])
 
 
-def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: Rendered, shown: ReportContents) -> None:
+def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: RenderedPage, shown: ReportContents) -> None:
     cards = re.findall(r'<a id="(trend-[^"]+)" href="#\1" class="([^"]+)">', trend_page.html)
     assert len(cards) == len(shown.trends) == len({address for address, _ in cards})
     states = {address: kinds.split() for address, kinds in cards}
@@ -116,7 +116,7 @@ def test_each_cell_has_a_drawing_with_its_state_and_an_address(trend_page: Rende
     assert set(data(trend_page, "trend-data")["cells"]) == set(states)
 
 
-def test_a_failed_night_is_a_gap_with_a_tick_and_its_message(trend_page: Rendered) -> None:
+def test_a_failed_night_is_a_gap_with_a_tick_and_its_message(trend_page: RenderedPage) -> None:
     cells = data(trend_page, "trend-data")["cells"]
     failing = {address: cell for address, cell in cells.items() if "f" in cell}  # type: ignore[attr-defined]
     assert {address.split("-64b")[0] for address in failing} == {"trend-csp-1x1-ndr", "trend-csp-1x1-pdr"}
@@ -151,7 +151,7 @@ def test_an_environment_that_changed_is_told_with_what_differs() -> None:
     assert "another environment than in lab-a 2026-11-12: VPP 26.06 → VPP 26.10, version of VPP 26.06 → 26.10" in texts
 
 
-def test_the_pairs_that_most_readers_want_come_first(compare_page: Rendered) -> None:
+def test_the_pairs_that_most_readers_want_come_first(compare_page: RenderedPage) -> None:
     rows = re.findall(r"<tr><td><a[^>]*>(.*?)</a></td><td>(.*?)</td>(.*?)</tr>", compare_page.html, re.DOTALL)
     assert [(a, b) for a, b, _ in rows] == [
         ("lab-a, 10 runs before the latest", "lab-a 2026-11-20"),

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.commands.results.inputs import contents_of
-from csit_utils.dataset.contents import InMemory, Joined
+from csit_utils.dataset.contents import InMemory, JoinedContents
 from csit_utils.dataset.load import load
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
@@ -54,7 +54,7 @@ def test_a_dataset_has_the_records_of_its_files(output: Path, tmp_path: Path) ->
     assert {row.test_name for row in stored.tests} == {row.test_name for row in memory.tests}
     assert [row.test_name for row in memory.tests if not row.recorded] == ["Empty"], "the others left a record"
     assert stored.environments == memory.environments
-    assert len(Joined(stored, memory).characterizations) == 7
+    assert len(JoinedContents(stored, memory).characterizations) == 7
 
 
 def test_importing_again_in_whatever_form_changes_nothing(output: Path, tmp_path: Path) -> None:

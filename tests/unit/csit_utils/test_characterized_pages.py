@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.report.characterizations import views
 from csit_utils.report.pages import failures, overview
-from csit_utils.report.site import Rendered, render, single_file
+from csit_utils.report.site import RenderedPage, render, single_file
 from csit_utils.report.study import Page
 from csit_utils.studies.registry import explanations
 from csit_utils.studies.sizing import study as sizings
@@ -27,7 +27,7 @@ PAGES = (profiles.PAGE, predictions.PAGE, bursts.PAGE, sizings.PAGE)
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
-def drawn(page: Rendered, name: str, key: str) -> list[dict[str, Any]]:
+def drawn(page: RenderedPage, name: str, key: str) -> list[dict[str, Any]]:
     """Traces of the first figure whose identity ends so."""
     figure = next(one for one in page.figures if one.identity.endswith(name))
     data: list[dict[str, Any]] = figure.variants[key]["data"]

@@ -13,7 +13,7 @@ from csit_utils.dataset.rows import InstanceRow
 from csit_utils.report.environments import environment_views, first_pair, payload
 from csit_utils.report.pages import environment, failures, spread
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import Rendered, render
+from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.density.analysis.density import layouts
 from csit_utils.studies.density.analysis.fairness import fairness_of
@@ -22,7 +22,7 @@ from csit_utils.studies.density.cell_maps import CellMaps, MapSquare
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
 from resources.libraries.python.model.cell import ServiceType, TestType
-from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.result import LatencyAtLoad
 from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -54,12 +54,12 @@ def timed(chains: int, nodes: int, p99_ns: int, started: str = "2026-01-01T00:00
     return made.model_copy(update={"asked": made.asked.model_copy(update={"test_type": TestType.LATENCY})})
 
 
-def page(which: Page, dataset: Dataset) -> Rendered | None:
+def page(which: Page, dataset: Dataset) -> RenderedPage | None:
     """A page of these tests."""
     return render(which, ReportContents(InMemory(dataset)))
 
 
-def text_of(made: Rendered | None) -> str:
+def text_of(made: RenderedPage | None) -> str:
     """Words of a page, without its tags."""
     assert made is not None
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", str(made.html)))
@@ -168,7 +168,7 @@ def test_the_fairness_page_tells_single_instances_from_equal_ones() -> None:
     assert page(fairness.PAGE, dataset_of(result(CSC, 1, 1))) is None
 
 
-def located(lost_by: dict[str, int], busy: float) -> Located:
+def located(lost_by: dict[str, int], busy: float) -> LocatedLosses:
     """Losses by owner in one trial."""
     hops = tuple(
         HopLoss(instance=1, direction=Direction.FORWARD, last="a", next="b", owner=owner, cause="queue", lost=lost)
@@ -177,7 +177,7 @@ def located(lost_by: dict[str, int], busy: float) -> Located:
     thread = ThreadLoad(owner="vswitch", interface="csv1p1", cpu=2, running=busy, waiting=0.0)
     usage = Usage(threads=(thread,), cpus=(CpuLoad(cpu=2, user=0.0, system=busy, softirq=0.0, stolen=0.0),))
     sent = 10 * sum(lost_by.values())
-    return Located(
+    return LocatedLosses(
         purpose="locate", load_pps=1e6, offered_pps=1e6, trials=1, sent=sent, received=sent - sum(lost_by.values()),
         hops=hops, usage=usage,
     )  # fmt: skip

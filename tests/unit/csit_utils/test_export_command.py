@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.latency import histogram_of, merge, percentiles, rescaled
 from csit_utils.commands.results.export import export
-from csit_utils.dataset.items import Foreign
+from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
 from csit_utils.report.exports.uti import info_file
 from resources.libraries.python.errors import ConfigError
@@ -183,7 +183,7 @@ def test_our_own_reader_of_csits_files_reads_the_same_figures() -> None:
     items = read_foreign(json.dumps(content(record)).encode(), "x.info.json")
     assert items is not None
     (item,) = items
-    assert isinstance(item, Foreign), item
+    assert isinstance(item, ImportedTest), item
     assert record.pdr is not None
     assert item.row.pdr_lower_pps == record.pdr.throughput_pps
     assert (item.row.frame, item.row.started_at) == ("64B", record.started_at.replace("Z", ".000+00:00"))

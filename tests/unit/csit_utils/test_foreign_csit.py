@@ -15,7 +15,7 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.foreign.csit import place_of
 from csit_utils.dataset.foreign.parts import latency_row
 from csit_utils.dataset.goal_words import read_goal
-from csit_utils.dataset.items import Dataset, Foreign, Problem
+from csit_utils.dataset.items import Dataset, ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EVERY_INSTANCE, TestRow
 from csit_utils.studies.density.analysis.density import CellState, matrices
@@ -32,12 +32,12 @@ from tests.unit.csit_utils.foreign_files import (
 SOURCE = "/data/run-7/tests/vpp/perf/64b-1c-ndrpdr.info.json"
 
 
-def one(data: object, source: str = SOURCE) -> Foreign:
+def one(data: object, source: str = SOURCE) -> ImportedTest:
     """The only test of a file."""
     items = read_foreign(packed(data), source)
     assert items is not None
     (item,) = items
-    assert isinstance(item, Foreign), item
+    assert isinstance(item, ImportedTest), item
     return item
 
 

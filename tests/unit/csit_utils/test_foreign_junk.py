@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.dataset.items import Foreign, Problem
+from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from tests.unit.csit_utils.foreign_files import at_load, csit, csit_ndrpdr, fixed, nfvbench, packed, trials
 
@@ -70,4 +70,4 @@ def test_junk_at_any_place_gives_tests_or_one_problem(whole: Any) -> None:
             place[path[-1]] = junk
             items = list(read_foreign(packed(data), SOURCE) or ())
             kinds = {type(item) for item in items}
-            assert kinds <= {Foreign} or (kinds == {Problem} and len(items) == 1), (path, junk)
+            assert kinds <= {ImportedTest} or (kinds == {Problem} and len(items) == 1), (path, junk)

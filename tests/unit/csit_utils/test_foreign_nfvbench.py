@@ -7,7 +7,7 @@ import pytest
 from csit_utils.analysis.comparability import likeness
 from csit_utils.analysis.grouping import Metric, bounds, series_of
 from csit_utils.dataset.goal_words import read_goal
-from csit_utils.dataset.items import Foreign, Problem
+from csit_utils.dataset.items import ImportedTest, Problem
 from csit_utils.dataset.load import read_foreign
 from csit_utils.dataset.rows import EITHER, EVERY_INSTANCE
 from tests.unit.csit_utils.foreign_files import at_load, csit, csit_ndrpdr, fixed, nfvbench, packed, searched, trials
@@ -16,15 +16,15 @@ CHAIN = ["benchmarks", "network", "service_chain", "PVVP", "result"]
 SOURCE = "results/PVVP-3-10000-64.json"
 
 
-def items_of(data: object) -> list[Foreign]:
+def items_of(data: object) -> list[ImportedTest]:
     found = read_foreign(packed(data), SOURCE)
     assert found is not None
     items = list(found)
-    assert all(isinstance(item, Foreign) for item in items), items
-    return [item for item in items if isinstance(item, Foreign)]
+    assert all(isinstance(item, ImportedTest) for item in items), items
+    return [item for item in items if isinstance(item, ImportedTest)]
 
 
-def one(data: object) -> Foreign:
+def one(data: object) -> ImportedTest:
     (item,) = items_of(data)
     return item
 
@@ -165,7 +165,7 @@ def test_it_is_not_compared_with_csit_silently() -> None:
     items = read_foreign(packed(csit(csit_ndrpdr())), "x.info.json")
     assert items is not None
     (other,) = items
-    assert isinstance(other, Foreign)
+    assert isinstance(other, ImportedTest)
     found = likeness(theirs, other.row, Metric.PDR, ("NFVbench", "CSIT"))
     assert found.differences == (
         "PDR means loss <= 0.1 % in NFVbench and <= 0.5 % in CSIT",

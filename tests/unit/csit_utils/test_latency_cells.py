@@ -3,7 +3,7 @@
 import pytest
 
 from csit_utils.dataset.rows import LatencyRow
-from csit_utils.studies.density.analysis.latency_cells import BOTH, Quantile, Unknown, figure, loads_of
+from csit_utils.studies.density.analysis.latency_cells import BOTH, Quantile, UnknownReason, figure, loads_of
 
 P50, P99, P999 = Quantile
 
@@ -45,7 +45,7 @@ def test_a_percentile_is_unknown_when_as_many_probes_are_lost_as_lie_above_it(
     assert found is not None
     assert (found.value_ns is not None) is known
     if not known:
-        assert found.unknown is Unknown.LOST
+        assert found.unknown is UnknownReason.LOST
         assert (found.instance, found.load_pps, found.samples) == (2, 1e5, 5000 - lost)
         assert found.reason.startswith(f"{lost:,} of 5,000 probes were lost")
 
@@ -57,7 +57,7 @@ def test_no_percentile_from_too_few_samples(quantile: Quantile, needs: int) -> N
     few = figure([row(sent=needs - 1, received=needs - 1)], quantile, "PDR50")
     assert enough is not None and enough.value_ns is not None
     assert few is not None and few.value_ns is None
-    assert few.unknown is Unknown.FEW
+    assert few.unknown is UnknownReason.FEW
     assert f"{quantile} needs {needs:,} samples, {needs - 1:,} available" == few.reason
 
 
@@ -66,7 +66,7 @@ def test_results_of_other_tools_may_not_tell_their_samples() -> None:
     assert found is not None
     assert (found.value_ns, found.samples) == (10_000, None)
     unknown = figure([row(sent=None, received=None, p99_ns=None)], P99, "PDR50")
-    assert unknown is not None and unknown.unknown is Unknown.NOT_MEASURED
+    assert unknown is not None and unknown.unknown is UnknownReason.NOT_MEASURED
 
 
 def test_loads_come_light_ones_first() -> None:

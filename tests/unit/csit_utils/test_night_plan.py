@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from csit_utils.analysis.night import (
     MOST_REPEATS,
-    Known,
     NightKey,
     NightLine,
     NightPlan,
@@ -17,6 +16,7 @@ from csit_utils.analysis.night import (
     NightRules,
     NightTest,
     Omission,
+    StoredEvidence,
     durations,
     known_tests,
     plan_night,
@@ -32,7 +32,7 @@ RATE = 5e6
 
 seconds = st.none() | st.floats(0.1, 5000)
 abouts = st.builds(
-    Known,
+    StoredEvidence,
     last_seen=st.floats(0, 60).map(lambda days: NOW - timedelta(days=days)),
     metric=st.sampled_from(["NDR", "PDR"]),
     count=st.integers(1, 30),
@@ -45,7 +45,7 @@ abouts = st.builds(
 
 
 @st.composite
-def offers(draw: st.DrawFn) -> tuple[list[NightTest], dict[NightKey, Known]]:
+def offers(draw: st.DrawFn) -> tuple[list[NightTest], dict[NightKey, StoredEvidence]]:
     """Tests of two suites and of a study, some of them known."""
     tests, known = [], {}
     for number in range(draw(st.integers(0, 25))):
@@ -59,7 +59,7 @@ def offers(draw: st.DrawFn) -> tuple[list[NightTest], dict[NightKey, Known]]:
 
 
 def plan(
-    offered: tuple[list[NightTest], dict[NightKey, Known]], budget_s: float, rules: NightRules = RULES
+    offered: tuple[list[NightTest], dict[NightKey, StoredEvidence]], budget_s: float, rules: NightRules = RULES
 ) -> NightPlan:
     return plan_night(*offered, budget_s, NOW, rules)
 
@@ -73,7 +73,9 @@ def urgency(line: NightLine) -> tuple[int, float]:
 
 
 @given(offers(), st.floats(0, 20000))
-def test_a_plan_never_exceeds_the_budget(offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float) -> None:
+def test_a_plan_never_exceeds_the_budget(
+    offered: tuple[list[NightTest], dict[NightKey, StoredEvidence]], budget: float
+) -> None:
     found = plan(offered, budget)
     assert sum(line.test.seconds or 0.0 for line in found.lines) + 3.0 * len(found.runs) == pytest.approx(found.seconds)
     assert found.seconds <= budget + 1e-6
@@ -81,7 +83,7 @@ def test_a_plan_never_exceeds_the_budget(offered: tuple[list[NightTest], dict[Ni
 
 @given(offers(), st.floats(0, 20000))
 def test_each_test_is_planned_or_left_out_with_the_reason(
-    offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float
+    offered: tuple[list[NightTest], dict[NightKey, StoredEvidence]], budget: float
 ) -> None:
     found = plan(offered, budget)
     planned = {line.test.key for line in found.lines}
@@ -98,7 +100,7 @@ def test_each_test_is_planned_or_left_out_with_the_reason(
 
 @given(offers(), st.floats(0, 20000), st.floats(1, 3))
 def test_more_hours_give_nothing_up_but_for_something_more_pressing(
-    offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float, factor: float
+    offered: tuple[list[NightTest], dict[NightKey, StoredEvidence]], budget: float, factor: float
 ) -> None:
     less, more = plan(offered, budget), plan(offered, factor * budget)
     few, many = {identity(line): line for line in less.lines}, {identity(line): line for line in more.lines}
@@ -109,7 +111,7 @@ def test_more_hours_give_nothing_up_but_for_something_more_pressing(
 
 @given(offers())
 def test_a_night_without_an_end_measures_all_that_something_is_learned_from(
-    offered: tuple[list[NightTest], dict[NightKey, Known]],
+    offered: tuple[list[NightTest], dict[NightKey, StoredEvidence]],
 ) -> None:
     found = plan(offered, inf)
     assert not [each for each in found.left_out if each.why is Omission.NO_TIME]
@@ -118,7 +120,7 @@ def test_a_night_without_an_end_measures_all_that_something_is_learned_from(
 
 @given(offers(), st.floats(0, 20000))
 def test_suspected_before_unseen_before_uncertain_and_repeats_in_order(
-    offered: tuple[list[NightTest], dict[NightKey, Known]], budget: float
+    offered: tuple[list[NightTest], dict[NightKey, StoredEvidence]], budget: float
 ) -> None:
     found = plan(offered, budget)
     ranks = [list(NightReason).index(line.reason) for line in found.lines]
@@ -129,7 +131,9 @@ def test_suspected_before_unseen_before_uncertain_and_repeats_in_order(
         assert len(repeats) <= MOST_REPEATS
 
 
-def one(known: Known | None, took_s: float | None = 60.0, budget_s: float = 3600.0, **changes: object) -> NightPlan:
+def one(
+    known: StoredEvidence | None, took_s: float | None = 60.0, budget_s: float = 3600.0, **changes: object
+) -> NightPlan:
     """The plan for a single test."""
     key = NightKey("csc-ndrpdr", "one", "ladder")
     test = NightTest(key, "CSC 1R1C", "Density.Csc-Ndrpdr.one", took_s, **changes)  # type: ignore[arg-type]
@@ -137,7 +141,7 @@ def one(known: Known | None, took_s: float | None = 60.0, budget_s: float = 3600
 
 
 def test_a_suspected_step_is_measured_as_often_as_a_step_lacks_figures() -> None:
-    found = one(Known(NOW, "PDR", 20, 0.01, None, -0.04, "PDR", 2))
+    found = one(StoredEvidence(NOW, "PDR", 20, 0.01, None, -0.04, "PDR", 2))
     assert [reason_of(line) for line in found.lines] == [
         f"suspected: PDR {MINUS}4.0 %, 1 of 2 figures that a step lacks",
         f"suspected: PDR {MINUS}4.0 %, 2 of 2 figures that a step lacks",
@@ -146,16 +150,16 @@ def test_a_suspected_step_is_measured_as_often_as_a_step_lacks_figures() -> None
 
 
 def test_what_was_not_seen_for_a_week_is_measured_once_and_what_is_settled_is_left_out() -> None:
-    settled = Known(NOW - timedelta(days=8), "PDR", 20, 0.01)
+    settled = StoredEvidence(NOW - timedelta(days=8), "PDR", 20, 0.01)
     assert [reason_of(line) for line in one(settled).lines] == ["unseen: last measured 8 days ago"]
-    fresh = one(Known(NOW - timedelta(days=6), "PDR", 20, 0.01))
+    fresh = one(StoredEvidence(NOW - timedelta(days=6), "PDR", 20, 0.01))
     assert not fresh.lines
     assert [why_left_out(each) for each in fresh.left_out] == ["settled: PDR ±0.47 %"]
     assert not one(settled, tried=True).lines
 
 
 def test_an_interval_is_narrowed_until_it_is_narrow_enough() -> None:
-    found = one(Known(NOW, "NDR", 3, 0.02))
+    found = one(StoredEvidence(NOW, "NDR", 3, 0.02))
     widths = [line.after for line in found.lines]
     # Student's t: 4.303 / sqrt(3), 3.182 / sqrt(4), 2.776 / sqrt(5), 2.571 / sqrt(6), 2.447 / sqrt(7) times 2 %.
     assert found.lines[0].before == pytest.approx(0.0497, abs=1e-4)

@@ -11,7 +11,7 @@ from robot.api import ExecutionResult
 
 from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.trends.trend import Trend, TrendState, trends
-from csit_utils.bench.nights import FIRST_NIGHT, EventKind, PlantedEvent, Story, story, write_story
+from csit_utils.bench.nights import FIRST_NIGHT, EventHistory, EventKind, PlantedEvent, story, write_story
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.load import load
@@ -47,7 +47,7 @@ def night_of(found: CellFigure) -> int:
     return (found.at - FIRST_NIGHT) // timedelta(days=1)
 
 
-def judge(history: Story, found: Iterable[Trend]) -> NightJudgement:
+def judge(history: EventHistory, found: Iterable[Trend]) -> NightJudgement:
     """Compare trends with the planted events."""
     rows: dict[str, list[str]] = {name: [] for name in NightJudgement.__dataclass_fields__}
     for trend in found:
@@ -68,7 +68,7 @@ def judge(history: Story, found: Iterable[Trend]) -> NightJudgement:
     return NightJudgement(**{name: tuple(own) for name, own in rows.items()})
 
 
-def _planted(history: Story, trend: Trend) -> Sequence[PlantedEvent]:
+def _planted(history: EventHistory, trend: Trend) -> Sequence[PlantedEvent]:
     series = trend.cell.series
     cell = Cell(
         service_type=ServiceType(series.service_type),
@@ -155,7 +155,7 @@ def test_planted_steps_and_bands_are_found_and_nothing_else_is(dataset: Dataset)
 
 
 def test_the_judge_sees_what_is_missed_and_what_is_false(dataset: Dataset) -> None:
-    shifted = Story(NIGHTS, story(NIGHTS).testbeds, ())
+    shifted = EventHistory(NIGHTS, story(NIGHTS).testbeds, ())
     found = judge(shifted, trends(rows_of_tests(dataset)))
     assert not found.found
     assert len(found.false) > 9

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from csit_utils.cli import make_app
-from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, Needed, goal_of, other_goals
+from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, TrialsNeeded, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.trial import TrialResult
@@ -37,13 +37,13 @@ def test_trials_of_the_goals_duration_decide_as_in_rfc_2544() -> None:
 
 def test_bounds_too_far_apart_ask_for_a_load_between_them() -> None:
     answer = said("rfc2544", trial_result(1e6, duration_s=60.0), trial_result(2e6, 1, duration_s=60.0))
-    assert answer.needed == Needed(1.5e6, 1, 60.0)
+    assert answer.needed == TrialsNeeded(1.5e6, 1, 60.0)
     assert other_goal_view(answer).bounds == "1.00 … 2.00 Mpps"
 
 
 def test_a_repeat_without_loss_passes_the_loss_verification_of_tst_009() -> None:
     lossy, clean = trial_result(1e6, 1, duration_s=60.0), trial_result(1e6, duration_s=60.0)
-    assert said("tst009", lossy).needed == Needed(1e6, 1, 60.0)
+    assert said("tst009", lossy).needed == TrialsNeeded(1e6, 1, 60.0)
     assert said("tst009", lossy, clean).lower is not None
     failed = said("tst009", lossy, lossy)
     assert failed.upper is not None and failed.upper.load_pps == 1e6 and not failed.upper.by_shorter
@@ -52,7 +52,7 @@ def test_a_repeat_without_loss_passes_the_loss_verification_of_tst_009() -> None
 def test_seconds_without_loss_do_not_prove_a_minute_without_loss() -> None:
     answer = said("rfc2544", *seconds_of(1e6, [0] * 21))
     assert answer.lower is answer.upper is None
-    assert answer.needed == Needed(1e6, 1, 60.0)
+    assert answer.needed == TrialsNeeded(1e6, 1, 60.0)
     assert other_goal_view(answer).evidence == "undecided: 1 trial of 60 s at 1.00 Mpps needed"
 
 

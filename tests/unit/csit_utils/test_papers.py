@@ -12,7 +12,7 @@ from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.report.figures import Figure
 from csit_utils.report.published_figures import PublishedSection
 from csit_utils.report.report_context import ReportContents
-from csit_utils.report.site import Rendered, render
+from csit_utils.report.site import RenderedPage, render
 from csit_utils.report.study import Page
 from csit_utils.studies.chains import study as chain_study
 from csit_utils.studies.interference import study as interference_page
@@ -58,7 +58,7 @@ def own(section: PublishedSection) -> dict[tuple[str, str], list[float]]:
     return {(row.figure.subject, row.figure.condition): [each.value for each in row.own] for row in section.rows}
 
 
-def page_with(page: Page, name: str, *records: Record) -> Rendered:
+def page_with(page: Page, name: str, *records: Record) -> RenderedPage:
     all_of_it = shown(*records)
     all_of_it.papers = (paper(name),)
     found = render(page, all_of_it)

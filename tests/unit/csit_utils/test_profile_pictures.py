@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from csit_utils.report.site import Rendered
+from csit_utils.report.site import RenderedPage
 from csit_utils.studies.sweep.comparison import below
 from csit_utils.studies.sweep.pages import predictions, profiles
-from csit_utils.studies.sweep.pages.predictions import Alone, delays_figure, parts_figure
+from csit_utils.studies.sweep.pages.predictions import PartMeasurements, delays_figure, parts_figure
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
@@ -21,7 +21,7 @@ GBPS = 512e-9
 """Of one packet per second of 64 bytes."""
 
 
-def figures(page: Rendered) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def figures(page: RenderedPage) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Traces by the end of a figure's identity and by variant."""
     return {
         figure.identity: {key: variant["data"] for key, variant in figure.variants.items()} for figure in page.figures
@@ -92,16 +92,16 @@ def test_a_chain_lies_beside_its_vnfs_alone_in_three_panels() -> None:
 
 def test_what_was_not_measured_alone_is_left_out_and_nothing_alone_is_no_picture() -> None:
     record = chained()
-    only = parts_figure("a", record, Alone({"firewall": ONE}))
+    only = parts_figure("a", record, PartMeasurements({"firewall": ONE}))
     assert only is not None
     assert [trace["name"] for trace in only.variants["all"]["data"][:2]] == ["the chain", "firewall alone"]
-    assert parts_figure("a", record, Alone()) is None
-    assert delays_figure("a", record, Alone({"firewall": ONE})) is None, "delays add up of all parts only"
+    assert parts_figure("a", record, PartMeasurements()) is None
+    assert delays_figure("a", record, PartMeasurements({"firewall": ONE})) is None, "delays add up of all parts only"
 
 
 def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     record = chained()
-    figure = delays_figure("a", record, Alone({"router": ROUTER, "firewall": ONE}, path_of(2e-5)))
+    figure = delays_figure("a", record, PartMeasurements({"router": ROUTER, "firewall": ONE}, path_of(2e-5)))
     assert figure is not None
     path, router, firewall, measured = figure.variants["below saturation"]["data"]
     names = ["path without VNFs", "nf-1-1 (router)", "nf-1-2 (firewall)", "the chain, measured"]
@@ -112,7 +112,7 @@ def test_delays_of_the_path_and_the_vnfs_add_up_along_the_chain() -> None:
     # Alone a VNF takes 50 us and 20 us more as its CPU fills: the path's 20 us come off.
     assert router["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 4e5 - 0.02, abs=2e-3)
     assert firewall["y"][at] == pytest.approx(0.05 + 0.02 * rate_pps / 2e5 - 0.02, abs=2e-3)
-    plain = delays_figure("a", record, Alone({"router": ROUTER, "firewall": ONE}))
+    plain = delays_figure("a", record, PartMeasurements({"router": ROUTER, "firewall": ONE}))
     assert plain is not None
     whole = plain.variants["below saturation"]["data"][0]["y"][at]
     assert whole == pytest.approx(router["y"][at] + 0.02, abs=1e-6), "without a path each has all of its delay"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.dataset.items import Problem, Recorded, Status, Unrecorded
+from csit_utils.dataset.items import Problem, RecordedTest, Status, Unrecorded
 from csit_utils.dataset.load import load, read_output_xml
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
@@ -60,7 +60,7 @@ def test_a_record_is_kept_when_its_test_breaks_off(good: Path, tmp_path: Path) -
     cut = tmp_path / "cut.xml"
     end = text.index("</msg>", text.index(RESULT_MARKER.strip() + " {", text.index("<msg"))) + len("</msg>")
     cut.write_text(text[:end])
-    assert [type(item) for item in read_output_xml(cut)] == [Recorded, Problem]
+    assert [type(item) for item in read_output_xml(cut)] == [RecordedTest, Problem]
 
 
 @pytest.mark.parametrize(

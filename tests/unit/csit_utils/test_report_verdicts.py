@@ -10,7 +10,7 @@ from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.studies.density.results_table import print_results
 from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.findings.evidence import HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -34,7 +34,7 @@ HOPS = (
         lost=10,
     ),
 )  # fmt: skip
-LOCATED = Located(
+LOCATED = LocatedLosses(
     purpose="locate", load_pps=1e5, offered_pps=1e5, trials=1, sent=50_000, received=49_900, hops=HOPS,
     usage=Usage(threads=(ThreadLoad(owner="nf-2-1", interface="csn2x1i2", cpu=5, running=0.97, waiting=0.01),)),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from math import exp, inf, log
 import pytest
 from scipy.stats import median_abs_deviation, t
 
-from csit_utils.analysis.comparison import FEWEST_CELLS, Judged, SpreadRatio, judge, relative
+from csit_utils.analysis.comparison import FEWEST_CELLS, JudgedChange, SpreadRatio, judge, relative
 
 CHANGES = [-0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03, 0.5]
 """Logarithms of the ratios of eight cells; the last one has changed."""
@@ -15,7 +15,7 @@ def ratios(error: float = 0.0, changes: list[float] = CHANGES) -> list[SpreadRat
     return [SpreadRatio(2e6, 2e6 * exp(change), error) for change in changes]
 
 
-def judged(found: list[Judged] | None) -> list[Judged]:
+def judged(found: list[JudgedChange] | None) -> list[JudgedChange]:
     assert found is not None
     return found
 
@@ -54,7 +54,7 @@ def test_a_cells_own_error_counts_where_it_is_larger_than_the_spread() -> None:
 
 def test_cells_without_any_spread_have_changed_or_have_not() -> None:
     found = judged(judge(ratios(changes=[0.0] * 7 + [0.1]), 0.95))
-    assert found[0] == Judged(0.0, 0.0, 1.0)
+    assert found[0] == JudgedChange(0.0, 0.0, 1.0)
     assert found[-1].probability == 0.0
     assert found[-1].low == found[-1].high == pytest.approx(exp(0.1) - 1)
 

@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.bench import studies_profiles
 from csit_utils.bench.studies import BoundedQuantity
-from csit_utils.bench.studies_profiles import Printed, PublishedRouter, printed_sweep
+from csit_utils.bench.studies_profiles import PublishedFit, PublishedRouter, printed_sweep
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 
@@ -40,9 +40,9 @@ def test_sweeps_of_another_router_are_beyond_the_bounds(
             case "break-point":
                 return replace(testbed, break_point=0.9 * testbed.break_point)
             case "slope":
-                above = Printed(above.function, {**above.coefficients, "a": 3 * above.coefficients["a"]})
+                above = PublishedFit(above.function, {**above.coefficients, "a": 3 * above.coefficients["a"]})
             case _:
-                above = Printed("power", {"a": 5.0, "b": 3.0})
+                above = PublishedFit("power", {"a": 5.0, "b": 3.0})
         return replace(testbed, metrics={**testbed.metrics, ProfileMetric.DELAY: (below, above)})
 
     def sweep(testbed: PublishedRouter, noise: float, seed: int, loads: int) -> tuple[SweepPoint, ...]:

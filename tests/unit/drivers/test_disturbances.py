@@ -12,7 +12,7 @@ import pytest
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, vswitches
-from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.drivers.host.ownership.processes import is_stopped
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -139,7 +139,7 @@ def test_an_event_that_fails_is_reported_by_whoever_asks_for_it() -> None:
 
 def test_of_several_drivers_the_one_that_has_the_target_is_asked() -> None:
     part = Part()
-    several = Several([part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
+    several = MixedKinds([part], {"csn1x1i1": "nf-1-1", "csn2x1i1": "nf-2-1"})  # type: ignore[list-item] # no NF needed
     several.disturb(coming())
     assert len(several.disturbed()) == 1
     with pytest.raises(Unsupported, match="kill is not possible for nf-2-1"):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.base import Misfit
+from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, uio_driver
@@ -78,7 +78,7 @@ def test_a_virtual_port_is_the_kernels() -> None:
 def test_rdma_is_for_mellanox() -> None:
     user = dut("vpp", vpp={"ports": "rdma"})
     assert attachment_of(port(driver="mlx5_core"), user) is Attachment.RDMA
-    with pytest.raises(Misfit, match="rdma driver is for mlx5 ports, this one is ice"):
+    with pytest.raises(Inconsistency, match="rdma driver is for mlx5 ports, this one is ice"):
         attachment_of(port(driver="ice"), user)
 
 
@@ -91,14 +91,14 @@ def test_an_unknown_nic_is_refused_with_both_ways_out(user: DutNode | TgNode, se
         ({}, "neither its model nor its driver is known"),
         ({"driver": "foo"}, "no driver known for foo"),
     ):
-        with pytest.raises(Misfit, match=why) as caught:
+        with pytest.raises(Inconsistency, match=why) as caught:
             attachment_of(port(**keys), user)
         assert "`uio_driver: vfio-pci` for DPDK" in str(caught.value)
         assert section in str(caught.value)
 
 
 def test_dpdk_needs_a_pci_address() -> None:
-    with pytest.raises(Misfit, match="needs a pci_address"):
+    with pytest.raises(Inconsistency, match="needs a pci_address"):
         attachment_of(Interface(link="a", device="ens1", driver="ice"), dut("ovs", ovs={"ports": "dpdk"}))
 
 

@@ -15,7 +15,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.testbed.memory import MemoryNode, Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import need, node_of, shortages, spare_mb
@@ -50,23 +50,23 @@ def test_virtual_machines_take_their_memory_and_what_qemu_adds() -> None:
 
 
 def test_nfs_of_different_kinds_are_counted_each() -> None:
-    assert need(local(), cell(CSC, 1, 2, NfKind("testpmd"))) == Need(2 + 2 * 438)
+    assert need(local(), cell(CSC, 1, 2, NfKind("testpmd"))) == MemoryNeed(2 + 2 * 438)
     mixed = need(local(), cell(CSC, 3, 2, NfKind("linux_router"), NfKind("testpmd")))
-    assert mixed == Need(2 + 3 * (2 + 438))
+    assert mixed == MemoryNeed(2 + 3 * (2 + 438))
 
 
 def test_a_vswitch_in_userspace_takes_memory_of_its_own() -> None:
-    assert need(local(vswitch="ovs"), cell(CSC, 1, 1)) == Need(2 + 1280 + 2)
+    assert need(local(vswitch="ovs"), cell(CSC, 1, 1)) == MemoryNeed(2 + 1280 + 2)
 
 
 def test_a_vpp_takes_huge_pages_where_there_are_enough_and_ordinary_memory_else() -> None:
     vpp = local(vswitch="vpp", containers=(NfKind("vpp"),))
     each = 512 + 39  # heap, and 16384 buffers of 2496 bytes
     found = need(vpp, cell(CSC, 1, 2))
-    assert found == Need(3 * (2 + 128), 0, 3 * each)
-    assert found.where(3 * each) == Need(3 * 130, 3 * each)
-    assert found.where(3 * each - 1) == Need(3 * (130 + each))
-    assert need(local(vswitch="vpp"), cell(CSC, 1, 2)) == Need(2 + 128 + 2 * 2, 0, each)
+    assert found == MemoryNeed(3 * (2 + 128), 0, 3 * each)
+    assert found.where(3 * each) == MemoryNeed(3 * 130, 3 * each)
+    assert found.where(3 * each - 1) == MemoryNeed(3 * (130 + each))
+    assert need(local(vswitch="vpp"), cell(CSC, 1, 2)) == MemoryNeed(2 + 128 + 2 * 2, 0, each)
 
 
 def test_a_guest_with_vpp_has_memory_for_it_besides_its_own() -> None:
@@ -74,11 +74,13 @@ def test_a_guest_with_vpp_has_memory_for_it_besides_its_own() -> None:
     huge_pages = 256 + 20 + 8  # heap, buffers, rings of its network cards; of 2 MB each
     assert guest_hugepages(guest.dut) == huge_pages
     assert guest_mb(guest.dut) == 128 + 128 + 2 * huge_pages
-    assert need(guest, cell(VSC, 1, 2)) == Need(2 + 2 * (2 + 824 + 64 + 128)), "the host needs no huge pages for it"
+    assert need(guest, cell(VSC, 1, 2)) == MemoryNeed(2 + 2 * (2 + 824 + 64 + 128)), (
+        "the host needs no huge pages for it"
+    )
 
 
 def test_simulated_nfs_take_what_a_vpp_takes() -> None:
-    assert need(SIM, cell(CSC, 2, 2)) == Need(5 * HEAP_MB, 5 * 1024)
+    assert need(SIM, cell(CSC, 2, 2)) == MemoryNeed(5 * HEAP_MB, 5 * 1024)
     assert need(SIM, cell(VSC, 2, 2)).hugepages_mb == 1024 + 4 * 4096
 
 
@@ -120,9 +122,9 @@ def test_ordinary_memory_must_do_where_huge_pages_are_too_few() -> None:
 def test_a_program_takes_what_its_limits_allow_or_an_estimate() -> None:
     programs = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
     asked = cell(CSC, 2, 2, NfKind("pktstat"), NfKind("linux_router"))
-    assert need(programs, asked) == Need(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)
+    assert need(programs, asked) == MemoryNeed(2 + 2 * (2 + memory.PROGRAM_MB) + 2 * 2)
     limited = asked.model_copy(update={"limits": (Limits(memory_mib=300), Limits())})
-    assert need(programs, limited) == Need(2 + 2 * (2 + 300) + 2 * 2)
+    assert need(programs, limited) == MemoryNeed(2 + 2 * (2 + 300) + 2 * 2)
 
 
 def test_services_side_by_side_take_the_memory_of_each() -> None:
@@ -130,7 +132,7 @@ def test_services_side_by_side_take_the_memory_of_each() -> None:
     limits = (Limits(memory_mib=100), Limits(), Limits(memory_mib=200))
     side_by_side = Cell(service_type=CSC, nf_chains=3, nf_nodes=1, instance_kinds=kinds, limits=limits)
     programs = local(containers=(NfKind("pktstat"), NfKind("linux_router")))
-    assert need(programs, side_by_side) == Need(2 + (2 + 100) + 2 + (2 + 200))
+    assert need(programs, side_by_side) == MemoryNeed(2 + (2 + 100) + 2 + (2 + 200))
 
 
 @settings(deadline=None)  # a busy machine is no error

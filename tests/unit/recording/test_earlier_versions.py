@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset import load
-from csit_utils.dataset.items import Characterized, Recorded, Refusal
+from csit_utils.dataset.items import Characterized, RecordedTest, Refusal
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import RECORDS, read_record
 
@@ -44,7 +44,7 @@ def test_every_test_of_an_output_file_is_read(name: str, tests: set[str]) -> Non
     text = gzip.decompress((FOLDER / f"{name}-output.xml.gz").read_bytes())
     items = list(load.items(io.BytesIO(text), "output.xml"))
     found = [item.record for item in items if isinstance(item, Characterized)]
-    rows = [item for item in items if isinstance(item, Recorded)]
+    rows = [item for item in items if isinstance(item, RecordedTest)]
     assert {record.kind for record in found} | {"density" for _ in rows} == tests
     assert len(found) + len(rows) == text.count(b"</test>")
     assert all(record.environment.kernel for record in found)

@@ -11,7 +11,7 @@ from resources.libraries.python.model.energy import IDLE, Energy, MeterSeries
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.search.energy import (
-    Watched,
+    EnergyReadings,
     certain_window,
     energy_in_words,
     mean_power,
@@ -135,14 +135,14 @@ def test_a_machine_whose_meter_has_parts_only_has_their_sum() -> None:
 def measured(*, metered: bool = True, pdr_pps: float | None = 1e6) -> tuple[Energy, list[Trial | None]]:
     asked: list[Trial | None] = []
 
-    def watch(trial: Trial | None) -> Watched:
+    def watch(trial: Trial | None) -> EnergyReadings:
         asked.append(trial)
         watts = 100.0 + (trial.load_pps * 50e-6 if trial else 0.0)
         result = result_of(trial, received=round(trial.load_pps * trial.duration_s)) if trial else None
         series, missing = ((counter(watts),), {}) if metered else ((), {"DUT1": "no counters"})
-        return Watched(series, missing, 1.5, result, (BEGAN_S, BEGAN_S + 10) if trial else None)
+        return EnergyReadings(series, missing, 1.5, result, (BEGAN_S, BEGAN_S + 10) if trial else None)
 
-    idle = Watched((counter(60.0),) if metered else ())
+    idle = EnergyReadings((counter(60.0),) if metered else ())
     found = measure_energy(watch, frame("64B"), pdr_pps, 10.0, 1000.0, duts=("DUT1",), idle=idle)
     return found, asked
 

@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, Located, ThreadLoad, Usage
+from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
@@ -45,7 +45,7 @@ def found(
     facts: dict[str, dict[str, str]] | None = None,
 ) -> list[Finding]:
     lost = sum(hop.lost for hop in hops)
-    located = Located(
+    located = LocatedLosses(
         purpose="locate", load_pps=1e6, offered_pps=1e6, trials=1, sent=500_000, received=500_000 - lost,
         hops=hops, usage=Usage(threads=threads, cpus=cpus),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
-from resources.libraries.python.model.findings.evidence import Located
+from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.goal import Goal, GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
@@ -26,7 +26,7 @@ Drops = Mapping[tuple[int, Direction, int], int]
 """Instance, direction, and index of the first hop that does not count the packets."""
 
 
-def walk(plan: Plan, queues: Drops, insides: Drops, *, physical: bool = False, blind: str = "") -> Located:
+def walk(plan: Plan, queues: Drops, insides: Drops, *, physical: bool = False, blind: str = "") -> LocatedLosses:
     """Locate losses of a plan in which packets are dropped on the way.
 
     Args:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.findings.evidence import HopLoss, Located
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
 from resources.libraries.python.model.plan import Hop, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.planning.plan import make_plan
@@ -48,7 +48,7 @@ def walked(plan: Plan, losses: Losses) -> tuple[TrialResult, dict[str, Interface
     return result, {name: InterfaceCounters(*row) for name, row in rows.items()}
 
 
-def located(plan: Plan, losses: Losses) -> Located:
+def located(plan: Plan, losses: Losses) -> LocatedLosses:
     result, after = walked(plan, losses)
     zero = dict.fromkeys(after, InterfaceCounters(0, 0, 0, 0))
     return locate(plan, [result], zero, after)

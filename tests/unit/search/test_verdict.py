@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.findings.evidence import HopLoss, Located
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.model.trial import Direction
@@ -82,7 +82,7 @@ def test_each_flaw_has_its_kind_and_its_numbers(
     assert len(set(verdict.evidence)) == len(verdict.evidence) >= len(kinds)
 
 
-def located(*lost: tuple[str, int], sent: int = 10_000, purpose: str = "mrr") -> Located:
+def located(*lost: tuple[str, int], sent: int = 10_000, purpose: str = "mrr") -> LocatedLosses:
     hops = tuple(
         HopLoss(
             instance=1, direction=Direction.FORWARD, last="a", next="b", owner=owner, cause="queue", lost=count
@@ -90,7 +90,7 @@ def located(*lost: tuple[str, int], sent: int = 10_000, purpose: str = "mrr") ->
         for owner, count in lost
     )  # fmt: skip
     received = sent - sum(count for _, count in lost)
-    return Located(
+    return LocatedLosses(
         purpose=purpose, load_pps=1e9, offered_pps=1e9, trials=1, sent=sent, received=received, hops=hops  # type: ignore[arg-type]
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError
 from resources.libraries.python.model.counters import InterfaceCounters, Sample
-from resources.libraries.python.model.disturbance import Happened
+from resources.libraries.python.model.disturbance import EventOccurrence
 from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.trial import Direction, FlowTimeline, Gap
 from resources.libraries.python.planning.plan import make_plan
@@ -26,7 +26,7 @@ from resources.libraries.python.testbed.agent.calls import (
 )  # fmt: skip
 from resources.libraries.python.testbed.remote import proxies
 from resources.libraries.python.testbed.remote.proxies import combined, proxy
-from resources.libraries.python.testbed.roles.part import Confined, Processing
+from resources.libraries.python.testbed.roles.part import CpuLimited, Processing
 from resources.libraries.python.testbed.worlds.nodes import parts_on_nodes
 from tests.unit.csit_utils.builders import trial
 from tests.unit.testbed.agent_service_runs import CELL, TOPOLOGY
@@ -80,7 +80,7 @@ def test_every_method_of_a_role_can_be_called_and_nothing_else() -> None:
     assert ROLE_CALLS[Role.TRACER]["cpu_s"].is_property
     assert "features.stop" in BY_NAME and not [name for name in BY_NAME if "._" in name]
     functions: object = proxy(FUNCTIONS, Node("DUT1"))  # type: ignore[arg-type] # a link for the test
-    assert isinstance(functions, Processing) and not isinstance(functions, Confined)
+    assert isinstance(functions, Processing) and not isinstance(functions, CpuLimited)
 
 
 def test_a_call_waits_as_long_as_its_protocol_says() -> None:
@@ -131,7 +131,7 @@ def test_a_node_that_is_lost_while_it_stops_a_part_removes_that_by_itself() -> N
 def test_times_of_a_node_are_by_the_clock_of_the_controller() -> None:
     """Its clock is an hour ahead."""
     hour_ns, now_ns = 3600 * 10**9, 10**18
-    event = Happened(began_ns=now_ns + hour_ns, ended_ns=now_ns + hour_ns + 5, what="gone")
+    event = EventOccurrence(began_ns=now_ns + hour_ns, ended_ns=now_ns + hour_ns + 5, what="gone")
     sent = trial(1e6, 1, 0.0)
     gap = Gap(first=3, packets=2, begin_ns=now_ns + hour_ns + 7, end_ns=None)
     line = FlowTimeline(

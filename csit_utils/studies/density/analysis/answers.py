@@ -71,7 +71,7 @@ class CellRun:
 
 
 @dataclass(frozen=True)
-class Looked:
+class ServiceCountResult:
     """One number of services and its result for a question."""
 
     services: int
@@ -93,11 +93,11 @@ class DensityAnswer:
     question: Question
     series: Series
     nfs: int
-    best: Looked | None
+    best: ServiceCountResult | None
     """The largest number of services that qualifies; None without one."""
-    next: Looked
+    next: ServiceCountResult
     """The next larger number of services with any data, and why it does not qualify."""
-    doubts: tuple[Looked, ...]
+    doubts: tuple[ServiceCountResult, ...]
     """Smaller measured numbers of services that do not qualify."""
 
     @property
@@ -147,7 +147,7 @@ def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
         for nfs in sorted({nodes for _, nodes in cells}):
             looked = [_look(question, seen, place[0], tests) for place, tests in cells.items() if place[1] == nfs]
             looked += [
-                Looked(place[0], AnswerVerdict.DOES_NOT_FIT, reason=cell.reason)
+                ServiceCountResult(place[0], AnswerVerdict.DOES_NOT_FIT, reason=cell.reason)
                 for place, cell in refused.items()
                 if place[1] == nfs and place not in cells
             ]
@@ -155,17 +155,17 @@ def answers(question: Question, seen: AnswerEvidence) -> list[DensityAnswer]:
     return found
 
 
-def _answer(question: Question, series: Series, nfs: int, looked: Sequence[Looked]) -> DensityAnswer:
+def _answer(question: Question, series: Series, nfs: int, looked: Sequence[ServiceCountResult]) -> DensityAnswer:
     kept = [each for each in looked if each.verdict is AnswerVerdict.KEPT]
     best = kept[-1] if kept else None
     services = best.services if best else 0
     above = [each for each in looked if each.services > services]
     below = tuple(each for each in looked if each.services < services and each.verdict is not AnswerVerdict.KEPT)
-    following = above[0] if above else Looked(services + 1, AnswerVerdict.NOT_MEASURED)
+    following = above[0] if above else ServiceCountResult(services + 1, AnswerVerdict.NOT_MEASURED)
     return DensityAnswer(question, series, nfs, best, following, below)
 
 
-def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequence[TestRow]) -> Looked:
+def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequence[TestRow]) -> ServiceCountResult:
     """Combined result of the tests of one cell: each must meet the bounds."""
     # A latency test finds a PDR on its way, with less evidence: it counts where no other test asked for PDR.
     asked = [row for row in tests if question.metric.value in (row.test_type or "")]
@@ -173,12 +173,14 @@ def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequen
     if not runs:
         unfit = next((row for row in tests if row.planned is False), None)
         row = unfit or tests[-1]
-        return Looked(services, AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT, reason=row.message)
+        return ServiceCountResult(
+            services, AnswerVerdict.DOES_NOT_FIT if unfit else AnswerVerdict.NO_RESULT, reason=row.message
+        )
     worst = runs[0]
     if worst.worst_pps < question.rate_pps:
-        return Looked(services, AnswerVerdict.RATE, worst)
+        return ServiceCountResult(services, AnswerVerdict.RATE, worst)
     if question.p99_ns is None:
-        return Looked(services, AnswerVerdict.KEPT, worst)
+        return ServiceCountResult(services, AnswerVerdict.KEPT, worst)
     if not any(run.points for run in runs):
         # Another test of the same cell may have measured latency.
         runs = _runs(tests, question.metric, seen)
@@ -187,18 +189,18 @@ def _look(question: Question, seen: AnswerEvidence, services: int, tests: Sequen
         for each in judged:
             if each.verdict is verdict:
                 return each
-    return Looked(services, AnswerVerdict.LATENCY_UNKNOWN, worst)
+    return ServiceCountResult(services, AnswerVerdict.LATENCY_UNKNOWN, worst)
 
 
-def _with_latency(question: Question, services: int, run: CellRun) -> Looked:
+def _with_latency(question: Question, services: int, run: CellRun) -> ServiceCountResult:
     enough = [point for point in run.points if point.load_pps >= question.rate_pps * services]
     known = [point for point in enough if point.p99_ns is not None]
     if not enough:
         highest = max(run.points, key=lambda point: point.load_pps)
-        return Looked(services, AnswerVerdict.LATENCY_UNKNOWN, run, highest, run.row)
+        return ServiceCountResult(services, AnswerVerdict.LATENCY_UNKNOWN, run, highest, run.row)
     best = min(known, key=lambda point: point.p99_ns or 0.0) if known else enough[0]
     kept = best.p99_ns is not None and question.p99_ns is not None and best.p99_ns < question.p99_ns
-    return Looked(services, AnswerVerdict.KEPT if kept else AnswerVerdict.LATENCY, run, best, run.row)
+    return ServiceCountResult(services, AnswerVerdict.KEPT if kept else AnswerVerdict.LATENCY, run, best, run.row)
 
 
 def _runs(tests: Sequence[TestRow], metric: Metric, seen: AnswerEvidence) -> list[CellRun]:

@@ -204,7 +204,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedCell:
     """One cell."""
 
     row: TestRow | None
@@ -223,7 +223,7 @@ class SeriesLayout:
     series: Series
     chains: tuple[int, ...]
     nodes: tuple[int, ...]
-    cells: dict[Place, Placed]
+    cells: dict[Place, PlacedCell]
 
     def found(self) -> Iterator[tuple[Place, TestRow]]:
         """Cells that have a test, row by row."""
@@ -292,15 +292,15 @@ def _layout(  # noqa: PLR0917 - as `layouts`
 
 def _placed(
     rows: list[TestRow], has: Callable[[TestRow], bool], refused: RefusedCell | None, missing: str, test_type: str
-) -> Placed:
+) -> PlacedCell:
     having = [row for row in rows if has(row)]
     if having:
         newest = max(having, key=lambda row: (row.test_type == test_type, row.started_at or ""))
-        return Placed(newest, len(having), CellState.VALUE)
+        return PlacedCell(newest, len(having), CellState.VALUE)
     if not rows and refused is not None:
-        return Placed(None, 0, CellState.DOES_NOT_FIT, refused.reason)
+        return PlacedCell(None, 0, CellState.DOES_NOT_FIT, refused.reason)
     bad = [row for row in rows if row.status != "PASS"]
     if rows and not bad:
-        return Placed(None, 0, CellState.NOT_RUN, missing)
+        return PlacedCell(None, 0, CellState.NOT_RUN, missing)
     empty = empty_cell(bad)
-    return Placed(None, 0, empty.state, empty.reason)
+    return PlacedCell(None, 0, empty.state, empty.reason)

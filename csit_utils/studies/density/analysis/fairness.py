@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csit_utils.dataset.rows import InstanceRow
-from resources.libraries.python.model.findings.evidence import Itemized
+from resources.libraries.python.model.findings.evidence import ItemizedFigure
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
-def itemized(result: DensityRecord) -> tuple[Itemized, ...]:
+def itemized(result: DensityRecord) -> tuple[ItemizedFigure, ...]:
     """Throughput figures of a test per instance and direction: of the record, or of its trials in older records."""
     if result.itemized:
         return result.itemized

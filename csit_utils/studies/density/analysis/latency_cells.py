@@ -31,7 +31,7 @@ class Quantile(StrEnum):
         return {"p50": row.p50_ns, "p99": row.p99_ns, "p99.9": row.p999_ns}[self.value]
 
 
-class Unknown(StrEnum):
+class UnknownReason(StrEnum):
     """Reason why a percentile is unknown."""
 
     LOST = "probes lost"
@@ -53,7 +53,7 @@ class LatencyFigure:
     load_pps: float
     samples: int | None
     """Fewest samples of any of them; None if unknown."""
-    unknown: Unknown | None = None
+    unknown: UnknownReason | None = None
     reason: str = ""
 
 
@@ -95,16 +95,16 @@ def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction:
     return LatencyFigure(value, best, worst.instance, worst.direction, worst.load_pps, samples)
 
 
-def _doubt(row: LatencyRow, quantile: Quantile) -> tuple[Unknown, str] | None:
+def _doubt(row: LatencyRow, quantile: Quantile) -> tuple[UnknownReason, str] | None:
     """Reason why a flow's percentile is unknown; None where it is."""
     sent, received = row.sent, row.received
     if sent is not None and received is not None and received < quantile.share * sent:
         return (
-            Unknown.LOST,
+            UnknownReason.LOST,
             f"{sent - received:,} of {sent:,} probes were lost, and {quantile} of all may be one of them",
         )
     if received is not None and received < quantile.samples_needed:
-        return Unknown.FEW, f"{quantile} needs {quantile.samples_needed:,} samples, {received:,} available"
+        return UnknownReason.FEW, f"{quantile} needs {quantile.samples_needed:,} samples, {received:,} available"
     if quantile.of(row) is None:
-        return Unknown.NOT_MEASURED, f"no {quantile} was recorded"
+        return UnknownReason.NOT_MEASURED, f"no {quantile} was recorded"
     return None

@@ -82,7 +82,7 @@ GOALS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class TrialsNeeded:
     """Trials that decide the next load, if they go as most have gone there."""
 
     load_pps: float
@@ -108,7 +108,7 @@ class GoalAnswer:
     lower: Bound | None
     upper: Bound | None
     """None where no load is known to fail."""
-    needed: Needed | None
+    needed: TrialsNeeded | None
     """None where the bounds are as close as the goal asks, or no higher load can be offered."""
     most_pps: float
     """Highest load that was tried."""
@@ -157,7 +157,7 @@ def _answer(asked: OtherGoal, rows: Sequence[tuple[float, list[_TrialSeen]]]) ->
     return GoalAnswer(asked, lower, upper, _needed(answer, between), most_pps)
 
 
-def _needed(known: GoalAnswer, between: Sequence["_LoadSeen"]) -> Needed | None:
+def _needed(known: GoalAnswer, between: Sequence["_LoadSeen"]) -> TrialsNeeded | None:
     goal, lower, upper = known.asked.goal, known.lower, known.upper
     if lower is not None:
         if lower.load_pps * _EQUAL >= known.most_pps:
@@ -172,7 +172,7 @@ def _needed(known: GoalAnswer, between: Sequence["_LoadSeen"]) -> Needed | None:
         top_pps = upper.load_pps if upper else known.most_pps
         chosen = _LoadSeen(((lower.load_pps if lower else 0.0) + top_pps) / 2)
     trials = math.ceil(chosen.full_length.missing_s(goal) / goal.final_trial_duration_s - 1e-6)
-    return Needed(chosen.load_pps, max(1, trials), goal.final_trial_duration_s)
+    return TrialsNeeded(chosen.load_pps, max(1, trials), goal.final_trial_duration_s)
 
 
 class _LoadSeen:

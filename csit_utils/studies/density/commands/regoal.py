@@ -7,7 +7,7 @@ import typer
 
 from csit_utils.commands.results.inputs import INPUTS, print_problems, read, tell_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
-from csit_utils.dataset.items import Recorded
+from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.other_goals import GOALS, OtherGoal, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
@@ -53,7 +53,7 @@ def regoal(
     tell_problems(found)
 
 
-def _lines(item: Recorded, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:
+def _lines(item: RecordedTest, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:
 
     asked = item.result.asked
     for answer in other_goals(item.result.trials, goals):

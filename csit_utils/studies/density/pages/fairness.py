@@ -39,7 +39,7 @@ class FairnessBlock:
 
 
 @dataclass(frozen=True)
-class Unfair:
+class UnfairRow:
     """A line of the table of the least fair."""
 
     row: TestRow
@@ -51,7 +51,7 @@ class Unfair:
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
     found = {anchor: fairness_of(rows) for anchor, rows in shown.evidence.instances.items()}
     blocks: dict[str, FairnessBlock] = {}
-    lines: dict[tuple[str, str], Unfair] = {}
+    lines: dict[tuple[str, str], UnfairRow] = {}
     for group, (title, test_type) in enumerate(_GROUPS):
         mrr = test_type == "MRR"
 
@@ -77,9 +77,9 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {"blocks": shown_blocks, "worst": worst[:_LISTED], "cells": len(worst), "figures": figures}
 
 
-def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]]) -> list[Unfair]:
+def _lines(own: list[SeriesLayout], found: Mapping[str, Mapping[str, Fairness]]) -> list[UnfairRow]:
     return [
-        Unfair(
+        UnfairRow(
             test,
             f"{layout.series.service_type} {place[0]}x{place[1]}",
             f"{layout.series.nf_name}, {layout.series.vswitch_name}, {layout.series.frame}",

@@ -23,7 +23,7 @@ _CHAIN, _PATH = 0, 6
 
 
 @dataclass(frozen=True)
-class Alone:
+class PartMeasurements:
     """Measurements of a chain's parts with the frame and size of the chain."""
 
     vnfs: Mapping[str, Sweep] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Alone:
     """Without any VNF."""
 
 
-def parts_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | None:
+def parts_figure(anchor: str, record: SweepRecord, alone: PartMeasurements) -> Figure | None:
     """Throughput, delay and loss of a chain and of each kind of its VNFs alone, over the input rate."""
     sweep = record.sweep
     if sweep is None or not sweep.points:
@@ -73,7 +73,7 @@ def _line(name: str, sweep: Sweep, metric: ProfileMetric, colour: int) -> Json:
     }
 
 
-def delays_figure(anchor: str, record: SweepRecord, alone: Alone) -> Figure | None:
+def delays_figure(anchor: str, record: SweepRecord, alone: PartMeasurements) -> Figure | None:
     """Contribution of each VNF to a chain's delay below saturation, as measured alone, and the chain's delay.
 
     A VNF alone has the whole path in its delay. Where the path without VNFs was measured it counts once; otherwise the
@@ -109,7 +109,7 @@ def _measured(places: Sequence[PlotPosition]) -> Json:
     }
 
 
-def _areas(sweep: Sweep, alone: Alone, rates: list[float]) -> Iterator[Json]:
+def _areas(sweep: Sweep, alone: PartMeasurements, rates: list[float]) -> Iterator[Json]:
     """The path, then each VNF in the order of the chain; a part whose delay was not measured is left out."""
     path = MeasuredPath.of(alone.path.name, alone.path.points) if alone.path else None
     if path is not None:
@@ -208,7 +208,7 @@ def _chained(view: View, every: Sequence[View]) -> Chained:
     )
 
 
-def _alone(view: View, every: Sequence[View]) -> Alone:
+def _alone(view: View, every: Sequence[View]) -> PartMeasurements:
     """Sweeps of single VNFs and of the path, with the frame and the size that the chain has."""
     chain = view.record.sweep
     found: dict[str, Sweep] = {}
@@ -227,7 +227,7 @@ def _alone(view: View, every: Sequence[View]) -> Alone:
             found.setdefault(kind_words(sweep.vnfs[0]), sweep)
         elif alike:
             path = path or sweep
-    return Alone(found, path)
+    return PartMeasurements(found, path)
 
 
 PAGE = Page("chains", "Chains", _build)

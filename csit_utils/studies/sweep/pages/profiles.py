@@ -19,7 +19,7 @@ from csit_utils.studies.sweep.figures import FIRST_SCALE, NAMES, axes, shown, sw
 from csit_utils.studies.sweep.words import kind_words
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import (
-    Highest,
+    HighestRate,
     QualityBounds,
     highest_rate,
     measured_rates,
@@ -207,7 +207,7 @@ def _line(view: View, profile: Profile) -> Answered:
     )
 
 
-def limited(best: Highest) -> str:
+def limited(best: HighestRate) -> str:
     """Metric that limits the rates within bounds."""
     if best.limited_by is None:
         return DASH

@@ -70,7 +70,7 @@ class State(Frozen):
     """Its SSH server does."""
 
 
-class Tell(Protocol):
+class WaitCallback(Protocol):
     """Is given what is waited for, the seconds since, and those that it may take."""
 
     def __call__(self, what: str, since_s: float, within_s: float) -> None:
@@ -110,7 +110,7 @@ class EmulatedTestbed:
         except (OSError, ValidationError):
             return None
 
-    def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: Tell) -> None:
+    def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: WaitCallback) -> None:
         """Start all machines; return when their SSH servers answer. What is left of an earlier start is ended first.
 
         Args:
@@ -171,7 +171,7 @@ class EmulatedTestbed:
             for name, port in record.ports.items()
         )
 
-    def _start(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: Tell) -> None:
+    def _start(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: WaitCallback) -> None:
         authorized = _write_key(self.folder / "key")
         ports, hosts = {}, []
         cables = layout.taps()
@@ -226,7 +226,7 @@ class EmulatedTestbed:
                 return port
         raise CsitError(f"{machine.name}: QEMU ended with {started.returncode}: {self._tail(machine.name, 'log')}")
 
-    def _wait(self, ports: Mapping[str, int], within_s: float, tell: Tell) -> None:
+    def _wait(self, ports: Mapping[str, int], within_s: float, tell: WaitCallback) -> None:
         begun = time.monotonic()
 
         def missing() -> str:

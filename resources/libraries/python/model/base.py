@@ -45,7 +45,7 @@ Location = tuple[int | str, ...]
 """Keys and indexes from the top of a file to a place in it."""
 
 
-class Misfit(ValueError):
+class Inconsistency(ValueError):
     """Something in a file contradicts something else in it."""
 
     def __init__(self, location: Location, message: str) -> None:

@@ -67,7 +67,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Processed:
+class ProcessedPackets:
     """Packets processed and dropped by a network function since its start."""
 
     packets: int
@@ -75,11 +75,11 @@ class Processed:
     dropped: int | None = None
     """Packets that it received but had no time to process; None if unknown."""
 
-    def __sub__(self, earlier: "Processed") -> "Processed":
+    def __sub__(self, earlier: "ProcessedPackets") -> "ProcessedPackets":
         """Return the difference from `earlier`."""
         known = self.dropped is not None and earlier.dropped is not None
         dropped = (self.dropped or 0) - (earlier.dropped or 0) if known else None
-        return Processed(self.packets - earlier.packets, dropped)
+        return ProcessedPackets(self.packets - earlier.packets, dropped)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Disturbance(Frozen):
     """Duration of a pause."""
 
 
-class Happened(Frozen):
+class EventOccurrence(Frozen):
     """An event that took place."""
 
     began_ns: int

@@ -17,7 +17,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium
-from resources.libraries.python.model.testbed.memory import Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.trial import Protocol
 
 
@@ -195,7 +195,7 @@ class Driver:
 class VSwitchDriver(Driver):
     """A virtual switch. Its factory is called with a node and its context, `missing` with a node."""
 
-    memory: Callable[[DutNode], Need]
+    memory: Callable[[DutNode], MemoryNeed]
     """Memory that it takes, an upper estimate."""
     events: frozenset[PartEvent] = frozenset()
     """Events under load that it can be hit by."""
@@ -305,7 +305,7 @@ class FunctionDriver(Driver):
     """Form of the NF."""
     listed: tuple[str, ...] = ("containers",)
     """Keys of a DUT under which topologies list it."""
-    memory: Callable[[DutNode, NfKind, ServiceType, Limits], Need] | None = None
+    memory: Callable[[DutNode, NfKind, ServiceType, Limits], MemoryNeed] | None = None
     """Memory of one NF, an upper estimate; None for that of a namespace, or of a program where the kind has one."""
     least_memory_mb: Callable[[DutNode, NfKind], int] | None = None
     """Memory that limits must leave to a guest: with less, what is in it does not start; 0 if not known."""

@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.base import Location, Misfit
+from resources.libraries.python.model.base import Inconsistency, Location
 from resources.libraries.python.model.bounds import (
     ASKED,
     DEEPEST_NESTING,
@@ -93,7 +93,7 @@ def _read_topology(path: Path) -> tuple[yaml.Node | None, Any]:
 def _translated(path: Path, root: yaml.Node | None, data: Mapping[str, Any], secrets: Secrets) -> Translation:
     try:
         return csit_topology.translate(data, csit_topology.name_of(path.stem), secrets)
-    except Misfit as error:
+    except Inconsistency as error:
         location, line = _locate(root, error.location, missing=False)
         raise ConfigError(f"{path}:{line}: {'.'.join(map(str, location))}: {error}") from error
 
@@ -224,7 +224,7 @@ def _sentence(path: Path, root: yaml.Node | None, error: ValidationError, model:
     # furthest is the one that was meant.
     first = max(errors, key=lambda row: (row["type"] == "extra_forbidden", len(row["loc"])))
     cause = first.get("ctx", {}).get("error")
-    inside = cause.location if isinstance(cause, Misfit) else ()
+    inside = cause.location if isinstance(cause, Inconsistency) else ()
     location, line = _locate(root, (*first["loc"], *inside), missing=first["type"] == "missing")
     others = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     where = f"{'.'.join(map(str, location))}: " if location else ""

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
-from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.ranges import expand
@@ -83,7 +83,7 @@ def _cpus_once(groups: Literal["discover"] | tuple[CpuGroup, ...]) -> None:
     if groups != "discover":
         repeated = [cpu for cpu, times in Counter(row.cpu for row in _layout(groups).cpus).items() if times > 1]
         if repeated:
-            raise Misfit(("cpus",), f"CPU {repeated[0]} is listed more than once")
+            raise Inconsistency(("cpus",), f"CPU {repeated[0]} is listed more than once")
 
 
 class Interface(Frozen):
@@ -222,11 +222,13 @@ class TgNode(_Node):
         """Refuse ports on a NUMA node that CPUs do not have.
 
         Raises:
-            Misfit: With the place in this node.
+            Inconsistency: With the place in this node.
         """
         known = _numa_nodes(self.interfaces)[0] is not None
         if known and self.cpus != "discover" and self.numa_node not in self.layout.numa_nodes:
-            raise Misfit(("interfaces",), f"on NUMA node {self.numa_node}, but cpus has {list(self.layout.numa_nodes)}")
+            raise Inconsistency(
+                ("interfaces",), f"on NUMA node {self.numa_node}, but cpus has {list(self.layout.numa_nodes)}"
+            )
 
 
 class DutNode(_Node):
@@ -310,16 +312,18 @@ class DutNode(_Node):
         """Refuse ports on several NUMA nodes, or on one that CPUs or memory do not have.
 
         Raises:
-            Misfit: With the place in this node.
+            Inconsistency: With the place in this node.
         """
         nodes = sorted({node for node in _numa_nodes(self.interfaces) if node is not None}) or [self.numa_node]
         if len(nodes) > 1:
-            raise Misfit(("interfaces",), f"on NUMA nodes {nodes}; a cell is planned on one node")
+            raise Inconsistency(("interfaces",), f"on NUMA nodes {nodes}; a cell is planned on one node")
         if self.cpus != "discover" and nodes[0] not in self.layout.numa_nodes:
-            raise Misfit(("interfaces",), f"on NUMA node {nodes[0]}, but cpus has {list(self.layout.numa_nodes)}")
+            raise Inconsistency(
+                ("interfaces",), f"on NUMA node {nodes[0]}, but cpus has {list(self.layout.numa_nodes)}"
+            )
         if isinstance(self.memory, tuple):
             listed = [row.node for row in self.memory]
             if len(set(listed)) < len(listed):
-                raise Misfit(("memory",), f"has a NUMA node more than once: {listed}")
+                raise Inconsistency(("memory",), f"has a NUMA node more than once: {listed}")
             if nodes[0] not in listed:
-                raise Misfit(("memory",), f"has NUMA nodes {listed}, but interfaces are on node {nodes[0]}")
+                raise Inconsistency(("memory",), f"has NUMA nodes {listed}, but interfaces are on node {nodes[0]}")

@@ -10,7 +10,7 @@ from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import FlowLatency, FlowLosses
 
 
-class Asked(Frozen):
+class Experiment(Frozen):
     """The choice of the experiment."""
 
     test_type: TestType

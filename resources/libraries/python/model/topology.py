@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.nodes import DutNode, Name, TgNode
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
@@ -46,26 +46,26 @@ class Topology(Frozen):
     def _one_of_each(self) -> Self:
         kinds = Counter(node.type for node in self.nodes.values())
         if kinds["TG"] != 1:
-            raise Misfit(("nodes",), f"{kinds['TG']} nodes of type TG; one is required")
+            raise Inconsistency(("nodes",), f"{kinds['TG']} nodes of type TG; one is required")
         most = 2 if self.world is World.LAB else 1
         if not 1 <= kinds["DUT"] <= most:
             needed = "one is required" if most == 1 else "one or two are required"
-            raise Misfit(("nodes",), f"{kinds['DUT']} nodes of type DUT; {needed}")
+            raise Inconsistency(("nodes",), f"{kinds['DUT']} nodes of type DUT; {needed}")
         machines = self.machines
         for name, node in self.nodes.items():
             if name not in machines and node.access is not None:
                 why = f"the controller drives {self.tg.generator.driver} over its API, and logs in to no node for it"
-                raise Misfit(("nodes", name, "access"), f"not allowed: {why}")
+                raise Inconsistency(("nodes", name, "access"), f"not allowed: {why}")
             if name in machines and (self.world is World.LAB) != (node.access is not None):
-                raise Misfit(("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere")
+                raise Inconsistency(("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere")
         if (self.world is World.SIM) != (self.simulation is not None):
-            raise Misfit(("simulation",), "required in world sim, and not allowed elsewhere")
+            raise Inconsistency(("simulation",), "required in world sim, and not allowed elsewhere")
         shared = self.tg.shares_machine_with
         if shared is not None and self.tg.generator.cores > 2:
             place = ("nodes", self.tg_name, "generator", "cores")
-            raise Misfit(place, f"{self.tg.generator.cores} cores of the machine under test; at most 2")
+            raise Inconsistency(place, f"{self.tg.generator.cores} cores of the machine under test; at most 2")
         if shared is not None and not isinstance(self.nodes.get(shared), DutNode):
-            raise Misfit(("nodes",), f"shares_machine_with names '{shared}', which is not a DUT node")
+            raise Inconsistency(("nodes",), f"shares_machine_with names '{shared}', which is not a DUT node")
         return self
 
     @model_validator(mode="after")
@@ -78,28 +78,28 @@ class Topology(Frozen):
             place = ("nodes", ports[-1][0], "interfaces", ports[-1][1], "link")
             names = ", ".join(".".join(port) for port in ports)
             if len(ports) != 2:
-                raise Misfit(place, f"'{link}' has {len(ports)} end{'s'[len(ports) == 1 :]} ({names}); a link has 2")
+                raise Inconsistency(place, f"'{link}' has {len(ports)} end{'s'[len(ports) == 1 :]} ({names}); a link has 2")
             if ports[0][0] == ports[1][0] and (self.world is not World.LAB or ports[0][0] != self.tg_name):
-                raise Misfit(place, f"'{link}' joins two ports of one node ({names}); of the TG of a lab only, it may")
+                raise Inconsistency(place, f"'{link}' joins two ports of one node ({names}); of the TG of a lab only, it may")
         return self
 
     @model_validator(mode="after")
     def _lab_is_whole(self) -> Self:
         if self.world is not World.LAB:
             if self.nic is not None:
-                raise Misfit(("nic",), "allowed in world lab only: other worlds have no NICs to choose from")
+                raise Inconsistency(("nic",), "allowed in world lab only: other worlds have no NICs to choose from")
             return self
         if self.tg.shares_machine_with is not None:
-            raise Misfit(("nodes", self.tg_name), "shares_machine_with: nodes of a lab are machines of their own")
+            raise Inconsistency(("nodes", self.tg_name), "shares_machine_with: nodes of a lab are machines of their own")
         sims = {name: node.simulated_parts for name, node in self.nodes.items()}
         for name, parts in sims.items():
             if parts:
-                raise Misfit(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
+                raise Inconsistency(("nodes", name), f"{parts[0]}: sim is allowed in world sim only")
         first = self.dut
         for name, node in self.duts.items():
             for key in ("vswitch", "containers", "container", "vms"):
                 if getattr(node, key) != getattr(first, key):
-                    raise Misfit(("nodes", name, key), "differs from the first DUT's: both run the same service")
+                    raise Inconsistency(("nodes", name, key), "differs from the first DUT's: both run the same service")
         self._keep_used_ports()
         return self
 
@@ -118,8 +118,8 @@ class Topology(Frozen):
         for name, node in self.nodes.items():
             try:
                 node.check_numa()
-            except Misfit as error:
-                raise Misfit(("nodes", name, *error.location), str(error)) from error
+            except Inconsistency as error:
+                raise Inconsistency(("nodes", name, *error.location), str(error)) from error
             for port, interface in node.interfaces.items():
                 attachment_of(interface, node, ("nodes", name, "interfaces", port))
 
@@ -134,7 +134,7 @@ class Topology(Frozen):
         try:
             return ways(self._sockets(), self.tg_name, list(self.duts), self.nic)
         except ValueError as error:
-            raise Misfit(("nodes",), str(error)) from error
+            raise Inconsistency(("nodes",), str(error)) from error
 
     @property
     def ways(self) -> tuple[Way, ...]:

@@ -12,7 +12,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNode, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNeed, MemoryNode
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.reasons import Limit, Reason
 
@@ -26,7 +26,7 @@ PROGRAM_MB = 64
 _NONE = Limits()
 
 
-def in_pages(needs: Need, there: MemoryNode | None) -> str:
+def in_pages(needs: MemoryNeed, there: MemoryNode | None) -> str:
     """Huge pages that are taken, by size and NUMA node: `540 of 2 MB on NUMA 0`; empty for none."""
     taken_mb = needs.hugepages_mb + needs.either_mb
     if not taken_mb:
@@ -38,7 +38,7 @@ def in_pages(needs: Need, there: MemoryNode | None) -> str:
     return f"{small}{node}" if 2 * there.hugepages_2mb >= taken_mb else f"{needs.pages_1gb} of 1 GB{node}"
 
 
-def need(topology: Topology, cell: Cell) -> Need:
+def need(topology: Topology, cell: Cell) -> MemoryNeed:
     """Memory that a cell takes, the host's own share not counted."""
     dut = topology.dut
     total = driver_registry.vswitches()[dut.vswitch].memory(dut)
@@ -56,13 +56,13 @@ def need(topology: Topology, cell: Cell) -> Need:
     return total
 
 
-def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, limits: Limits = _NONE) -> Need:
+def _of_nf(topology: Topology, service_type: ServiceType, kind: NfKind | None, limits: Limits = _NONE) -> MemoryNeed:
     if kind is None:
-        return Need()  # the testbed has no such NF, which is a reason of its own
+        return MemoryNeed()  # the testbed has no such NF, which is a reason of its own
     memory = kind.driver.memory
     if memory is not None:
         return memory(topology.dut, kind, service_type, limits)
-    return Need(NAMESPACE_MB + (0 if kind.is_namespace else limits.memory_mib or PROGRAM_MB))
+    return MemoryNeed(NAMESPACE_MB + (0 if kind.is_namespace else limits.memory_mib or PROGRAM_MB))
 
 
 def least_guest_mb(dut: DutNode, kind: NfKind) -> int:

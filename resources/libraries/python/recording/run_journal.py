@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.journal import (
@@ -74,7 +74,7 @@ class Command:
     folder: str = ""
 
 
-class Ended(NamedTuple):
+class EndFacts(NamedTuple):
     """Facts of an ended test until the run ends: an event of the journal would take 1.5 kB for each test."""
 
     status: Status
@@ -86,10 +86,10 @@ class Ended(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TestHistory:
     """History of a test before it begins."""
 
-    ended: Ended | None
+    ended: EndFacts | None
     """Its end, when it was measured already."""
     quarantine: str | None
     """Why its cell is quarantined."""
@@ -98,12 +98,12 @@ class Standing:
 
 
 @dataclass
-class Past:
+class RunState:
     """State of a run, folded from the events of its journal."""
 
     path: Path
     header: RunBegun
-    done: dict[tuple[str, str], Ended] = field(default_factory=dict)
+    done: dict[tuple[str, str], EndFacts] = field(default_factory=dict)
     """Ended tests by name and digest."""
     broken: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Tests that broke the system under test and have not ended, to a reason for each attempt."""
@@ -128,7 +128,7 @@ class Past:
             case TestFinished() | CellQuarantined():
                 self._running = None
                 quarantined = isinstance(event, CellQuarantined)
-                self.done[event.test, _digest(event)] = Ended(event.status, event.record, quarantined, event.result)
+                self.done[event.test, _digest(event)] = EndFacts(event.status, event.record, quarantined, event.result)
                 self.broken.pop(event.test, None)
                 if isinstance(event, CellQuarantined):
                     self.quarantined[event.cell] = event.reason
@@ -160,12 +160,12 @@ def _digest(event: TestEnded) -> str:
     if event.result is None:
         return event.digest
     try:
-        return asked_digest(Asked.model_validate(event.result.get("asked")))
+        return asked_digest(Experiment.model_validate(event.result.get("asked")))
     except ValidationError:
         return ""  # measured again
 
 
-def asked_digest(asked: Asked) -> str:
+def asked_digest(asked: Experiment) -> str:
     """Digest of a density test."""
     return digest_of(asked.model_dump_json())
 
@@ -173,7 +173,7 @@ def asked_digest(asked: Asked) -> str:
 class RunJournal:
     """Writes the journal of a run and knows its contents. To be closed."""
 
-    def __init__(self, journal: Journal, past: Past, remarks: Sequence[str] = ()) -> None:
+    def __init__(self, journal: Journal, past: RunState, remarks: Sequence[str] = ()) -> None:
         self._journal = journal
         self.past = past
         """All events so far."""
@@ -211,7 +211,7 @@ class RunJournal:
             arguments=command.arguments,
             folder=command.folder,
         )
-        run = cls(Journal(path), Past(path, header, _boot_id=boot_id), remarks)
+        run = cls(Journal(path), RunState(path, header, _boot_id=boot_id), remarks)
         run._held.enter_context(run._journal)
         run._journal.append(header)
         return run
@@ -257,11 +257,11 @@ class RunJournal:
         run._write(lambda line: RunResumed(line=line, at=utc_now(), boot_id=boot_id, environment=environment))
         return run
 
-    def standing(self, key: TestKey) -> Standing:
+    def standing(self, key: TestKey) -> TestHistory:
         """History of a test before it begins."""
         if (ended := self.past.done.get((key.test, key.digest))) is not None:
-            return Standing(ended, None, ())
-        return Standing(None, self.past.quarantined.get(key.cell), self.past.broken.get(key.test, ()))
+            return TestHistory(ended, None, ())
+        return TestHistory(None, self.past.quarantined.get(key.cell), self.past.broken.get(key.test, ()))
 
     def discard(self, key: TestKey) -> None:
         """Forget that a test has ended: it is run again."""
@@ -352,14 +352,14 @@ class RunJournal:
         self.past.fold(event)
 
 
-def past_of(folder: Path) -> Past:
+def past_of(folder: Path) -> RunState:
     """Read the journal of a folder.
 
     Raises:
         ConfigError: There is none, or this version cannot read it.
     """
     path = _journal_of(folder)
-    past: Past | None = None
+    past: RunState | None = None
     damage: list[str] = []
     for item in read(path):
         if isinstance(item, Damage):
@@ -367,7 +367,7 @@ def past_of(folder: Path) -> Past:
         elif past is not None:
             past.fold(item.event)
         elif isinstance(item.event, RunBegun):
-            past = Past(path, item.event, damage=damage, _boot_id=item.event.boot_id)
+            past = RunState(path, item.event, damage=damage, _boot_id=item.event.boot_id)
     if past is None:
         raise _nothing_begun(path)
     return past

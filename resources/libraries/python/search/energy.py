@@ -22,7 +22,7 @@ Window = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class EnergyReadings:
     """Energy readings of the nodes in the course of one trial, or of as long without one."""
 
     series: Sequence[MeterSeries]
@@ -119,14 +119,14 @@ def node_powers(every: Iterable[MeterSeries], window: Window | None = None) -> t
 
 
 def measure_energy(
-    watch: Callable[[Trial | None], Watched],
+    watch: Callable[[Trial | None], EnergyReadings],
     frame: Frame,
     pdr_pps: float | None,
     trial_s: float,
     probe_pps: float,
     *,
     duts: tuple[str, ...],
-    idle: Watched | None,
+    idle: EnergyReadings | None,
 ) -> Energy:
     """Measure the power at 0, 10, 50 and 90 % of PDR.
 
@@ -154,7 +154,7 @@ def measure_energy(
     return Energy(trial_s=trial_s, duts=duts, loads=tuple(reversed(rows)), unmetered=unmetered)
 
 
-def _row(label: str, load_pps: float, seen: Watched) -> EnergyAtLoad:
+def _row(label: str, load_pps: float, seen: EnergyReadings) -> EnergyAtLoad:
     result = seen.result
     nodes: tuple[NodePower, ...] = ()
     remark = None

@@ -10,12 +10,12 @@ import pytest
 
 from resources.libraries.python.drivers.containers import container_cleanup, engine, engine_choice
 from resources.libraries.python.drivers.containers.container_cleanup import Contained
-from resources.libraries.python.drivers.containers.engine import Engine, Wanted
+from resources.libraries.python.drivers.containers.engine import ContainerSpec, Engine
 from resources.libraries.python.drivers.containers.engine_choice import choose, missing
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.testbed.settings import Container
 
-WANTED = Wanted(name="csit-nf-1-1", namespace=Path("/run/netns/csit-nf-1-1"), cpus=(5, 2, 5))
+WANTED = ContainerSpec(name="csit-nf-1-1", namespace=Path("/run/netns/csit-nf-1-1"), cpus=(5, 2, 5))
 PODMAN = Engine(name="podman", store=Path("/run/own"), runtime="runc")
 DOCKER = Engine(name="docker", image="vpp:25.06")
 

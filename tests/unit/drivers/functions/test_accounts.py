@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, Several
+from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, MixedKinds
 from resources.libraries.python.testbed.roles.part import Accounting
 
 
@@ -22,7 +22,7 @@ class Counting:
 
 def test_accounts_are_those_of_the_kinds_that_keep_some() -> None:
     first, second = Counting("nf-1-1"), Counting("nf-1-3")
-    several = Several(cast(Any, (first, object(), second)))
+    several = MixedKinds(cast(Any, (first, object(), second)))
     confined = ConfinedFunctions(cast(Any, several), cast(Any, None))
     for each in (several, confined):
         assert isinstance(each, Accounting)

@@ -22,17 +22,17 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.functions.vm_application.guest_software import (
     END,
     Applications,
-    Questions,
+    GuestConnections,
     render_init,
 )
 from resources.libraries.python.errors import CsitError, NotReady, PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Medium, Plan
-from resources.libraries.python.model.testbed.memory import Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.planning.plan import drivers_of, make_plan
 from tests.builders import cpus
@@ -114,7 +114,7 @@ def test_every_kind_shares_memory_with_vpp_and_takes_that_of_a_guest(kind: NfKin
     plan = make_plan(topology, cell_of(kind), HOST)
     assert {link.medium for link in plan.links if link.b.owner == "nf-1-1"} == {Medium.VHOST_USER}
     more_mb = 192 + 8 if kind == "qemu_suricata" else 0
-    assert need(LOCAL, cell_of(kind)) == need(LOCAL, cell_of(NfKind("qemu"))) + Need(more_mb)
+    assert need(LOCAL, cell_of(kind)) == need(LOCAL, cell_of(NfKind("qemu"))) + MemoryNeed(more_mb)
 
 
 def test_limits_that_leave_suricata_too_little_memory_are_refused_with_the_numbers() -> None:
@@ -176,7 +176,7 @@ def test_a_passive_guest_has_one_port_without_an_address_at_which_its_program_lo
         "vms": "qemu_suricata",
     }
     without = asked.model_copy(update={"taps": ()})
-    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind("qemu_suricata"))) + Need(-2)
+    assert need(LOCAL, asked) == need(LOCAL, without) + need(LOCAL, cell_of(NfKind("qemu_suricata"))) + MemoryNeed(-2)
     made = Applications([passive], plan, LOCAL.dut, FewCounters(0))
     ports = [word for word in made.command_line(passive, 1500).split() if word.startswith("csit.port=")]
     assert ports == [f"csit.port={passive.interface},{passive.mac},-,-,-,-,1500,0"]
@@ -249,8 +249,8 @@ def test_packets_of_a_monitor_are_added_up_and_its_end_is_told(tmp_path: Path) -
     ends = f"\r\n{END} 0\r\n".encode()
     told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{END} 1\n".encode())
     with guest(tmp_path / "nf-1-1.questions", *told) as asked:
-        assert made.processed()["nf-1-1"] == Processed(990, 10)
-        assert made.processed()["nf-1-1"] == Processed(4970, 30)
+        assert made.processed()["nf-1-1"] == ProcessedPackets(990, 10)
+        assert made.processed()["nf-1-1"] == ProcessedPackets(4970, 30)
         assert made.problems("nf-1-1") == ()
         assert made.problems("nf-1-1") == ("the guest of nf-1-1: the program has ended",)
         made.stop()
@@ -263,7 +263,7 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
     bad = b'{"return":"OK"}\n{"message":"no such interface","return":"NOK"}\n'
     end = f"{END} 0\n".encode()
     with guest(tmp_path / "nf-1-1.questions", b"70 30\n" + end, good + end, b"7 3\n" + end, bad + end) as asked:
-        assert made.processed()["nf-1-1"] == Processed(40 + 480, 30 + 20)
+        assert made.processed()["nf-1-1"] == ProcessedPackets(40 + 480, 30 + 20)
         assert "no such interface" in made.problems("nf-1-1")[0]
         made.stop()
     assert asked[0] == b"packets\n"
@@ -276,7 +276,7 @@ def test_datagrams_of_nginx_are_those_of_the_guest_and_packets_that_passed_it_by
     snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
     told = (f"{snmp.format(*row)}{END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
     with guest(tmp_path / "nf-1-1.questions", *told, f"no counters\n{END} 0\n".encode()) as asked:
-        assert made.processed()["nf-1-1"] == Processed(3990, 15)
+        assert made.processed()["nf-1-1"] == ProcessedPackets(3990, 15)
         assert made.problems("nf-1-1") == ("5000 packets entered the guest of nf-1-1, and its nginx saw 3005 of them",)
         assert "did not report counters" in made.problems("nf-1-1")[0]
         made.stop()
@@ -310,11 +310,11 @@ def test_packets_that_passed_the_rules_by_are_told(tmp_path: Path) -> None:
 
 def test_a_guest_that_is_gone_or_silent_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match="the guest of nf-1-1 cannot be asked: No such file"):
-        Questions("nf-1-1", tmp_path / "none").ask("packets")
+        GuestConnections("nf-1-1", tmp_path / "none").ask("packets")
     with guest(tmp_path / "early", b"12"), pytest.raises(CsitError, match="ended its answer to 'packets' early"):
-        Questions("nf-1-1", tmp_path / "early").ask("packets")
+        GuestConnections("nf-1-1", tmp_path / "early").ask("packets")
     with socket.socket(socket.AF_UNIX) as there:
         there.bind(str(tmp_path / "silent"))
         there.listen()
         with pytest.raises(NotReady, match=r"answer of the guest of nf-1-1 to 'packets' not ready after 0\.1 s"):
-            Questions("nf-1-1", tmp_path / "silent", 0.1).ask("packets")
+            GuestConnections("nf-1-1", tmp_path / "silent", 0.1).ask("packets")

@@ -22,7 +22,7 @@ from resources.libraries.python.drivers.functions.openvpn.driver import (
     TunnelFiles,
     configuration,
 )
-from resources.libraries.python.drivers.functions.tunnels import Passed, TunnelEnd, into, passed
+from resources.libraries.python.drivers.functions.tunnels import TunnelCounters, TunnelEnd, into, passed
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
@@ -61,8 +61,8 @@ def test_the_ends_of_a_tunnel_are_each_others_peers_and_pass_packets_as_they_are
 
 def test_what_came_out_of_a_tunnel_is_processed_and_the_rest_of_what_came_into_it_is_lost() -> None:
     numbers = interface_numbers(DEVICES)
-    assert passed(numbers, DEVICES_OF_ENDS) == Passed(came=20 + 3 + 11 + 1, left=10 + 18)
-    assert Passed(35, 28) - Passed(2, 2) == Passed(33, 26)
+    assert passed(numbers, DEVICES_OF_ENDS) == TunnelCounters(came=20 + 3 + 11 + 1, left=10 + 18)
+    assert TunnelCounters(35, 28) - TunnelCounters(2, 2) == TunnelCounters(33, 26)
     with pytest.raises(KeyError, match="tun-right"):
         passed({name: row for name, row in numbers.items() if name != "tun-right"}, DEVICES_OF_ENDS)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.functions.mixed_kinds import Several
+from resources.libraries.python.drivers.functions.mixed_kinds import MixedKinds
 from resources.libraries.python.drivers.functions.monitor.driver import programs
 from resources.libraries.python.drivers.functions.monitor.registration import DRIVERS
 from resources.libraries.python.drivers.functions.monitor.suricata import patterns
@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.functions.process.driver import filled, 
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
@@ -100,8 +100,8 @@ function_of_process = function(NfKind("process"))
 
 
 def test_a_program_tells_what_it_has_processed() -> None:
-    assert processed("packets 12\ndropped 3\nother 4\n", "it") == Processed(12, 3)
-    assert processed("packets 12\n", "it") == Processed(12, None)
+    assert processed("packets 12\ndropped 3\nother 4\n", "it") == ProcessedPackets(12, 3)
+    assert processed("packets 12\n", "it") == ProcessedPackets(12, None)
     with pytest.raises(CsitError, match="it printed no counter `packets <number>`; last output: packets many"):
         processed("packets many", "it")
     with pytest.raises(CsitError, match="last output: nothing"):
@@ -117,8 +117,8 @@ def test_functions_that_forward_have_processed_what_they_sent_and_others_tell_th
         }
 
     routers = cast(Any, SimpleNamespace(counters=counters))
-    monitors = cast(Any, SimpleNamespace(counters=dict, processed=lambda: {"nf-2-1": Processed(4, 1)}))
-    found = Several([routers, monitors], {"a": "nf-1-1", "b": "nf-1-1"}).processed()
-    assert found == {"nf-1-1": Processed(11), "nf-2-1": Processed(4, 1)}
-    assert Processed(9, 4) - Processed(2, 1) == Processed(7, 3)
-    assert Processed(9) - Processed(2, 1) == Processed(7)
+    monitors = cast(Any, SimpleNamespace(counters=dict, processed=lambda: {"nf-2-1": ProcessedPackets(4, 1)}))
+    found = MixedKinds([routers, monitors], {"a": "nf-1-1", "b": "nf-1-1"}).processed()
+    assert found == {"nf-1-1": ProcessedPackets(11), "nf-2-1": ProcessedPackets(4, 1)}
+    assert ProcessedPackets(9, 4) - ProcessedPackets(2, 1) == ProcessedPackets(7, 3)
+    assert ProcessedPackets(9) - ProcessedPackets(2, 1) == ProcessedPackets(7)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, taken
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 
 PLACE = Path("/run/suricata/nf-1-1")
 
@@ -64,7 +64,7 @@ def answering(place: Path, *pieces: bytes) -> Iterator[list[bytes]]:
 
 def test_packets_that_it_dropped_are_not_among_those_it_got(tmp_path: Path) -> None:
     with answering(tmp_path / "control", b'{"message":{"pkts":12,', b'"drop":5},"return":"OK"}') as heard:
-        assert taken(tmp_path / "control", "eth0") == Processed(7, 5)
+        assert taken(tmp_path / "control", "eth0") == ProcessedPackets(7, 5)
     assert json.loads(heard[0]) == {"version": "0.2"}
     assert json.loads(heard[1]) == {"command": "iface-stat", "arguments": {"iface": "eth0"}}
 

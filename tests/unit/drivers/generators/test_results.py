@@ -11,8 +11,8 @@ from hdrh.histogram import HdrHistogram
 from resources.libraries.python.dialogue import line_of
 from resources.libraries.python.drivers.generators.builtin import arrivals, counters, wire
 from resources.libraries.python.drivers.generators.builtin.counters import (
-    Lateness,
-    Settled,
+    FinalCounters,
+    QuietTime,
     interface_numbers,
     settle,
 )
@@ -64,7 +64,7 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settling_ends_at_once_when_all_came() -> None:
-    assert settle(lambda: (5, 7), (5, 7)) == Settled((5, 7), True, 0.0)
+    assert settle(lambda: (5, 7), (5, 7)) == FinalCounters((5, 7), True, 0.0)
 
 
 @pytest.mark.usefixtures("_clock")
@@ -91,18 +91,18 @@ def test_settling_waits_as_long_as_it_is_told() -> None:
 
 
 def test_packets_that_came_after_a_trial_make_the_next_ones_wait_longer() -> None:
-    lateness = Lateness()
+    lateness = QuietTime()
     first = lateness.quiet_s
     assert not lateness.begin((0, 0))
-    lateness.end((90, 100), (100, 100), Settled((90, 100), True, 0.001))
+    lateness.end((90, 100), (100, 100), FinalCounters((90, 100), True, 0.001))
     assert not lateness.begin((92, 100)), "a few stray packets are tolerated"
     assert lateness.quiet_s == first
     assert lateness.begin((100, 100))
     assert lateness.quiet_s == 2 * first
-    lateness.end((103, 90), (100, 100), Settled((203, 190), True, 0.001))
+    lateness.end((103, 90), (100, 100), FinalCounters((203, 190), True, 0.001))
     assert lateness.quiet_s == 4 * first
     for _ in range(9):
-        lateness.end((200, 0), (100, 100), Settled((203, 190), True, 0.001))
+        lateness.end((200, 0), (100, 100), FinalCounters((203, 190), True, 0.001))
     assert lateness.quiet_s == 0.4
 
 
@@ -173,10 +173,10 @@ def test_probes_without_stamps_are_said_not_counted() -> None:
 def test_the_wait_at_the_end_is_learned_from_what_the_system_has_shown(
     pauses_s: tuple[float, ...], quiet_s: float
 ) -> None:
-    lateness = Lateness()
+    lateness = QuietTime()
     for pause_s in pauses_s:
         assert lateness.quiet_s == 0.025
-        lateness.end((90,), (100,), Settled((90,), True, pause_s))
+        lateness.end((90,), (100,), FinalCounters((90,), True, pause_s))
     assert lateness.quiet_s == quiet_s
     assert lateness.begin((100,)), "packets came later than that"
     assert lateness.quiet_s == 0.05

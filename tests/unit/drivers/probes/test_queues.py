@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, Seen
+from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, SocketCounters
 from resources.libraries.python.drivers.probes.sampler.accounts import LEVELS, Amounts, PortAccount
 from resources.libraries.python.drivers.probes.sampler.features import QueueAccount, SocketAccount, forwarding
 from resources.libraries.python.errors import CsitError
@@ -32,11 +32,11 @@ class Counted(PortAccount):
 class Told(ReceivingSockets):
     """Sockets that were read before; then their process has ended."""
 
-    def __init__(self, *rows: Seen, in_rings: int = 0) -> None:
+    def __init__(self, *rows: SocketCounters, in_rings: int = 0) -> None:
         self._told = iter(rows)
         self._waiting = in_rings
 
-    def read(self) -> Seen:
+    def read(self) -> SocketCounters:
         """The next row.
 
         Raises:
@@ -68,24 +68,24 @@ def test_counters_that_are_not_read_at_one_moment_make_no_queue_shorter_than_emp
 
 def test_with_af_xdp_what_is_lost_in_user_space_does_not_wait_and_rings_need_not_be_empty_at_first() -> None:
     ports = Counted((100, 90, 0, 0), (9000, 4004, 4, 30), (9000, 4004, 4, 30))
-    account = QueueAccount(ports, SocketAccount(Told(Seen(10, 5), Seen(410, 4305), in_rings=7)))
+    account = QueueAccount(ports, SocketAccount(Told(SocketCounters(10, 5), SocketCounters(410, 4305), in_rings=7)))
     assert account.read() == {"queued_packets": 7.0}
     assert account.read() == {"queued_packets": 7.0 + 8900 - 3914 - 30 - 400 - 4300}
     assert account.read() == {}, "the vSwitch has ended"
 
 
 def test_what_no_port_counts_is_what_packet_sockets_refuse_and_what_is_taken_from_af_xdp_and_never_given() -> None:
-    account = SocketAccount(Told(Seen(4710, waiting_bytes=2048)))
+    account = SocketAccount(Told(SocketCounters(4710, waiting_bytes=2048)))
     assert account.read() == {"socket_dropped_pps": 4710.0, "queued_kib": 2.0}
     assert account.read() == {}
-    assert SocketAccount(Told(Seen(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
+    assert SocketAccount(Told(SocketCounters(410, 4305))).read() == {"socket_dropped_pps": 4305.0}
     assert "queued_kib" in LEVELS
     assert "socket_dropped_pps" not in LEVELS
 
 
 def test_only_where_all_losses_are_known_the_sum_closes() -> None:
-    assert SocketAccount(Told(Seen(0, 0))).closes
-    assert not SocketAccount(Told(Seen(0, waiting_bytes=0))).closes
+    assert SocketAccount(Told(SocketCounters(0, 0))).closes
+    assert not SocketAccount(Told(SocketCounters(0, waiting_bytes=0))).closes
     assert not SocketAccount(Told()).closes
 
 

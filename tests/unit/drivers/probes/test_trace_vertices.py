@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from resources.libraries.python.drivers.probes.tracer.events import KVM_PAIR, SCHEDULING, WANTED, Followed, choose
+from resources.libraries.python.drivers.probes.tracer.events import KVM_PAIR, SCHEDULING, WANTED, TracedOwner, choose
 from resources.libraries.python.drivers.probes.tracer.reader import EventStream
 from resources.libraries.python.drivers.probes.tracer.tracefs import parse
 from resources.libraries.python.errors import CsitError
@@ -57,7 +57,9 @@ def kvm_exit(reason: int, isa: int) -> bytes:
     return record(6, NF, reason, 0, 0, 0, isa)
 
 
-def path(*events: bytes, followed: tuple[Followed, ...] = (Followed("nf", "kernel", (NF,)),)) -> list[tuple[str, str]]:
+def path(
+    *events: bytes, followed: tuple[TracedOwner, ...] = (TracedOwner("nf", "kernel", (NF,)),)
+) -> list[tuple[str, str]]:
     """Pairs of events of the first owner, 10 ns apart each."""
     page = Page()
     for number, data in enumerate(events):
@@ -78,7 +80,7 @@ def vertices(*events: bytes) -> list[str]:
 
 
 def test_a_switch_happens_to_both_threads() -> None:
-    both = (Followed("nf", "kernel", (NF,)),)
+    both = (TracedOwner("nf", "kernel", (NF,)),)
     pairs = path(switch(NF, 1, OTHER), wakeup(OTHER, NF), switch(OTHER, 0, NF), followed=both)
     assert pairs == [("sched_switch:out:S", "sched_wakeup"), ("sched_wakeup", "sched_switch:in")]
 
@@ -115,7 +117,7 @@ def test_events_of_others_are_nobodys() -> None:
 
 
 def test_a_guest_beside_a_container_has_events_of_guests_only() -> None:
-    guest, container = Followed("vm", "kvm", (NF,)), Followed("nf", "kernel", (OTHER,))
+    guest, container = TracedOwner("vm", "kvm", (NF,)), TracedOwner("nf", "kernel", (OTHER,))
     events = (record(8, NF, 0), record(5, NF, 0, 0, 0, 1, 64), kvm_exit(12, 1))
     assert path(*events, followed=(guest, container)) == [("kvm_entry", "kvm_exit:HLT")]
 
@@ -125,7 +127,7 @@ def test_pairs_do_not_reach_across_lost_events() -> None:
     first.add(10, record(8, NF, 0))
     second.add(20, kvm_exit(12, 1))
     second.add(30, record(8, NF, 0))
-    stream = EventStream(map(parse, ALL), [Followed("vm", "kvm", (NF,))])
+    stream = EventStream(map(parse, ALL), [TracedOwner("vm", "kvm", (NF,))])
     stream.feed([(0, pages(first))])
     stream.feed([(0, pages(second))])
     assert stream.edges() == [[("kvm_exit:HLT", "kvm_entry", 1, 1e-8)]]
@@ -137,7 +139,7 @@ def test_a_thread_that_moves_keeps_its_order() -> None:
     here.add(10, record(8, NF, 0))
     there.add(20, kvm_exit(12, 1))
     here.add(30, record(8, NF, 0))
-    stream = EventStream(map(parse, ALL), [Followed("vm", "kvm", (NF,))])
+    stream = EventStream(map(parse, ALL), [TracedOwner("vm", "kvm", (NF,))])
     stream.feed([(0, pages(here)), (1, pages(there))])
     assert {edge[:3] for edge in stream.edges()[0]} == {
         ("kvm_entry", "kvm_exit:HLT", 1),

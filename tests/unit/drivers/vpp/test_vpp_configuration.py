@@ -6,9 +6,9 @@ import pytest
 
 from resources.libraries.python.drivers.vpp.configuration import (
     HugePageChoice,
+    IdleBehaviour,
     Startup,
     VppDevice,
-    Waiting,
     access_by,
     access_list,
     choose_pages,
@@ -47,7 +47,7 @@ def startup(**changes: object) -> Startup:
         "heap_mb": 512,
         "buffers": 16384,
         "pages": HugePageChoice("4k", "none free"),
-        "waiting": Waiting("polling", 0),
+        "waiting": IdleBehaviour("polling", 0),
         "plugins": ("memif",),
         **changes,
     }
@@ -102,7 +102,7 @@ def test_only_plugins_that_are_needed() -> None:
 
 def test_an_idle_main_thread_sleeps_only_where_it_is_told() -> None:
     assert not [line for line in sections(startup().text())["unix"] if "poll-sleep" in line]
-    assert "poll-sleep-usec 100" in sections(startup(waiting=Waiting("interrupt", 100)).text())["unix"]
+    assert "poll-sleep-usec 100" in sections(startup(waiting=IdleBehaviour("interrupt", 100)).text())["unix"]
 
 
 def test_commands_with_keys_are_not_logged() -> None:
@@ -120,9 +120,9 @@ def test_physical_ports_by_their_address() -> None:
 
 
 def test_how_threads_wait() -> None:
-    assert waiting(Vpp(), oversubscribed=False) == Waiting("polling", 0)
-    assert waiting(Vpp(), oversubscribed=True) == Waiting("interrupt", 100)
-    assert waiting(Vpp(rx_mode="adaptive", poll_sleep_us=7), oversubscribed=True) == Waiting("adaptive", 7)
+    assert waiting(Vpp(), oversubscribed=False) == IdleBehaviour("polling", 0)
+    assert waiting(Vpp(), oversubscribed=True) == IdleBehaviour("interrupt", 100)
+    assert waiting(Vpp(rx_mode="adaptive", poll_sleep_us=7), oversubscribed=True) == IdleBehaviour("adaptive", 7)
     assert waiting(Vpp(), oversubscribed=False).data_threads == "poll"
     assert waiting(Vpp(), oversubscribed=True).data_threads == "wait for interrupts"
 

@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.vm_vpp.guest_software import interfaces_inside, placement
 from resources.libraries.python.drivers.functions.vm_vpp.machine import GuestVpp
-from resources.libraries.python.drivers.vpp.configuration import Waiting, routing
+from resources.libraries.python.drivers.vpp.configuration import IdleBehaviour, routing
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.counters import InterfaceCounters
@@ -53,7 +53,11 @@ def answer(refuses: str = "never") -> Callable[[bytes], list[bytes]]:
 
 def vpp(path: Path) -> GuestVpp:
     return GuestVpp(
-        FUNCTION, interfaces_inside(PLAN, FUNCTION), placement(PLAN, FUNCTION.name), Waiting("interrupt", 100), path
+        FUNCTION,
+        interfaces_inside(PLAN, FUNCTION),
+        placement(PLAN, FUNCTION.name),
+        IdleBehaviour("interrupt", 100),
+        path,
     )
 
 

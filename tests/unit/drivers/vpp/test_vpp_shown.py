@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import plain
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
-from resources.libraries.python.drivers.vpp.show_output import ErrorRow, Queue, Shared, counted
+from resources.libraries.python.drivers.vpp.show_output import ErrorRow, Queue, SharedMemoryLink, counted
 from resources.libraries.python.model.counters import InterfaceCounters
 
 SHOWN = Path(__file__).parent / "shown"
@@ -56,8 +56,8 @@ def test_packets_that_met_a_full_ring() -> None:
 
 def test_shared_memory_that_is_connected_and_not() -> None:
     assert show_output.memifs(text("switch-memif")) == {
-        "csv1x1i1": Shared(connected=True, fed=True),
-        "csv1x2i2": Shared(connected=True, fed=True),
+        "csv1x1i1": SharedMemoryLink(connected=True, fed=True),
+        "csv1x2i2": SharedMemoryLink(connected=True, fed=True),
     }
     alone = """interface csv1x1i1
   socket-id 1 id 0 mode ethernet
@@ -66,7 +66,7 @@ def test_shared_memory_that_is_connected_and_not() -> None:
   num-s2m-rings 0 num-m2s-rings 0 buffer-size 0 num-regions 0
   local-disc-reason "connection reset by peer"
 """
-    assert show_output.memifs(alone) == {"csv1x1i1": Shared(connected=False, why="connection reset by peer")}
+    assert show_output.memifs(alone) == {"csv1x1i1": SharedMemoryLink(connected=False, why="connection reset by peer")}
 
 
 def test_shared_memory_whose_slave_has_not_given_buffers_yet() -> None:
@@ -164,7 +164,7 @@ Interface: csv1x1i1 (ifindex 1)
 Interface: csv1x1i2 (ifindex 2)
  Memory regions (total 0)
 """
-    assert show_output.vhosts(text_of_two) == {"csv1x1i1": Shared(True), "csv1x1i2": Shared(False)}
+    assert show_output.vhosts(text_of_two) == {"csv1x1i1": SharedMemoryLink(True), "csv1x1i2": SharedMemoryLink(False)}
 
 
 def test_associations_of_tunnels() -> None:

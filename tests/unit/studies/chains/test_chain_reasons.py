@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.model.features import StateGraph
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.studies.chains.analysis.classes import portions
-from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
+from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.model.record import FeatureDeviation
 from resources.libraries.python.studies.chains.model.spec import Member
 from tests.unit.studies.chains.chain_runs import graph, workload
@@ -52,7 +52,7 @@ def test_a_share_of_time_is_a_reason_from_a_twentieth_on() -> None:
 
 def test_drops_are_a_reason_from_fifty_a_second_half_a_percent_and_twice_as_many_on() -> None:
     def between(here: float, alone: float, passed_pps: float) -> int:
-        return len(reasons([], [], [Dropped("the vSwitch", here, alone, passed_pps)]))
+        return len(reasons([], [], [QueueDrops("the vSwitch", here, alone, passed_pps)]))
 
     assert (between(49, 0, 1000), between(51, 0, 1000)) == (0, 1)
     assert (between(996, 0, 2e5), between(1010, 0, 2e5)) == (0, 1)
@@ -91,7 +91,7 @@ def test_pages_that_are_read_again_are_told_as_missing_memory() -> None:
 def test_without_ground_truth_no_reason_is_given() -> None:
     assert not said({"throttled_percent": 67, "waiting_percent": 90, "rx_dropped_pps": 3000, "rx_pps": 7000})
     assert not said({"cpu_percent": 99}) + said({"read_bytes_per_s": 5e7})
-    assert not reasons([], [], [Dropped("the vSwitch", 2000, None, 8000)])
+    assert not reasons([], [], [QueueDrops("the vSwitch", 2000, None, 8000)])
 
 
 def test_computation_close_to_the_time_given_is_compute_bound_however_little_was_given() -> None:
@@ -135,7 +135,7 @@ def test_portions_of_the_papers_three_vnf_chain_are_told(
 
 
 def test_packets_dropped_between_vnfs_are_named_with_the_place() -> None:
-    row = Dropped("the vSwitch, on transmit,", 2000, 10, 8000)
+    row = QueueDrops("the vSwitch, on transmit,", 2000, 10, 8000)
     assert [reason.sentence for reason in reasons([], [], [row])] == [
         "the vSwitch, on transmit, drops 2000 packets a second, 10 at most with its VNFs alone"
     ]

@@ -12,11 +12,11 @@ from resources.libraries.python.studies.interference.analysis.tables import (
     interference_tables,
 )
 from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
     Contender,
     Interference,
     InterferenceRecord,
     InterferenceSpec,
-    Meeting,
     NfType,
     Normalized,
 )
@@ -34,13 +34,13 @@ def spec_of(*names: str, **more: object) -> InterferenceSpec:
 
 def meeting(
     target: str, against: tuple[str, ...], throughput_pps: float, repetition: int = 0, **more: object
-) -> Meeting:
+) -> ColocationMeasurement:
     data = {
         "target": target, "against": against, "repetition": repetition, "turn": 0, "load_pps": 1e5, "frame": "512B",
         "guaranteed": False, "throughput_pps": throughput_pps, "loss_ratio": None, "response_s": None, "cpu": None,
         "memory_bytes": None, "cache_misses": None, **more,
     }  # fmt: skip
-    return Meeting.model_validate(data)
+    return ColocationMeasurement.model_validate(data)
 
 
 def measured(
@@ -50,7 +50,7 @@ def measured(
     noise: float = 0.0,
     seed: int = 1,
     **more: object,
-) -> list[Meeting]:
+) -> list[ColocationMeasurement]:
     """All repetitions of targets alone (pps) and in company (normalized)."""
     draw = Random(seed)
     truth: dict[Company, float] = {(name, ()): pps for name, pps in alone.items()}

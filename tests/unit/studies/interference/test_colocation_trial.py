@@ -7,19 +7,19 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.errors import CsitError, SystemBroken
-from resources.libraries.python.model.counters import Cost, Processed
+from resources.libraries.python.model.counters import Cost, ProcessedPackets
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
 from resources.libraries.python.studies.interference.colocation_server import met, missing
-from resources.libraries.python.studies.interference.model.record import Meeting
-from resources.libraries.python.studies.interference.planning import Turn
+from resources.libraries.python.studies.interference.model.record import ColocationMeasurement
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from tests.unit.planning.polled_ports import together
 from tests.unit.studies.interference.meetings import FRAME, spec_of
 
 PLAN = together([NfKind("linux_router"), NfKind("ngrep")])
-TURN = Turn(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
+TURN = PlannedMeasurement(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
 FORWARD, REVERSE = Direction
 ROW = (1000, 600), (1000, 400), (1000, 999), (1000, 999)
 """Sent and received by flow: two of the target, two of its neighbour."""
@@ -44,9 +44,9 @@ class Functions:
     def __init__(self, more: Mapping[str, int]) -> None:
         self._more, self._times = more, 0
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         self._times += 1
-        return {name: Processed(100 + packets * (self._times - 1)) for name, packets in self._more.items()}
+        return {name: ProcessedPackets(100 + packets * (self._times - 1)) for name, packets in self._more.items()}
 
 
 def latency(instance: int, direction: Direction, mean_ns: float | None, received: int) -> FlowLatency:
@@ -64,7 +64,7 @@ def meet(
     latencies: tuple[FlowLatency, ...] = (),
     problems: tuple[str, ...] = (),
     seen: list[Trial] | None = None,
-) -> Meeting:
+) -> ColocationMeasurement:
     flows = tuple(
         FlowCount(instance=instance, direction=direction, sent=sent, received=received)
         for (instance, direction), (sent, received) in zip(

@@ -11,7 +11,7 @@ from resources.libraries.python.studies.interference.analysis.tables import (
     matrix_in_words,
     sweep_in_words,
 )
-from resources.libraries.python.studies.interference.model.record import Interference, Meeting
+from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
 from tests.unit.studies.interference.meetings import Company, every_pair, measured, meeting, spec_of
 
 ALONE = {"gateway": 90e3, "monitor": 60e3, "proxy": 30e3}
@@ -22,7 +22,7 @@ TRUTH = {
 }  # fmt: skip
 
 
-def meetings(share_of_network: float | None = None, noise: float = 0.02) -> list[Meeting]:
+def meetings(share_of_network: float | None = None, noise: float = 0.02) -> list[ColocationMeasurement]:
     plain: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in TRUTH.items()}
     found = measured(ALONE, plain, 10, noise)
     if share_of_network is not None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from resources.libraries.python.studies.sizing.model.spec import Offered, Trace, Use, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import Stop
 from resources.libraries.python.studies.sizing.search.capacity import (
-    Once,
+    OfferedLoad,
     at_capacity,
     busiest,
     capacity_of,
@@ -47,15 +47,15 @@ def test_a_load_is_repeated_and_averaged() -> None:
     cpus = iter([0.2, None, 0.6])
     asked: list[float] = []
 
-    def offer(load: float) -> Once:
+    def offer(load: float) -> OfferedLoad:
         asked.append(load)
-        return Once(next(said), {"a-1": use(next(cpus), 0.5)})
+        return OfferedLoad(next(said), {"a-1": use(next(cpus), 0.5)})
 
     row = offered_load(100.0, 3, offer)
     assert asked == [100.0] * 3
     assert (row.indicators, row.mean, row.stdev, row.ratio) == ((90, 100, 110), 100, 10, 1.0)
     assert row.use == {"a-1": use(0.4, 0.5)}
-    assert offered_load(100.0, 1, lambda _: Once(1.0, {})).stdev is None
+    assert offered_load(100.0, 1, lambda _: OfferedLoad(1.0, {})).stdev is None
 
 
 @pytest.mark.parametrize(
@@ -180,5 +180,7 @@ def test_repetitions_swing_from_a_deviation_of_one_percent_of_the_load_on(
 
 
 def test_figures_of_repetitions_are_averaged_where_they_were_said() -> None:
-    said = iter([Once(9, {}, {"detected": 1.0, "hits": 4}), Once(9, {}, {"detected": 0.5}), Once(9, {})])
+    said = iter(
+        [OfferedLoad(9, {}, {"detected": 1.0, "hits": 4}), OfferedLoad(9, {}, {"detected": 0.5}), OfferedLoad(9, {})]
+    )
     assert offered_load(10, 3, lambda _: next(said)).figures == {"detected": 0.75, "hits": 4.0}

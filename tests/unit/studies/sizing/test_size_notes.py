@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Offered, Share, Size, Sized, Use
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Offered, Share, Size, Use
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.size_search import notes
 from tests.unit.studies.sizing.sizing_specs import service
@@ -20,7 +20,7 @@ def sized(
     *,
     top: bool = False,
     beyond: dict[str, float] | None = None,
-) -> Sized:
+) -> MeasuredSize:
     """A size such as `1m 2s 2s`, what its components used at the capacity, and at a load beyond it."""
     flavors = {"s": "small", "m": "medium", "l": "large"}
     shares = {
@@ -32,7 +32,7 @@ def sized(
     if not top:
         offered.append(_offered(carried + 10, 1, beyond or cpu))
     size = Size(components=shares)
-    return Sized(
+    return MeasuredSize(
         size=size,
         name=words,
         vcpus=spec.vcpus(size),

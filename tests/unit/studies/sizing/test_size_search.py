@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import CommandFailed, CsitError, RunStopped
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size, Sized, Sizing, Use
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, Size, Sizing, Use
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import (
     exhaustive,
@@ -20,8 +20,8 @@ from resources.libraries.python.studies.sizing.planning.sizes import (
     next_size,
     planned,
 )
-from resources.libraries.python.studies.sizing.search.capacity import Once
-from resources.libraries.python.studies.sizing.search.size_search import SizingSearch, Space, best_of
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad
+from resources.libraries.python.studies.sizing.search.size_search import SizeSpace, SizingSearch, best_of
 from tests.unit.studies.sizing.sizing_specs import service, services
 
 CARRIES = {"bono": 800.0, "sprout": 360.0, "homestead": 400.0}
@@ -72,7 +72,7 @@ class Loaded:
     name: str
     deploy_s: float | None = 2.0
 
-    def offer(self, load: float) -> Once:
+    def offer(self, load: float) -> OfferedLoad:
         if load > 300 and self.name in self.bench.fails:
             raise self.bench.fails[self.name]
         done = min(load, self.bench.capacity(self.size))
@@ -83,17 +83,17 @@ class Loaded:
             for name in names
             for component in (name.rpartition("-")[0],)
         }
-        return Once(done, known if self.bench.knows_use else {})
+        return OfferedLoad(done, known if self.bench.knows_use else {})
 
 
 def search(
     bench: Bench,
     load: WorkloadSpec | None = None,
-    done: Mapping[str, Sized] | None = None,
-    keep: Callable[[Sized], None] = lambda _: None,
+    done: Mapping[str, MeasuredSize] | None = None,
+    keep: Callable[[MeasuredSize], None] = lambda _: None,
 ) -> Sizing:
     spec = bench.spec
-    space = Space(planned(spec), partial(name_of, spec), partial(next_size, spec))
+    space = SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec))
     return SizingSearch(
         spec, load or workload(), space, bench.deploy, done=done or {}, keep=keep, report=lambda _: None
     ).run()
@@ -180,7 +180,7 @@ def test_the_best_size_has_the_highest_capacity_and_of_those_the_fewest_vcpus(
     rows: list[tuple[float | None, int]],
 ) -> None:
     sizes = [
-        Sized(
+        MeasuredSize(
             size=Size(components={}), name=str(place), vcpus=vcpus, memory_mb=1024, offered=(), capacity=capacity,
             at_top=False, bottleneck=None,
         )
@@ -257,9 +257,9 @@ def test_a_resumed_search_finds_what_an_uninterrupted_one_does(stop_after: int, 
     class Killed(Exception):
         pass
 
-    journal: dict[str, Sized] = {}
+    journal: dict[str, MeasuredSize] = {}
 
-    def keep(sized: Sized) -> None:
+    def keep(sized: MeasuredSize) -> None:
         journal[sized.name] = sized
         if len(journal) == stop_after:
             raise Killed
@@ -277,7 +277,7 @@ def test_a_resumed_search_finds_what_an_uninterrupted_one_does(stop_after: int, 
 
 
 def test_a_size_that_failed_before_is_measured_again() -> None:
-    journal: dict[str, Sized] = {}
+    journal: dict[str, MeasuredSize] = {}
     search(Bench(service(), CARRIES, failure("bn1s-sp1s-hs1s")), keep=lambda sized: journal.update({sized.name: sized}))
     bench = Bench(service(), CARRIES)
     assert search(bench, done=journal).best == "bn1s-sp1m-hs1m"

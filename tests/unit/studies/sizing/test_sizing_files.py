@@ -17,7 +17,7 @@ from resources.libraries.python.studies.sizing.analysis import (
     sizing_rows,
 )
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Offered, Share, Size, Sized, Sizing
+from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Offered, Share, Size, Sizing
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.heat_templates import heat_template, write_heat
 from resources.libraries.python.studies.sizing.planning.sizes import exhaustive, name_of
@@ -30,8 +30,8 @@ KEY = digest(SPEC, WORKLOAD, "sim")
 SPECS = Path(__file__).parents[3] / "characterization" / "specs"
 
 
-def sized(name: str = "bn1s-sp1s-hs1s", **row: Any) -> Sized:
-    return Sized(
+def sized(name: str = "bn1s-sp1s-hs1s", **row: Any) -> MeasuredSize:
+    return MeasuredSize(
         size=SPEC.smallest(),
         name=name,
         vcpus=3,

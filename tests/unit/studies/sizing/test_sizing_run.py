@@ -20,7 +20,7 @@ from resources.libraries.python.errors import (
 )
 from resources.libraries.python.studies.sizing.analysis import TraceRow
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Flavor, Size, Sized, Sizing, Trace, Use
+from resources.libraries.python.studies.sizing.model.spec import Flavor, MeasuredSize, Size, Sizing, Trace, Use
 from resources.libraries.python.studies.sizing.size_trials import LoadMonitor, SizingJournal, digest, run_sizing
 from resources.libraries.python.testbed.roles.service import InstanceUse, LoadReport
 from resources.libraries.python.testbed.worlds.real_time import RealTime
@@ -58,7 +58,7 @@ def simulated(
     )
 
 
-def cpu_at_capacity(sized: Sized) -> dict[str, float]:
+def cpu_at_capacity(sized: MeasuredSize) -> dict[str, float]:
     point = next(row for row in sized.offered if row.load == sized.capacity)
     return {name: use.cpu for name, use in point.use.items() if use.cpu is not None}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.studies.sizing.model.load import load_specifications
-from resources.libraries.python.studies.sizing.model.spec import Share, Size, Sized, WatchedResource
+from resources.libraries.python.studies.sizing.model.spec import MeasuredSize, Share, Size, WatchedResource
 from resources.libraries.python.studies.sizing.planning.cost import cost
 from resources.libraries.python.studies.sizing.search.size_search import outcome, used
 from resources.libraries.python.studies.sizing.SizingLibrary import cost_in_words
@@ -52,7 +52,7 @@ def test_every_specification_loads_with_its_scripts(path: Path) -> None:
 )
 def test_the_outcome_of_a_size(found: dict[str, Any], words: str) -> None:
     size = Size(components={"bono": Share(instances=1, flavor="small")})
-    sized = Sized(size=size, name="bn1s", vcpus=1, memory_mb=2048, offered=(), **found)
+    sized = MeasuredSize(size=size, name="bn1s", vcpus=1, memory_mb=2048, offered=(), **found)
     assert outcome(sized, "calls/s") == words
 
 

@@ -9,7 +9,7 @@ from resources.libraries.python.errors import NoTraffic
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.studies.stateful.rate import Room, search_rate
+from resources.libraries.python.studies.stateful.rate import ConnectionLimits, search_rate
 
 QUICK = profile("quick")
 ONE_GOAL = QUICK.model_copy(update={"goals": QUICK.goals[:1]})
@@ -33,7 +33,7 @@ def search(each_s: float, *, generator_limited: bool = False) -> Callable[[], ob
             generator_limited=generator_limited,
         )
 
-    room = Room(offered_cps=10_000.0, most=1_000_000, full="fills the table")
+    room = ConnectionLimits(offered_cps=10_000.0, most=1_000_000, full="fills the table")
     return lambda: search_rate(run, ONE_GOAL, frame("64B"), room, lambda: now_s, instances=1, least_cps=100.0)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.studies.sweep.analysis.points import Array, Observed
+from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 
 LAST = 3.5
@@ -32,9 +32,9 @@ GROWING: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def observed(cpu: dict[str, Array], rates: Array) -> list[Observed]:
+def observed(cpu: dict[str, Array], rates: Array) -> list[LoadObservation]:
     return [
-        Observed(float(rate), {}, {vnf: (float(used[index]),) for vnf, used in cpu.items()})
+        LoadObservation(float(rate), {}, {vnf: (float(used[index]),) for vnf, used in cpu.items()})
         for index, rate in enumerate(rates)
     ]
 
@@ -80,7 +80,9 @@ def test_the_reason_says_whether_all_cpus_are_used() -> None:
 def test_the_busiest_data_thread_is_named_where_cpus_stay_unused() -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = np.minimum(1.0, rates / KNEE)
-    points = [Observed(float(r), {}, {"v": (0.4 * float(u), 0.8 * float(u))}) for r, u in zip(rates, used, strict=True)]
+    points = [
+        LoadObservation(float(r), {}, {"v": (0.4 * float(u), 0.8 * float(u))}) for r, u in zip(rates, used, strict=True)
+    ]
     point, _ = find_break_point(points, {"v": 3})
     assert point is not None
     assert point.reason.endswith("its busiest data thread runs 80 % of the time")
@@ -181,7 +183,7 @@ def test_a_vnf_without_an_answer_hides_none_that_comes_after_it(first: str) -> N
     rates = np.linspace(0.1, LAST, 30)
     points = observed({"polls": np.ones_like(rates), "v": np.minimum(1, 0.05 + 0.95 * rates / KNEE)}, rates)
     if first == "unknown":
-        points = [Observed(each.rate, each.values, {"v": each.cpu["v"]}) for each in points]
+        points = [LoadObservation(each.rate, each.values, {"v": each.cpu["v"]}) for each in points]
     point, _ = find_break_point(points, {"polls": 1, "v": 1})
     assert point is not None
     assert point.vnf == "v"

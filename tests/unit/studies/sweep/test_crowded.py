@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from resources.libraries.python.studies.sweep.analysis.points import Observed
+from resources.libraries.python.studies.sweep.analysis.points import LoadObservation
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 
 RATES = (0.014, 0.029, 0.043, 0.057, 0.072, 0.086, 0.100, 0.115, 0.129, 0.143)
@@ -12,9 +12,9 @@ WORKING = (0.174, 0.656, 0.871, 0.934, 0.921, 0.950, 0.965, 0.982, 0.985, 0.988)
 """Measured: a Linux router on a CPU that it shares with the vSwitch. It lost 4 % at 0.115 Gbit/s and 20 % at 0.129."""
 
 
-def observed(working: tuple[float, ...] = WORKING) -> list[Observed]:
+def observed(working: tuple[float, ...] = WORKING) -> list[LoadObservation]:
     rows = zip(RATES, RUNNING, working, strict=True)
-    return [Observed(rate, {}, {"router": (cpu,)}, {"router": (busy,)}) for rate, cpu, busy in rows]
+    return [LoadObservation(rate, {}, {"router": (cpu,)}, {"router": (busy,)}) for rate, cpu, busy in rows]
 
 
 def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared() -> None:
@@ -26,7 +26,7 @@ def test_the_break_point_is_where_losses_begin_and_says_that_cpus_are_shared() -
 
 def test_the_hungriest_of_those_that_saturate_together_is_named() -> None:
     both = [
-        Observed(each.rate, {}, {**each.cpu, "firewall": (1.4 * each.cpu["router"][0],)},
+        LoadObservation(each.rate, {}, {**each.cpu, "firewall": (1.4 * each.cpu["router"][0],)},
                  {**each.busy, "firewall": each.busy["router"]})
         for each in observed()
     ]  # fmt: skip
@@ -47,7 +47,7 @@ def test_what_every_load_saturates_has_no_break_point() -> None:
 
 def test_a_vnf_with_two_cpus_has_work_all_the_time_where_both_have() -> None:
     twice = [
-        Observed(each.rate, {}, {"router": 2 * each.cpu["router"]}, {"router": 2 * each.busy["router"]})
+        LoadObservation(each.rate, {}, {"router": 2 * each.cpu["router"]}, {"router": 2 * each.busy["router"]})
         for each in observed()
     ]
     point, _ = find_break_point(twice, {"router": 2})
@@ -69,7 +69,7 @@ def test_a_vnf_that_waits_for_less_than_a_twentieth_of_the_time_has_its_cpus_for
     """The share of the time is that on each of its two CPUs."""
     rates = np.linspace(0.1, 3.5, 35)
     points = [
-        Observed(float(rate), {}, {"router": (used, used)}, {"router": (used + waits, used + waits)})
+        LoadObservation(float(rate), {}, {"router": (used, used)}, {"router": (used + waits, used + waits)})
         for rate, used in zip(rates, np.minimum(1 - waits, rates / 2.4).tolist(), strict=True)
     ]
     point, _ = find_break_point(points, {"router": 2})

@@ -11,13 +11,13 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.studies.shared.choices import generator_chosen
 from resources.libraries.python.studies.sweep.CharacterizationLibrary import SweepRow, asked_sweep, earlier_profiles
-from resources.libraries.python.studies.sweep.request import AskedSweep
+from resources.libraries.python.studies.sweep.request import SweepRequest
 
 TOPOLOGIES = Path(__file__).parents[4] / "topologies"
 LOCAL = {"TOPOLOGY": str(TOPOLOGIES / "local.yaml")}
 
 
-def asked(variables: Mapping[str, str] | None = None, /, **row: str) -> AskedSweep:
+def asked(variables: Mapping[str, str] | None = None, /, **row: str) -> SweepRequest:
     chosen = {**LOCAL, **(variables or {})}
     default = {"name": "firewall", "nf_kinds": "linux_firewall"}
     return asked_sweep(chosen.get, generator_chosen(chosen.get), SweepRow(**{**default, **row}))

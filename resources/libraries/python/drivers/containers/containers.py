@@ -11,7 +11,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.containers import engine as engines
 from resources.libraries.python.drivers.containers.container_cleanup import Contained, call, remove, remove_layers
-from resources.libraries.python.drivers.containers.engine import Engine, Wanted
+from resources.libraries.python.drivers.containers.engine import ContainerSpec, Engine
 from resources.libraries.python.drivers.containers.engine_choice import (
     EngineChoice,
     choose,
@@ -102,8 +102,8 @@ class NfContainers:
                 done.result()
         self._read_back(engine)
 
-    def _wanted(self, name: str) -> Wanted:
-        return Wanted(name=name_of(name), namespace=path_of(name_of(name)), cpus=tuple(sorted(self._cpus(name))))
+    def _wanted(self, name: str) -> ContainerSpec:
+        return ContainerSpec(name=name_of(name), namespace=path_of(name_of(name)), cpus=tuple(sorted(self._cpus(name))))
 
     def _cpus(self, name: str) -> frozenset[int]:
         return frozenset((*self._cores.cpus(name), *self._cores.cpus(name, ThreadRole.MAIN)))

@@ -74,7 +74,7 @@ lock_type = "file"
 """
 
 
-class Wanted(Frozen):
+class ContainerSpec(Frozen):
     """A container to be made."""
 
     name: str
@@ -86,7 +86,7 @@ class Wanted(Frozen):
 
 def run(
     engine: Engine,
-    wanted: Wanted,
+    wanted: ContainerSpec,
     *,
     shared: Sequence[Path],
     read_only: Sequence[Path],

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
-from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets, Throttling
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.testbed.roles.part import (
     Accounting,
     Disturbable,
@@ -26,7 +26,7 @@ class HasProcesses(Protocol):
         """Ids of their running programs by name of the NF."""
 
 
-class Several(Disturbed):
+class MixedKinds(Disturbed):
     """Fulfils `NetworkFunctions`, `Processing`, `Disturbable`, `Accounting` and `Stateful`, a driver for each kind."""
 
     def __init__(self, parts: Iterable[NetworkFunctions], owners: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -56,9 +56,9 @@ class Several(Disturbed):
             raise refused(event, target)
         return steps
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Processed packets by name of the NF: as they report, and of all others the packets sent."""
-        found: dict[str, Processed] = {}
+        found: dict[str, ProcessedPackets] = {}
         for part in self._parts:
             found |= part.processed() if isinstance(part, Processing) else self._forwarded(part)
         return found
@@ -91,12 +91,12 @@ class Several(Disturbed):
     def _stateful(self) -> list[Stateful]:
         return [part for part in self._parts if isinstance(part, Stateful)]
 
-    def _forwarded(self, part: NetworkFunctions) -> dict[str, Processed]:
+    def _forwarded(self, part: NetworkFunctions) -> dict[str, ProcessedPackets]:
         sent: dict[str, int] = {}
         for interface, row in part.counters().items():
             if owner := self._owners.get(interface):
                 sent[owner] = sent.get(owner, 0) + row.tx_packets
-        return {owner: Processed(packets) for owner, packets in sent.items()}
+        return {owner: ProcessedPackets(packets) for owner, packets in sent.items()}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         """Ids of programs that run already and entered no control group by themselves, by name of the NF."""
@@ -125,7 +125,7 @@ class Several(Disturbed):
 
 
 class ConfinedFunctions:
-    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `Confined` of the roles, within limits."""
+    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `CpuLimited` of the roles, within limits."""
 
     def __init__(self, functions: NetworkFunctions, groups: NfGroups) -> None:
         """Prepare.
@@ -159,14 +159,14 @@ class ConfinedFunctions:
     def counters(self) -> Mapping[str, InterfaceCounters]:
         return self._functions.counters()
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         return self._functions.processed() if isinstance(self._functions, Processing) else {}
 
     def disturb(self, coming: Disturbance) -> None:
         if isinstance(self._functions, Disturbable):
             self._functions.disturb(coming)
 
-    def disturbed(self) -> tuple[Happened, ...]:
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
         return self._functions.disturbed() if isinstance(self._functions, Disturbable) else ()
 
     def begin_accounts(self) -> None:

@@ -31,7 +31,7 @@ from resources.libraries.python.drivers.host.programs.namespace_programs import 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 
@@ -70,7 +70,7 @@ class TunnelEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class TunnelCounters:
     """Packets of a tunnel, both ways together, since it was made."""
 
     came: int
@@ -78,12 +78,12 @@ class Passed:
     left: int
     """Out of its devices: encrypted and decrypted."""
 
-    def __sub__(self, earlier: "Passed") -> "Passed":
+    def __sub__(self, earlier: "TunnelCounters") -> "TunnelCounters":
         """Counts since `earlier`."""
-        return Passed(self.came - earlier.came, self.left - earlier.left)
+        return TunnelCounters(self.came - earlier.came, self.left - earlier.left)
 
 
-def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> Passed:
+def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> TunnelCounters:
     """Packets of a tunnel.
 
     Args:
@@ -95,7 +95,7 @@ def passed(numbers: Mapping[str, Sequence[str]], devices: Iterable[str]) -> Pass
     """
     rows = [list(map(int, numbers[device])) for device in devices]
     came = sum(row[_TX_PACKETS] + row[_TX_DROPPED] for row in rows)
-    return Passed(came, sum(row[_RX_PACKETS] for row in rows))
+    return TunnelCounters(came, sum(row[_RX_PACKETS] for row in rows))
 
 
 def tunnel_device(device: str, kind: str, data: Sequence[tuple[str, int]] = ()) -> Request:
@@ -218,7 +218,7 @@ class Tunnels(NamespaceFunctions):
         self._fabric = fabric
         self._companions = companions
         self._in_kernel = not companions
-        self._before: dict[str, Passed] = {}
+        self._before: dict[str, TunnelCounters] = {}
 
     @abstractmethod
     def ends(self, name: str) -> tuple[TunnelEnd, TunnelEnd]:
@@ -270,9 +270,9 @@ class Tunnels(NamespaceFunctions):
         for companions in self._companions:
             if problem := next(companions.problems(), ""):
                 raise CsitError(problem)
-        now, before = self._counted(name), self._before.get(name, Passed(0, 0))
+        now, before = self._counted(name), self._before.get(name, TunnelCounters(0, 0))
         self._before[name] = now
-        if now - before == Passed(2, 2):
+        if now - before == TunnelCounters(2, 2):
             return ""
         self._fabric.run_inside(name, partial(_send_one_each, self._devices_of(name)))
         return f"of {now.came} packets {now.left} came through"
@@ -284,21 +284,21 @@ class Tunnels(NamespaceFunctions):
             raise Unsupported(f"{target} cannot be hit by '{event}': its tunnel is in the kernel, not in a process")
         return process_steps(event, target, lambda: [each.pids()[target] for each in self._companions])
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Packets that each encrypted and decrypted, and that went into its tunnel and did not come out.
 
         Raises:
             CsitError: An end has ended.
         """
-        return {name: Processed(row.left, max(0, row.came - row.left)) for name, row in self._passed().items()}
+        return {name: ProcessedPackets(row.left, max(0, row.came - row.left)) for name, row in self._passed().items()}
 
-    def _passed(self) -> dict[str, Passed]:
+    def _passed(self) -> dict[str, TunnelCounters]:
         return {name: self._counted(name) - before for name, before in self._before.items()}
 
     def _devices_of(self, name: str) -> tuple[str, ...]:
         return tuple(end.device for end in self.ends(name))
 
-    def _counted(self, name: str) -> Passed:
+    def _counted(self, name: str) -> TunnelCounters:
         try:
             return passed(self._fabric.run_inside(name, devices_here), self._devices_of(name))
         except KeyError as error:

@@ -9,7 +9,7 @@ from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.disturbance import Disturbance, Happened
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import (
     FlowCount,
@@ -76,7 +76,7 @@ class SimSwitch:
         """Let an event take place in the next trial with a timeline."""
         self._system.events.disturb(coming)
 
-    def disturbed(self) -> tuple[Happened, ...]:
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
         """When it took place, in virtual time."""
         return self._system.events.disturbed()
 
@@ -115,7 +115,7 @@ class SimFunctions:
         """Let an event take place in the next trial with a timeline."""
         self._system.events.disturb(coming)
 
-    def disturbed(self) -> tuple[Happened, ...]:
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
         """When it took place, in virtual time."""
         return self._system.events.disturbed()
 

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.generators.builtin.wire import TimelineR
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import Interruptions
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import Direction, FlowTimeline, Trial
 from resources.libraries.python.planning.names import VSWITCH
@@ -50,7 +50,7 @@ class SimulatedEvents:
         self._plan, self._truth, self._clock = plan, truth, clock
         self._key, self._trials = key, 0
         self._coming: Disturbance | None = None
-        self._happened: tuple[Happened, ...] = ()
+        self._happened: tuple[EventOccurrence, ...] = ()
 
     def disturb(self, coming: Disturbance) -> None:
         """Let an event take place in the next trial.
@@ -62,7 +62,7 @@ class SimulatedEvents:
             raise Unsupported(f"{coming.event} is not possible for the simulated vSwitch")
         self._coming, self._happened = coming, ()
 
-    def disturbed(self) -> tuple[Happened, ...]:
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
         return self._happened
 
     def timelines(
@@ -84,7 +84,7 @@ class SimulatedEvents:
         own = None if coming is None else self._interruption(coming, began_ns, rng)
         if coming is not None and own is not None:
             ended_ns = began_ns if own.end_ns == _EVER or coming.event is PartEvent.ADD else own.end_ns
-            self._happened = (Happened(began_ns=began_ns, ended_ns=ended_ns, what=f"simulated {coming.event}"),)
+            self._happened = (EventOccurrence(began_ns=began_ns, ended_ns=ended_ns, what=f"simulated {coming.event}"),)
         return tuple(
             flow_timeline(
                 flow,

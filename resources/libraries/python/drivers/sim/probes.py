@@ -62,7 +62,7 @@ _NOTHING = InterfaceCounters(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Did:
+class OwnerActivity:
     """One owner, all its ports together. Amounts are for each second."""
 
     owner: str
@@ -119,7 +119,7 @@ class ActivityInterval:
         """Whole seconds of the system's clock until now. What is beyond is time between trials, without load."""
         return int(self._system.clock.now() - self._begin_s)
 
-    def did(self) -> Iterator[Did]:
+    def did(self) -> Iterator[OwnerActivity]:
         """The vSwitch, then each NF; empty in the first second."""
         seconds, used_s = self.seconds, self._system.used_s()
         now = self._system.counters(frozenset(self._owners))
@@ -128,7 +128,7 @@ class ActivityInterval:
             threads = len(self._system.plan.cores.cpus(owner))
             stolen = self._faults[owner].stolen_ratio if owner in self._faults else 0.0
             rows = [now[name] - self._counters.get(name, _NOTHING) for name in ports]
-            yield Did(
+            yield OwnerActivity(
                 owner=owner,
                 cpus=(used_s.get(owner, 0.0) - self._used_s.get(owner, 0.0)) / seconds,
                 limit=self._limits.get(owner),
@@ -181,7 +181,7 @@ class SimFeatureSampler:
         return min(100.0, value) if name == "throttled_percent" else value
 
 
-def _means(all_did: Sequence[Did]) -> Iterator[tuple[tuple[str, str], float]]:
+def _means(all_did: Sequence[OwnerActivity]) -> Iterator[tuple[tuple[str, str], float]]:
     for did in all_did:
         owner = did.owner
         yield (owner, "cpu_percent"), 100 * did.cpus
@@ -231,7 +231,7 @@ class SimTracer:
     def facts(self) -> Mapping[str, str]:
         return {"events": "simulated: from the load and the capacity of each network function"}
 
-    def _graph(self, did: Did, traced_s: float) -> StateGraph:
+    def _graph(self, did: OwnerActivity, traced_s: float) -> StateGraph:
         threads = len(self._system.plan.cores.cpus(did.owner))
         share = IN_PROGRAM if did.owner in self._programs else 0.0
         rows = [
@@ -243,7 +243,7 @@ class SimTracer:
         return StateGraph(owner=did.owner, source="sim", traced_s=traced_s, events=events, lost=0, edges=tuple(rows))
 
 
-def _transitions(did: Did, threads: int, in_program: float) -> Iterator[tuple[str, str, float, float]]:
+def _transitions(did: OwnerActivity, threads: int, in_program: float) -> Iterator[tuple[str, str, float, float]]:
     """Events before and after, how often and how long a second."""
     turns = did.received / (_FULL_TURN if did.is_full else BATCH)
     rest = max(0.0, threads - did.cpus)

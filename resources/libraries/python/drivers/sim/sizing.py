@@ -143,7 +143,7 @@ def load_simulated_service(path: Path, spec: DeploymentSpec) -> SimulatedService
 
 
 class VirtualTime:
-    """Fulfils `Passing` with a virtual clock."""
+    """Fulfils `IntervalClock` with a virtual clock."""
 
     def __init__(self) -> None:
         self._clock = VirtualClock()

@@ -29,7 +29,7 @@ _DEFAULT_TIMEOUT_S = 30
 Nanoseconds = Annotated[float, Field(ge=0)]
 
 
-class WhenFull(StrEnum):
+class FullTablePolicy(StrEnum):
     """Behaviour of a full table at a new connection."""
 
     REFUSE = "refuse"
@@ -52,7 +52,7 @@ class StateTables(Frozen):
     """Work for the deletion of an entry."""
     walk_ns: Nanoseconds = 2.0
     """For each bucket that a deletion passes."""
-    when_full: WhenFull = WhenFull.EVICT
+    when_full: FullTablePolicy = FullTablePolicy.EVICT
     paused_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the trials in which the host stands still until the queue overflows by a tenth of its size."""
     host_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
@@ -114,7 +114,7 @@ class SimulatedTable:
         np.add.at(self._chains, buckets[:free], 1)
         self.entries += min(free, len(buckets))
         surplus = buckets[free:]
-        if len(surplus) and self._truth.when_full is WhenFull.REFUSE:
+        if len(surplus) and self._truth.when_full is FullTablePolicy.REFUSE:
             self.dropped += len(surplus)
             return min(free, len(buckets))
         if len(surplus):

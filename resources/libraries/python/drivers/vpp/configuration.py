@@ -92,7 +92,7 @@ class VppDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class IdleBehaviour:
     """Behaviour of threads without packets."""
 
     rx_mode: RxMode
@@ -109,7 +109,7 @@ class Waiting:
         return f"receive queues in {self.rx_mode} mode, {sleep}"
 
 
-def waiting(settings: Vpp, *, oversubscribed: bool) -> Waiting:
+def waiting(settings: Vpp, *, oversubscribed: bool) -> IdleBehaviour:
     """Decide it: polling on cores of its own, interrupts where cores are shared.
 
     A worker that polls never sleeps, so on a shared core it takes the time in which others would do the work that it
@@ -117,7 +117,7 @@ def waiting(settings: Vpp, *, oversubscribed: bool) -> Waiting:
     """
     mode: RxMode = "interrupt" if oversubscribed else "polling"
     sleep_us = _SLEEP_US if oversubscribed else 0
-    return Waiting(
+    return IdleBehaviour(
         rx_mode=mode if settings.rx_mode == "auto" else settings.rx_mode,
         sleep_us=sleep_us if settings.poll_sleep_us == "auto" else settings.poll_sleep_us,
     )
@@ -135,7 +135,7 @@ class Startup:
     heap_mb: int
     buffers: int
     pages: HugePageChoice
-    waiting: Waiting
+    waiting: IdleBehaviour
     plugins: tuple[str, ...]
     """Names without `_plugin.so`; no other one is loaded."""
     plugin_folder: Path | None = None

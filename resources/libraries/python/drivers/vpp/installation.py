@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of
-from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, Waiting, choose_pages, waiting
+from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, IdleBehaviour, choose_pages, waiting
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.model.plan import Plan
 
@@ -102,7 +102,7 @@ class Site:
         free_2mb, free_1gb = sum(each.hugepages_2mb for each in here), sum(each.hugepages_1gb for each in here)
         return choose_pages(self.settings, instances, free_2mb, free_1gb)
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> IdleBehaviour:
         """Behaviour of threads without packets."""
         return waiting(self.settings, oversubscribed=self.plan.cores.oversubscribed)
 

@@ -188,7 +188,7 @@ class VppMember:
         ]
 
     def _not_connected(self) -> list[str]:
-        found: dict[str, show_output.Shared] = {}
+        found: dict[str, show_output.SharedMemoryLink] = {}
         for kind, command, read in (
             (InterfaceKind.MEMIF, "show memif", show_output.memifs),
             (InterfaceKind.VHOST, "show vhost-user", show_output.vhosts),
@@ -196,7 +196,7 @@ class VppMember:
             if any(each.kind is kind for each in self.interfaces):
                 found.update(read(self.instance.ask(command)))
         wanted = [each.name for each in self.interfaces if each.kind in (InterfaceKind.MEMIF, InterfaceKind.VHOST)]
-        lost = [(name, found.get(name, show_output.Shared(connected=False))) for name in wanted]
+        lost = [(name, found.get(name, show_output.SharedMemoryLink(connected=False))) for name in wanted]
         return [
             f"{name} is not connected{f' ({row.why})' if row.why else ''}" for name, row in lost if not row.connected
         ]

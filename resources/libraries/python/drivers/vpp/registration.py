@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import RequiredProgram
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.testbed.memory import Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed
 
 
 class Vpp(Frozen):
@@ -83,12 +83,12 @@ def read_earlier(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "vpp": rest, "container": {"engine": "auto", **named}}
 
 
-def need(vpp: Vpp) -> Need:
+def need(vpp: Vpp) -> MemoryNeed:
     """Memory of a process, from huge pages where there are enough."""
     buffers_mb = pool_mb(vpp) - vpp.main_heap_mb
     # Heap and buffers begin in pages of their own.
     pages = -(-vpp.main_heap_mb // 1024) - (-buffers_mb // 1024)
-    return Need(OVERHEAD_MB, either_mb=pool_mb(vpp), pages_1gb=pages)
+    return MemoryNeed(OVERHEAD_MB, either_mb=pool_mb(vpp), pages_1gb=pages)
 
 
 def pool_mb(vpp: Vpp) -> int:

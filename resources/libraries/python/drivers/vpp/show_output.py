@@ -88,7 +88,7 @@ def full_rings(text: str) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedMemoryLink:
     """A link of shared memory, of `show memif` or `show vhost-user`."""
 
     connected: bool
@@ -98,18 +98,18 @@ class Shared:
     """The slave of a memif has put buffers into all rings that the master sends to; before, what is sent is lost."""
 
 
-def memifs(text: str) -> dict[str, Shared]:
+def memifs(text: str) -> dict[str, SharedMemoryLink]:
     """Read `show memif`."""
-    found: dict[str, Shared] = {}
+    found: dict[str, SharedMemoryLink] = {}
     name = ""
     to_slave = False
     fed: dict[str, list[bool]] = {}
     for line in _lines(text):
         if match := _MEMIF.match(line):
             name = match[1]
-            found[name] = Shared(connected=False)
+            found[name] = SharedMemoryLink(connected=False)
         elif name and (match := _FLAGS.match(line)):
-            found[name] = Shared("connected" in match[1].split(), found[name].why)
+            found[name] = SharedMemoryLink("connected" in match[1].split(), found[name].why)
         elif name and (match := _RING.match(line)):
             to_slave = match[1] == "master-to-slave"
         elif name and to_slave and (match := _HEAD.match(line)):
@@ -119,16 +119,16 @@ def memifs(text: str) -> dict[str, Shared]:
     return {name: replace(row, fed=all(fed.get(name, [False]))) for name, row in found.items()}
 
 
-def vhosts(text: str) -> dict[str, Shared]:
+def vhosts(text: str) -> dict[str, SharedMemoryLink]:
     """Read `show vhost-user`: one is connected when the guest has shared its memory."""
-    found: dict[str, Shared] = {}
+    found: dict[str, SharedMemoryLink] = {}
     name = ""
     for line in _lines(text):
         if match := _VHOST.match(line):
             name = match[1]
-            found[name] = Shared(connected=False)
+            found[name] = SharedMemoryLink(connected=False)
         elif name and "Memory regions (total" in line:
-            found[name] = Shared(connected="(total 0)" not in line)
+            found[name] = SharedMemoryLink(connected="(total 0)" not in line)
     return found
 
 

@@ -21,7 +21,7 @@ class FlowRate(Frozen):
     """In [0, 1]."""
 
 
-class Itemized(Frozen):
+class ItemizedFigure(Frozen):
     """A throughput figure, itemized per instance and direction (draft-mkonstan-nf-service-density)."""
 
     number: str
@@ -100,7 +100,7 @@ class Usage(Frozen):
     """Times that a CPU had to stop receiving with work left, on the whole machine (softnet)."""
 
 
-class Located(Frozen):
+class LocatedLosses(Frozen):
     """Located losses at a load slightly above the limit."""
 
     purpose: Literal["locate", "mrr"]

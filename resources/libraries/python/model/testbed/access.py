@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.base import Frozen, Inconsistency
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -80,7 +80,7 @@ class Ipmi(Frozen):
     @model_validator(mode="after")
     def _login_needs_host(self) -> Self:
         if self.host is None and (self.user is not None or self.password is not None):
-            raise Misfit(("host",), "required with user and password: the node's own BMC needs no login")
+            raise Inconsistency(("host",), "required with user and password: the node's own BMC needs no login")
         return self
 
 

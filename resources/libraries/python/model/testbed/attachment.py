@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Misfit
+from resources.libraries.python.model.base import Inconsistency
 from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         place: Where the port is in the file, for errors.
 
     Raises:
-        Misfit: DPDK or a driver of VPP is asked for and the port has no PCI address, or nothing is known of the NIC.
+        Inconsistency: DPDK or a driver of VPP is asked for and the port has no PCI address, or nothing is known of the NIC.
     """
     found = port_option(node)
     user, asked = (None, "") if found is None else (found[0], found[1].asked(node))
@@ -119,7 +119,9 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
     if user is None or asked in _OF_KERNEL or (driver in _VIRTUAL_DRIVERS and asked != "af_xdp"):
         return Attachment.KERNEL
     if asked == "rdma" and (driver is None or not driver.startswith(_MELLANOX)):
-        raise Misfit(place, f"{user}'s rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}")
+        raise Inconsistency(
+            place, f"{user}'s rdma driver is for mlx5 ports, this one is {driver or 'of an unknown NIC'}"
+        )
     if asked in _BESIDE_KERNEL:
         return _BESIDE_KERNEL[asked]
     known = driver in _KNOWN_DRIVERS or uio_driver(interface, node) is not None
@@ -127,13 +129,13 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         what = (
             "neither its model nor its driver is known" if driver is None else f"DPDK has no driver known for {driver}"
         )
-        raise Misfit(
+        raise Inconsistency(
             place,
             f"{what}, so it is not known whether {user} can use DPDK: say the kernel's driver (ethtool -i) or "
             f"`uio_driver: vfio-pci` for DPDK, or {sockets}",
         )
     if interface.pci_address is None:
-        raise Misfit(place, f"{user} on DPDK needs a pci_address; add it, or say {sockets}")
+        raise Inconsistency(place, f"{user} on DPDK needs a pci_address; add it, or say {sockets}")
     if driver in _BIFURCATED:
         return Attachment.BIFURCATED
     return Attachment.NATIVE if asked == "native" else Attachment.DPDK
@@ -142,11 +144,11 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
 def _of_function(interface: Interface, user: str | None, asked: str, place: tuple[str, ...]) -> Attachment:
     """Driver of the virtual function of a port: by DPDK or VPP's own driver, never by the kernel."""
     if user is None or asked not in ("auto", "dpdk", "native"):
-        raise Misfit(place, f"nic_vfs is for {_users_of_ports()} on DPDK, and for an own driver (ports: native)")
+        raise Inconsistency(place, f"nic_vfs is for {_users_of_ports()} on DPDK, and for an own driver (ports: native)")
     if interface.pci_address is None:
-        raise Misfit(place, "nic_vfs needs the pci_address of the port")
+        raise Inconsistency(place, "nic_vfs needs the pci_address of the port")
     if kernel_driver(interface) in _BIFURCATED:
-        raise Misfit(place, "nic_vfs is not for ports that the kernel's driver keeps (mlx4, mlx5, mana)")
+        raise Inconsistency(place, "nic_vfs is not for ports that the kernel's driver keeps (mlx4, mlx5, mana)")
     return Attachment.NATIVE if asked == "native" else Attachment.DPDK
 
 

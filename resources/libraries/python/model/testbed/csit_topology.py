@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NoReturn
 
-from resources.libraries.python.model.base import Location, Misfit
+from resources.libraries.python.model.base import Inconsistency, Location
 from resources.libraries.python.model.testbed.attachment import NICS
 from resources.libraries.python.redaction import command_text
 
@@ -88,7 +88,7 @@ def translate(data: Mapping[str, Any], name: str, secrets: Secrets = Secrets.REF
         secrets: What to do with passwords and keys.
 
     Raises:
-        Misfit: There is a secret in it that is to be refused, or a generator that is not TRex.
+        Inconsistency: There is a secret in it that is to be refused, or a generator that is not TRex.
     """
     own = {key: value for key, value in data.items() if key not in {"metadata", "nodes"}}
     rows = {node: row for node, row in data["nodes"].items() if isinstance(row, Mapping)}
@@ -149,13 +149,13 @@ def _refuse_secret(place: Location, node: Mapping[str, Any], others: Sequence[st
     if _is_secret(node):
         user, host = node.get("username", "USER"), node.get("host", "HOST")
         target = command_text("-p", node.get("port", 22), f"{user}@{host}")
-        raise Misfit(
+        raise Inconsistency(
             (*place, "password"),
             "a password in a file is refused. Let `./csit convert` write a file without it, or write `password: "
             "env:NAME` for an environment variable or `keyring:SERVICE/USER`; or delete the line and log in by a "
             f"key or SSH agent: `ssh-copy-id {target}`{same}",
         )
-    raise Misfit(
+    raise Inconsistency(
         (*place, "priv_key"),
         "a private key in a file is refused. Put it into a file that only you can read, and write "
         f"`access: {{key_file: ~/.ssh/NAME}}` in its place; or delete the line and use an SSH agent{same}",
@@ -180,7 +180,7 @@ def _links_of_cables(nodes: Mapping[str, Any]) -> set[str]:
 def _node(name: str, row: Mapping[str, Any], joined: set[str], notes: list[str]) -> dict[str, Any]:
     kind, place = str(row.get("type")), f"nodes.{name}"
     if kind == "TG" and row.get("subtype", "TREX") != "TREX":
-        raise Misfit(("nodes", name, "subtype"), f"generator '{row['subtype']}' is not supported; choose TREX")
+        raise Inconsistency(("nodes", name, "subtype"), f"generator '{row['subtype']}' is not supported; choose TREX")
     found: dict[str, Any] = {key: row[key] for key in ("type",) if key in row}
     found["access"] = {}  # second, as in the files of this project; interfaces are last
     found |= {key: value for key, value in row.items() if key not in {*_OF_NODES, "interfaces"}}

@@ -45,7 +45,7 @@ MemoryLayout = tuple[MemoryNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryNeed:
     """Memory by where it comes from."""
 
     ordinary_mb: int = 0
@@ -60,23 +60,25 @@ class Need:
         """Memory of a program that cannot do without huge pages."""
         return cls(ordinary_mb, mb, 0, -(-mb // 1024))
 
-    def __add__(self, other: "Need") -> "Need":
-        return Need(
+    def __add__(self, other: "MemoryNeed") -> "MemoryNeed":
+        return MemoryNeed(
             self.ordinary_mb + other.ordinary_mb,
             self.hugepages_mb + other.hugepages_mb,
             self.either_mb + other.either_mb,
             self.pages_1gb + other.pages_1gb,
         )
 
-    def times(self, count: int) -> "Need":
+    def times(self, count: int) -> "MemoryNeed":
         """Return the memory of several of a kind."""
-        return Need(self.ordinary_mb * count, self.hugepages_mb * count, self.either_mb * count, self.pages_1gb * count)
+        return MemoryNeed(
+            self.ordinary_mb * count, self.hugepages_mb * count, self.either_mb * count, self.pages_1gb * count
+        )
 
-    def where(self, hugepages_mb: int) -> "Need":
+    def where(self, hugepages_mb: int) -> "MemoryNeed":
         """The same where there are so many huge pages: decided where the rest comes from."""
         if self.hugepages_mb + self.either_mb <= hugepages_mb:
-            return Need(self.ordinary_mb, self.hugepages_mb + self.either_mb, 0, self.pages_1gb)
-        return Need(self.ordinary_mb + self.either_mb, self.hugepages_mb, 0, self.pages_1gb)
+            return MemoryNeed(self.ordinary_mb, self.hugepages_mb + self.either_mb, 0, self.pages_1gb)
+        return MemoryNeed(self.ordinary_mb + self.either_mb, self.hugepages_mb, 0, self.pages_1gb)
 
     def usable_mb(self, there: MemoryNode) -> int:
         """Huge pages of a node that can be had for this: of one size, for a program that takes them takes no mixture.

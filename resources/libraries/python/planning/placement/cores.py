@@ -66,7 +66,7 @@ def impossible(cell: Cell, layout: CpuLayout, numa_node: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class CoreShortage:
     """Physical cores that a cell needs and a NUMA node does not have."""
 
     needs: int
@@ -75,16 +75,18 @@ class Lack:
     """With the numbers."""
 
 
-def lack(cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0) -> Lack | None:
+def lack(
+    cell: Cell, layout: CpuLayout, numa_node: int, sharing: Sizes, generator_cores: int = 0
+) -> CoreShortage | None:
     """Return which cores are missing for a placement with a CPU for every data thread; None if none."""
     cores, needs = layout.cores(numa_node), demand(cell, sharing, generator_cores)
     if needs.total > len(cores):
         text = f"needs {needs.total} cores on NUMA {numa_node}, {len(cores)} available"
-        return Lack(needs.total, len(cores), text)
+        return CoreShortage(needs.total, len(cores), text)
     pairs, there = _pairs(cell), sum(map(_is_pair, _honest(cores, needs).nf_data))
     if pairs > there and not impossible(cell, layout, numa_node):
         text = f"needs {pairs} cores with two threads for NFs of 0.5c on NUMA {numa_node}, {there} left for them"
-        return Lack(pairs, there, text)
+        return CoreShortage(pairs, there, text)
     return None
 
 

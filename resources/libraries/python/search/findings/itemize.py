@@ -7,7 +7,7 @@ construction of a trial, so the fairness of what is forwarded is that of the sys
 
 from collections.abc import Iterable, Sequence
 
-from resources.libraries.python.model.findings.evidence import FlowRate, Itemized
+from resources.libraries.python.model.findings.evidence import FlowRate, ItemizedFigure
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.trial import Direction, TrialResult
 
@@ -28,7 +28,7 @@ def jain_index(values: Sequence[float]) -> float | None:
     return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares)) if shares else None
 
 
-def itemize(number: str, trials: Iterable[TrialResult]) -> Itemized | None:
+def itemize(number: str, trials: Iterable[TrialResult]) -> ItemizedFigure | None:
     """Add up the flows of trials of one load.
 
     Args:
@@ -70,7 +70,7 @@ def itemize(number: str, trials: Iterable[TrialResult]) -> Itemized | None:
         for each in instances
     }
     worst = max(instances, key=lambda each: losses[each])
-    return Itemized(
+    return ItemizedFigure(
         number=number,
         load_pps=counted[0].trial.load_pps,
         trials=len(counted),
@@ -81,7 +81,7 @@ def itemize(number: str, trials: Iterable[TrialResult]) -> Itemized | None:
     )
 
 
-def itemize_goal(found: GoalResult, trials: Iterable[TrialResult]) -> Itemized | None:
+def itemize_goal(found: GoalResult, trials: Iterable[TrialResult]) -> ItemizedFigure | None:
     """Itemize a goal at its lower bound: the trials there that met it and ran to their end.
 
     A soak is met by the whole series, so each trial of the series counts, whatever it lost.

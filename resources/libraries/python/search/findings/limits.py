@@ -11,7 +11,7 @@ The place of the loss decides; the time of the data threads confirms or contradi
 from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.findings.evidence import HopLoss, Located, Usage
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, Usage
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.quantities import rate
@@ -40,7 +40,7 @@ def percent(share: float, digits: int = 0) -> str:
 
 
 def limits(
-    plan: Plan, located: Located, numbers: tuple[str, ...], facts: Mapping[str, Mapping[str, str]] | None = None
+    plan: Plan, located: LocatedLosses, numbers: tuple[str, ...], facts: Mapping[str, Mapping[str, str]] | None = None
 ) -> list[Finding]:
     """Findings about what limits some numbers.
 
@@ -76,7 +76,7 @@ def _kind(owner: str) -> VerdictKind:
     return VerdictKind.GENERATOR_BOUND if owner == _GENERATOR else VerdictKind.NF_BOUND
 
 
-def _lines(plan: Plan, located: Located, kind: VerdictKind, total: int, facts: _Facts) -> Iterable[str]:
+def _lines(plan: Plan, located: LocatedLosses, kind: VerdictKind, total: int, facts: _Facts) -> Iterable[str]:
     owners = {owner: lost for owner, lost in by_owner(located.hops).items() if _kind(owner) is kind}
     shown = [owner for owner, lost in owners.items() if lost >= _LEAST * total][:_MOST_LINES] or list(owners)[:1]
     for owner in shown:

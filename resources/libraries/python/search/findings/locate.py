@@ -23,7 +23,7 @@ from typing import Literal
 
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.findings.evidence import HopLoss, Located, Usage
+from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, Usage
 from resources.libraries.python.model.goal import GoalResult, SearchProfile
 from resources.libraries.python.model.plan import Hop, Path, Plan
 from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
@@ -58,7 +58,7 @@ def locating_trial(profile: SearchProfile, frame: Frame, goals: Iterable[GoalRes
 
 def locate(
     plan: Plan, results: Sequence[TrialResult], before: Counters, after: Counters, usage: Usage | None = None
-) -> Located:
+) -> LocatedLosses:
     """Find out between which hops the packets of some trials of one load were lost.
 
     Args:
@@ -83,7 +83,7 @@ def locate(
             members = [(flow.instance, row) for flow, row in own]
             losses += _along(_together([row for _, row in own], seen), members, direction, at_shared=True)
     first = results[0].trial
-    return Located(
+    return LocatedLosses(
         purpose="mrr" if first.purpose == "mrr" else "locate",
         load_pps=first.load_pps,
         offered_pps=sum(result.offered_pps for result in results) / len(results),

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.libraries.python.model.findings.evidence import Located
+from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.model.trial import TrialResult
@@ -118,7 +118,7 @@ def of_bounds(outcome: SearchOutcome) -> list[Finding]:
     return findings
 
 
-def of_repetition(located: Located, goals: Iterable[GoalResult]) -> list[Finding]:
+def of_repetition(located: LocatedLosses, goals: Iterable[GoalResult]) -> list[Finding]:
     """A trial beyond a goal's upper bound that still met the goal."""
     lost, findings = located.sent - located.received, []
     for result in goals:

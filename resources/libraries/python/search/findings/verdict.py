@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from resources.libraries.python.model.findings.evidence import Located
+from resources.libraries.python.model.findings.evidence import LocatedLosses
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import (
@@ -56,7 +56,7 @@ def judge(
     mrr_trials: Sequence[TrialResult] = (),
     orr_trials: Sequence[TrialResult] = (),
     latency_trials: Sequence[TrialResult] = (),
-    located: Located | None = None,
+    located: LocatedLosses | None = None,
     affinity: Iterable[Affinity] = (),
     affinity_after: Iterable[Affinity] = (),
     complaints: Sequence[str] = (),
@@ -209,7 +209,7 @@ def _collapse(mrr: ReceiveRate, orr: ReceiveRate) -> str:
 
 def _of_location(
     plan: Plan,
-    located: Located,
+    located: LocatedLosses,
     outcome: SearchOutcome | None,
     facts: Mapping[str, Mapping[str, str]] | None,
 ) -> list[Finding]:

@@ -11,11 +11,11 @@ from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import (
-    Asked,
     Environment,
     LatencyAtLoad,
     LossesAtLoad,
     ReceiveRate,
+    Experiment,
 )
 from resources.libraries.python.model.stacks import described
 from resources.libraries.python.model.topology import Topology
@@ -26,7 +26,7 @@ from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import TestKey, asked_digest
 from resources.libraries.python.search.back_to_back import bursts_in_words, measure_back_to_back
-from resources.libraries.python.search.energy import Watched, certain_window, measure_energy
+from resources.libraries.python.search.energy import EnergyReadings, certain_window, measure_energy
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise
 from resources.libraries.python.search.findings.itemize import OVERLOAD, itemize, itemize_goal
@@ -71,7 +71,7 @@ class DensityTest:
         self,
         topology: Topology,
         world: Testbed,
-        asked: Asked,
+        asked: Experiment,
         environment: Environment,
         on_progress: Callable[[Progress], None] = lambda _: None,
         *,
@@ -85,7 +85,7 @@ class DensityTest:
         self._qualification = qualification
         self._on_progress = on_progress
         self._world = world
-        self._idle: Watched | None = None
+        self._idle: EnergyReadings | None = None
         self._cell = CellUnderTest(topology, world, asked)
         self._outcome: SearchOutcome | None = None
         self._mrr_trials: tuple[TrialResult, ...] = ()
@@ -309,7 +309,7 @@ class DensityTest:
         meters = self._world.meters()
         meters.begin(trial_s)
         found = meters.end()
-        self._idle = Watched(found.series, found.unmetered)
+        self._idle = EnergyReadings(found.series, found.unmetered)
 
     def energy(self, trial_s: float, tell: Callable[[float], None] = lambda _: None) -> Energy:
         """Measure the power of all nodes at 0, 10, 50 and 90 % of PDR, or of the soak rate.
@@ -320,7 +320,7 @@ class DensityTest:
         """
         draft, full = self.draft, self.draft.pdr or self.draft.soak
 
-        def watch(trial: Trial | None) -> Watched:
+        def watch(trial: Trial | None) -> EnergyReadings:
             tell(trial.load_pps if trial else 0.0)
             return self._watched(trial, trial_s)
 
@@ -336,7 +336,7 @@ class DensityTest:
         draft.warnings += [f"energy of {node}: {why}" for node, why in found.unmetered.items()]
         return found
 
-    def _watched(self, trial: Trial | None, trial_s: float) -> Watched:
+    def _watched(self, trial: Trial | None, trial_s: float) -> EnergyReadings:
         """Read the meters and the use of data CPUs in the course of a trial, or of as long without one."""
         clock, meters = self.deployment.parts.clock, self._world.meters()
         before, begin_s = self.deployment.sample(), clock()
@@ -355,7 +355,9 @@ class DensityTest:
         cores = self.deployment.plan.cores
         owners = {each.owner for each in cores.threads if each.machine is None} - {GENERATOR}
         cpus = {cpu for owner in owners for cpu in cores.cpus(owner)}
-        return Watched(found.series, found.unmetered, busy_cpus(cpus, before, after, end_s - begin_s), result, window)
+        return EnergyReadings(
+            found.series, found.unmetered, busy_cpus(cpus, before, after, end_s - begin_s), result, window
+        )
 
     def stacks(self, trial_s: float) -> str:
         """Sample the call stacks of the data CPUs in a trial at PDR, else at the soak rate or NDR; return what was.

@@ -7,19 +7,19 @@ from functools import cache
 
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken
 from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType, TestType
-from resources.libraries.python.model.counters import Cost, Processed
+from resources.libraries.python.model.counters import Cost, ProcessedPackets
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.result import Experiment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import QUICK
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec, Meeting
-from resources.libraries.python.studies.interference.planning import Turn, first_instances
+from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, InterferenceSpec
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement, first_instances
 from resources.libraries.python.studies.sweep.analysis.seconds import probes_pps
 from resources.libraries.python.studies.sweep.load_steps import capacity
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -46,8 +46,12 @@ class _TargetUse:
 
 
 def met(
-    cell: CellUnderTest, turn: Turn, spec: InterferenceSpec, load_pps: float, protocol: Protocol | None = None
-) -> Meeting:
+    cell: CellUnderTest,
+    turn: PlannedMeasurement,
+    spec: InterferenceSpec,
+    load_pps: float,
+    protocol: Protocol | None = None,
+) -> ColocationMeasurement:
     """Load all that is deployed alike, and see what becomes of the target.
 
     Args:
@@ -82,7 +86,7 @@ def met(
     if not sent or result.offered_duration_s <= 0:
         raise CsitError(f"the generator sent nothing of {rate(load_pps)} to {turn.target}")
     done = _done(result, before.get(target), after.get(target))
-    return Meeting(
+    return ColocationMeasurement(
         target=turn.target,
         against=turn.against,
         repetition=turn.repetition,
@@ -120,7 +124,7 @@ def _limit_pps(plan: Plan) -> float | None:
     return next((each.limits.network_pps for each in plan.functions if each.instance == TARGET), None)
 
 
-def _done(result: TrialResult, before: Processed | None, after: Processed | None) -> int:
+def _done(result: TrialResult, before: ProcessedPackets | None, after: ProcessedPackets | None) -> int:
     """Packets of the load, both ways: what the target says itself but for probes, or what arrived behind it."""
     if before is not None and after is not None:
         probes = sum(row.received for row in result.latency if row.instance == TARGET)
@@ -128,7 +132,7 @@ def _done(result: TrialResult, before: Processed | None, after: Processed | None
     return sum(flow.received for flow in result.flows if flow.instance == TARGET)
 
 
-def _processed(parts: Parts) -> Mapping[str, Processed]:
+def _processed(parts: Parts) -> Mapping[str, ProcessedPackets]:
     return parts.functions.processed() if isinstance(parts.functions, Processing) else {}
 
 
@@ -186,7 +190,7 @@ class SharedServer:
             CsitError: One of them does not start.
         """
         plan = self.plan(group, limits)
-        asked = Asked(test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition)
+        asked = Experiment(test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition)
         cell = CellUnderTest(self._topology, self._world, asked)
         self._deployed = cell, plan
         cell.deploy(plan)
@@ -240,7 +244,7 @@ class SharedServer:
             programs=programs if any(programs) else (),
             limits=() if limits == _FREE else (limits,) * most,
         )
-        asked = Asked(test_type=TestType.MRR, cell=cell, frame=self._spec.frame, profile=QUICK)
+        asked = Experiment(test_type=TestType.MRR, cell=cell, frame=self._spec.frame, profile=QUICK)
         plan = CellUnderTest(self._topology, self._world, asked).plan()
         try:
             return first_instances(plan, len(group)) if len(group) < most else plan

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.recording.step_journal import StepJournal
-from resources.libraries.python.studies.interference.model.record import Contender, Meeting
+from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Contender
 
 
 class LoadsFound(Frozen):
@@ -37,7 +37,7 @@ class MeetingMeasured(Frozen):
     at: str
     plan: str
     """Digest of the plan by which it was deployed."""
-    meeting: Meeting
+    meeting: ColocationMeasurement
     facts: dict[str, dict[str, str]]
     """Facts of the parts of the deployment."""
     missing: dict[str, str]

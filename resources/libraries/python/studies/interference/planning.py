@@ -72,7 +72,7 @@ def each_s(spec: InterferenceSpec, around_s: float = AROUND_S) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlannedMeasurement:
     """One measurement to be made: a target, and what runs beside it."""
 
     number: int
@@ -87,7 +87,7 @@ class Turn:
     """With an equal share of the network I/O guaranteed to each; never of a target alone, the baseline of both."""
 
 
-def schedule(spec: InterferenceSpec) -> tuple[Turn, ...]:
+def schedule(spec: InterferenceSpec) -> tuple[PlannedMeasurement, ...]:
     """All measurements of a study.
 
     A repetition has each of them once, in an order of its own: what drifts in the course of hours, such as the
@@ -104,7 +104,7 @@ def gatherings(spec: InterferenceSpec) -> tuple[tuple[str, tuple[str, ...]], ...
     return tuple((target, group) for target in names for group in groups)
 
 
-def _turns(spec: InterferenceSpec) -> Iterator[Turn]:
+def _turns(spec: InterferenceSpec) -> Iterator[PlannedMeasurement]:
     number = 0
     for repetition in range(spec.repetitions):
         row = [
@@ -116,7 +116,7 @@ def _turns(spec: InterferenceSpec) -> Iterator[Turn]:
         ]
         Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
         for (target, against), point, guaranteed in row:
-            yield Turn(number, target, against, repetition, point, guaranteed)
+            yield PlannedMeasurement(number, target, against, repetition, point, guaranteed)
             number += 1
 
 

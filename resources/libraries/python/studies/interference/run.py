@@ -23,13 +23,13 @@ from resources.libraries.python.studies.interference.analysis.study import advis
 from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer, met, missing
 from resources.libraries.python.studies.interference.journal import InterferenceJournal, LoadsFound, MeetingMeasured
 from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
     Contender,
     Interference,
     InterferenceRecord,
     InterferenceSpec,
-    Meeting,
 )
-from resources.libraries.python.studies.interference.planning import Turn, cost, schedule
+from resources.libraries.python.studies.interference.planning import PlannedMeasurement, cost, schedule
 from resources.libraries.python.studies.shared.steps import measure_again, measure_step
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from resources.libraries.python.testbed.deployment.health import reason_of
@@ -48,8 +48,8 @@ _MOST_FAILED = 3
 class TurnEnded:
     """A measurement was made, carried over, or failed."""
 
-    turn: Turn
-    meeting: Meeting | None
+    turn: PlannedMeasurement
+    meeting: ColocationMeasurement | None
     """None where it failed."""
     failed: str | None
     number: int
@@ -89,7 +89,7 @@ class InterferenceTest:
         self._names = tuple(contender.name for contender in spec.contenders)
         self._protocol = datagrams_of(topology.tg.generator.driver)
         self._server = SharedServer(topology, world, spec, self._protocol)
-        self._meetings: list[Meeting] = []
+        self._meetings: list[ColocationMeasurement] = []
         self._notes: list[str] = []
         self._failures: list[str] = []
         """Reasons for missing measurements, one each."""
@@ -261,7 +261,7 @@ class InterferenceTest:
         """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
         return self._server.remove()
 
-    def _measured_before(self, turn: Turn) -> MeetingMeasured | None:
+    def _measured_before(self, turn: PlannedMeasurement) -> MeetingMeasured | None:
         """Result of a measurement in the journal; None where there is none, or of another plan."""
         kept = self._known.get(turn.number)
         if kept is None:
@@ -276,14 +276,14 @@ class InterferenceTest:
         _log.warning("%s%s is measured again: its plan has changed since it was measured", turn.target, beside)
         return None
 
-    def _plan_digest(self, turn: Turn) -> str:
+    def _plan_digest(self, turn: PlannedMeasurement) -> str:
         return self._server.plan_digest((turn.target, *turn.against), self._limits(turn))
 
-    def _limits(self, turn: Turn) -> Limits:
+    def _limits(self, turn: PlannedMeasurement) -> Limits:
         frame, _ = self.spec.points()[turn.point]
         return self._fair_share((turn.target, *turn.against), frame) if turn.guaranteed else _FREE
 
-    def _turn(self, turn: Turn, load_pps: float) -> tuple[Meeting | None, str | None]:
+    def _turn(self, turn: PlannedMeasurement, load_pps: float) -> tuple[ColocationMeasurement | None, str | None]:
         def measure() -> MeetingMeasured:
             frame, _ = self.spec.points()[turn.point]
             cell = self._server.deploy((turn.target, *turn.against), frame, self._limits(turn), turn.repetition)
@@ -395,5 +395,5 @@ class InterferenceTest:
         self._server = SharedServer(self._topology, self._world, self.spec, self._protocol)
 
 
-def _beside(turn: Turn) -> str:
+def _beside(turn: PlannedMeasurement) -> str:
     return f" beside {', '.join(turn.against)}" if turn.against else " alone"

@@ -12,7 +12,7 @@ from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, nf_name
-from resources.libraries.python.studies.outage.model.spec import VSWITCH, OutageSpec, Strike
+from resources.libraries.python.studies.outage.model.spec import VSWITCH, OutageSpec, TargetedEvent
 
 AROUND_S = 1.0
 """Assumed around the traffic of a trial: deploying, preparing, removing."""
@@ -28,7 +28,7 @@ class OutageTurn:
     number: int
     """Its place in the order, from 0."""
     repetition: int
-    strike: Strike | None
+    strike: TargetedEvent | None
     """None for a trial without an event."""
 
 
@@ -41,7 +41,7 @@ class OutageCost(StudyCost):
         return {"trials": self.runs, "deployments": self.steps, "seconds": self.seconds}
 
 
-def parts_hit(spec: OutageSpec, strike: Strike) -> tuple[str, ...]:
+def parts_hit(spec: OutageSpec, strike: TargetedEvent) -> tuple[str, ...]:
     """Names of the parts of the plan that an event happens to."""
     if strike.instance is None or strike.node is not None:
         return (strike.target,)
@@ -125,7 +125,7 @@ def schedule(spec: OutageSpec, refused: Collection[str] = ()) -> tuple[OutageTur
     events = [strike for strike in spec.events if strike.name not in refused]
     turns: list[OutageTurn] = []
     for repetition in range(spec.repetitions):
-        row: list[Strike | None] = [*([None] if spec.control else []), *events]
+        row: list[TargetedEvent | None] = [*([None] if spec.control else []), *events]
         Random(f"{spec.seed}/{repetition}").shuffle(row)  # noqa: S311 (reproducible, not secret)
         turns += [OutageTurn(number, repetition, strike) for number, strike in enumerate(row, len(turns))]
     return tuple(turns)

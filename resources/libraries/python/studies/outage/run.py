@@ -17,10 +17,10 @@ from resources.libraries.python.errors import (
 )
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.names import VSWITCH
@@ -33,7 +33,7 @@ from resources.libraries.python.search.profiles import NDR, profile
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.outage.analysis.effects import effects, impacts, quarantined, traces
 from resources.libraries.python.studies.outage.model.record import EventTrial, Outage, OutageRecord
-from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, Strike
+from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, TargetedEvent
 from resources.libraries.python.studies.outage.planning import (
     OutageTurn,
     cost,
@@ -337,7 +337,7 @@ class OutageTest:
         lines = result.timelines
         begin_ns = max(line.begin_ns for line in lines)
         would_ns = begin_ns + round(spec.before_s * 1e9)
-        moment = happened or Happened(began_ns=would_ns, ended_ns=would_ns, what="")
+        moment = happened or EventOccurrence(began_ns=would_ns, ended_ns=would_ns, what="")
         if happened is not None:
             before_s = (happened.began_ns - begin_ns) / 1e9
             if not _LEAST_AROUND_S < before_s < spec.duration_s - _LEAST_AROUND_S:
@@ -364,7 +364,7 @@ class OutageTest:
             notes=tuple(f"after {name}: {problem}" for problem in found if strike is not None),
         )
 
-    def _part(self, cell: CellUnderTest, strike: Strike) -> Disturbable:
+    def _part(self, cell: CellUnderTest, strike: TargetedEvent) -> Disturbable:
         parts = cell.deployment.parts
         part = parts.switch if strike.target == VSWITCH else parts.functions
         if not isinstance(part, Disturbable):
@@ -373,13 +373,13 @@ class OutageTest:
             raise Unsupported(reason)
         return part
 
-    def _happened(self, part: Disturbable | None, strike: Strike | None) -> Happened | None:
+    def _happened(self, part: Disturbable | None, strike: TargetedEvent | None) -> EventOccurrence | None:
         if part is None or strike is None:
             return None
-        found: Sequence[Happened] = part.disturbed()
+        found: Sequence[EventOccurrence] = part.disturbed()
         if not found:
             raise CsitError(f"{strike.name}: no part of the testbed has this target")
-        return Happened(  # NFs of an instance may be on several nodes
+        return EventOccurrence(  # NFs of an instance may be on several nodes
             began_ns=min(each.began_ns for each in found),
             ended_ns=max(each.ended_ns for each in found),
             clock_error_s=max(each.clock_error_s for each in found),
@@ -393,7 +393,7 @@ class OutageTest:
         return cell
 
     def _cell(self, repetition: int) -> CellUnderTest:
-        asked = Asked(
+        asked = Experiment(
             test_type=TestType.MRR,
             cell=self.spec.cell,
             frame=self.spec.frame,
@@ -403,7 +403,7 @@ class OutageTest:
         return CellUnderTest(self._topology, self._world, asked)
 
 
-def _clock_error_s(happened: Happened | None, lines: Sequence[FlowTimeline]) -> float | None:
+def _clock_error_s(happened: EventOccurrence | None, lines: Sequence[FlowTimeline]) -> float | None:
     if happened is None:
         return None
     return happened.clock_error_s + max(line.clock_error_s for line in lines) or None

@@ -25,7 +25,7 @@ from resources.libraries.python.recording.lines import refuse_active
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.records import NotARecord, read_record, record_of
-from resources.libraries.python.recording.run_journal import Ended, RunJournal, TestKey, past_of
+from resources.libraries.python.recording.run_journal import EndFacts, RunJournal, TestKey, past_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.recording.writer import (
     RESULTS_FOLDER,
@@ -343,7 +343,7 @@ class StudyKeeper:
             logger.info(f"tables: {write_tables(self._name, found, self._opened)}")
         return path.name
 
-    def _record_of(self, ended: Ended) -> Record | None:
+    def _record_of(self, ended: EndFacts) -> Record | None:
         """Record of a test that has ended; None where it cannot be read any more."""
         path = self._opened / RESULTS_FOLDER / ended.record
         try:
@@ -383,7 +383,7 @@ class StudyKeeper:
         return self._folder
 
 
-def _carry_over(ended: Ended, record: Record) -> None:
+def _carry_over(ended: EndFacts, record: Record) -> None:
     """End the present test as it ended when it was measured."""
     logger.info(f"{RESULT_MARKER}{pack(record)}")
     logger.info(f"carried over; measured from {record.started_at} to {record.finished_at}")

@@ -14,16 +14,24 @@ from resources.libraries.python.errors import ConnectionFailed, CsitError, RunSt
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
 from resources.libraries.python.studies.sizing.analysis import TraceRow
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Flavor, Size, Sized, Sizing, Trace, Use
+from resources.libraries.python.studies.sizing.model.spec import (
+    DeploymentSpec,
+    Flavor,
+    MeasuredSize,
+    Size,
+    Sizing,
+    Trace,
+    Use,
+)
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.planning.sizes import instance_names, name_of, next_size, planned
-from resources.libraries.python.studies.sizing.search.capacity import Once
-from resources.libraries.python.studies.sizing.search.size_search import Reached, SizingSearch, Space
+from resources.libraries.python.studies.sizing.search.capacity import OfferedLoad
+from resources.libraries.python.studies.sizing.search.size_search import Reached, SizeSpace, SizingSearch
 from resources.libraries.python.testbed.roles.service import (
     InstanceUse,
+    IntervalClock,
     LoadReport,
     Orchestrator,
-    Passing,
     SizedService,
 )
 from resources.libraries.python.testbed.worlds.real_time import RealTime
@@ -47,15 +55,15 @@ def digest(spec: DeploymentSpec, workload: WorkloadSpec, system: str) -> str:
     return digest_of(spec.model_dump_json(), workload.model_dump_json(), system)
 
 
-class SizingJournal(StepJournal[Sized]):
+class SizingJournal(StepJournal[MeasuredSize]):
     """The journal of a sizing: a line for each size, on disk before the next size is deployed."""
 
     FILE = "sizing.jsonl"
     KIND = "sizing"
-    ROWS = TypeAdapter(Sized)
+    ROWS = TypeAdapter(MeasuredSize)
 
     @property
-    def sizes(self) -> Mapping[str, Sized]:
+    def sizes(self) -> Mapping[str, MeasuredSize]:
         """Measured before, by name; of a size that is there twice the last one."""
         return {sized.name: sized for sized in self.rows}
 
@@ -80,7 +88,7 @@ class LoadMonitor:
         time: How time passes.
     """
 
-    def __init__(self, service: SizedService, flavors: Mapping[str, Flavor], time: Passing) -> None:
+    def __init__(self, service: SizedService, flavors: Mapping[str, Flavor], time: IntervalClock) -> None:
         self._service = service
         self._flavors = flavors
         self._time = time
@@ -189,7 +197,7 @@ def run_sizing(
     journal: SizingJournal | None,
     progress: Callable[[str], None],
     *,
-    time: Passing | None = None,
+    time: IntervalClock | None = None,
     trace: KeepTrace | None = None,
     reached: Reached = lambda _sizes, _loads: None,
 ) -> Sizing:
@@ -214,7 +222,7 @@ def run_sizing(
     search = SizingSearch(
         spec,
         workload,
-        Space(planned(spec), partial(name_of, spec), partial(next_size, spec)),
+        SizeSpace(planned(spec), partial(name_of, spec), partial(next_size, spec)),
         bench.deploy,
         done=journal.sizes if journal else {},
         keep=journal.keep if journal else lambda _: None,
@@ -232,7 +240,7 @@ class _Bench:
         spec: DeploymentSpec,
         workload: WorkloadSpec,
         orchestrator: Orchestrator,
-        time: Passing,
+        time: IntervalClock,
         trace: KeepTrace | None,
     ) -> None:
         self._spec = spec
@@ -287,7 +295,7 @@ class _DeployedSize:
         self._trace = trace
         self._offered: list[float] = []
 
-    def offer(self, load: float) -> Once:
+    def offer(self, load: float) -> OfferedLoad:
         """See search.sizing.Deployed.
 
         Raises:
@@ -302,4 +310,4 @@ class _DeployedSize:
         problems = self._service.problems()
         if problems:
             raise SystemBroken(f"at {load:g} {self._workload.unit}: {'; '.join(problems)}")
-        return Once(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)
+        return OfferedLoad(watched.answer.indicator, watched.use, watched.answer.figures, watched.trace)

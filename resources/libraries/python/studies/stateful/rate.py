@@ -12,7 +12,7 @@ from resources.libraries.python.studies.stateful.model.record import Establishme
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ConnectionLimits:
     """Limits of the connections of a trial, beside the system under test."""
 
     offered_cps: float
@@ -27,7 +27,7 @@ def search_rate(
     run: Callable[[Trial], TrialResult],
     profile: SearchProfile,
     frame: Frame,
-    room: Room,
+    room: ConnectionLimits,
     clock: Callable[[], float],
     *,
     instances: int,

@@ -17,7 +17,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.planning.plan import digest, drivers_of
@@ -38,7 +38,7 @@ from resources.libraries.python.studies.stateful.model.record import (
 )
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 from resources.libraries.python.studies.stateful.planning import cost
-from resources.libraries.python.studies.stateful.rate import Room, search_rate
+from resources.libraries.python.studies.stateful.rate import ConnectionLimits, search_rate
 from resources.libraries.python.studies.stateful.search import search_capacity
 from resources.libraries.python.studies.stateful.tcp import TcpPeer
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -265,7 +265,7 @@ class StatefulTest:
             connections.open_for_rate,
             self._profile,
             self.spec.frame,
-            Room(most_pps, most, full),
+            ConnectionLimits(most_pps, most, full),
             deployed.deployment.parts.clock,
             instances=connections.instances,
             least_cps=LEAST_CPS[Protocol.UDP],
@@ -323,7 +323,7 @@ class StatefulTest:
         )
 
     def _cell(self, cell: Cell) -> CellUnderTest:
-        asked = Asked(test_type=TestType.MRR, cell=cell, frame=self.spec.frame, profile=self._profile)
+        asked = Experiment(test_type=TestType.MRR, cell=cell, frame=self.spec.frame, profile=self._profile)
         return CellUnderTest(self._topology, self._world, asked)
 
 

@@ -6,7 +6,7 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
 from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.result import Asked
+from resources.libraries.python.model.result import Experiment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.planning.loop_back import loop_back_plan
@@ -14,7 +14,7 @@ from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell
 from resources.libraries.python.studies.stateful.model.record import ConnectionTrial, EstablishmentRate, TcpConnections
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
-from resources.libraries.python.studies.stateful.rate import Room, search_rate
+from resources.libraries.python.studies.stateful.rate import ConnectionLimits, search_rate
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.loop_back import looped_back
 from resources.libraries.python.testbed.deployment.parts import Testbed
@@ -47,7 +47,7 @@ class TcpPeer:
 
     def cell(self, cell: Cell) -> CellUnderTest:
         """Return a cell that the peer loads; not deployed."""
-        asked = Asked(
+        asked = Experiment(
             test_type=TestType.MRR,
             cell=cell,
             frame=self._spec.frame,
@@ -115,12 +115,14 @@ class TcpPeer:
                 least_cps=LEAST_CPS[Protocol.TCP],
             )
 
-    def _room(self, offered_cps: float, limit: int | None) -> Room:
+    def _room(self, offered_cps: float, limit: int | None) -> ConnectionLimits:
         own = self._driver.most_connections or MOST_FLOWS
         fitting = own if limit is None else int(self._spec.fill * limit)
         if fitting < own:
-            return Room(offered_cps, fitting, f"fills more than {self._spec.fill:.0%} of a table of {limit:,} entries")
-        return Room(offered_cps, own, f"needs more ports than the {own:,} that a client has for them")
+            return ConnectionLimits(
+                offered_cps, fitting, f"fills more than {self._spec.fill:.0%} of a table of {limit:,} entries"
+            )
+        return ConnectionLimits(offered_cps, own, f"needs more ports than the {own:,} that a client has for them")
 
     @staticmethod
     def _trial(trial: Trial) -> Trial:

@@ -33,7 +33,7 @@ from resources.libraries.python.studies.sweep.journal import SweepJournal
 from resources.libraries.python.studies.sweep.load_steps import LoadEnded, duration_s, loads
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
-from resources.libraries.python.studies.sweep.request import AskedSweep, parse_bursts, parse_rates
+from resources.libraries.python.studies.sweep.request import SweepRequest, parse_bursts, parse_rates
 from resources.libraries.python.studies.sweep.run import ServiceSweep
 from resources.libraries.python.testbed.deployment.generator_limits import protocol_of
 
@@ -133,7 +133,7 @@ class CharacterizationLibrary(DeployedStudyLibrary[ServiceSweep]):
         self._progress.begin(name, simulated=service.draft.simulation is not None)
         self._progress.status("deploying")
 
-    def _service(self, asked: AskedSweep) -> ServiceSweep:
+    def _service(self, asked: SweepRequest) -> ServiceSweep:
         topology, world, environment = self._testbed.opened()
         service = ServiceSweep(topology, world, asked, environment, self._load)
         service.draft.rerun = rerun_of_sweep(self._choices)
@@ -290,7 +290,7 @@ class SweepRow:
     bursts: str = ""
 
 
-def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep:
+def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> SweepRequest:
     """Sweep of a test; arguments that it leaves empty are taken from the variables.
 
     Args:
@@ -303,7 +303,7 @@ def asked_sweep(lookup: Lookup, topology: Topology, row: SweepRow) -> AskedSweep
     """
     cell = _cell(row)
     flows = row.flows or _value(lookup, "FLOWS")
-    asked = AskedSweep(
+    asked = SweepRequest(
         name=row.name,
         cell=cell,
         frame=frame(row.frame or _value(lookup, "FRAME")),

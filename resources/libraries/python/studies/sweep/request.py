@@ -83,7 +83,7 @@ def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedSweep:
+class SweepRequest:
     """The choice of the experiment."""
 
     name: str
@@ -112,4 +112,4 @@ class AskedSweep:
 
     def digest(self, plan: Plan) -> str:
         """SHA-256 of the request and its plan: sweeps of the same digest are parts of one."""
-        return sha256(TypeAdapter(AskedSweep).dump_json(self) + digest(plan).encode()).hexdigest()
+        return sha256(TypeAdapter(SweepRequest).dump_json(self) + digest(plan).encode()).hexdigest()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
 from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
@@ -31,7 +31,7 @@ from resources.libraries.python.studies.sweep.load_steps import (
 from resources.libraries.python.studies.sweep.model.profile import Prediction, Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepPoint, SweepRecord, SweepSample, SweepSpec
 from resources.libraries.python.studies.sweep.profile_store import ProfileStore
-from resources.libraries.python.studies.sweep.request import AskedSweep, RelativeBursts
+from resources.libraries.python.studies.sweep.request import RelativeBursts, SweepRequest
 from resources.libraries.python.studies.sweep.sampling import Sampling
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import keeps_a_log
@@ -56,14 +56,14 @@ class ServiceSweep:
         self,
         topology: Topology,
         world: Testbed,
-        asked: AskedSweep,
+        asked: SweepRequest,
         environment: Environment,
         on_progress: Callable[[LoadEnded], None] = lambda _: None,
     ) -> None:
         asked.check()
         self.asked = asked
         self._on_progress = on_progress
-        test = Asked(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
+        test = Experiment(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
         self._cell = CellUnderTest(topology, world, test)
         by_log = keeps_a_log(topology.tg.generator.driver)
         self._sampling = Sampling(self._cell, asked.frame, asked.protocol, by_log=by_log)

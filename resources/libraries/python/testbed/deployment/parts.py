@@ -8,12 +8,12 @@ from typing import Any, Protocol
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Asked, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch
-from resources.libraries.python.testbed.roles.service import Orchestrator, Passing
+from resources.libraries.python.testbed.roles.service import IntervalClock, Orchestrator
 from resources.libraries.python.testbed.roles.watching import (
     CostMeter,
     EnergyMeters,
@@ -98,7 +98,7 @@ class Host:
     """Where services of several components are deployed, and what watches them."""
 
     orchestrator: Orchestrator
-    time: Passing
+    time: IntervalClock
     """As it passes there."""
     simulation: Mapping[str, Any] | None = None
     """Parameters of a simulated service."""
@@ -151,10 +151,10 @@ class Testbed(Protocol):
     def meters(self) -> EnergyMeters:
         """Return what reads the energy meters of all nodes."""
 
-    def parts(self, plan: Plan, asked: Asked) -> Parts:
+    def parts(self, plan: Plan, asked: Experiment) -> Parts:
         """Drivers for a cell."""
 
-    def loop_back(self, plan: Plan, asked: Asked) -> LoopBackParts:
+    def loop_back(self, plan: Plan, asked: Experiment) -> LoopBackParts:
         """Drivers for a plan of `planning.loop_back`."""
 
     def host(self, asked: Specifications, folder: Path) -> Host:

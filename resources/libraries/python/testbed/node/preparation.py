@@ -287,7 +287,7 @@ _WITHIN_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tuned:
+class TuningResult:
     """Outcome of changing or restoring settings."""
 
     done: tuple[SettingChange, ...]
@@ -304,7 +304,7 @@ def look(connection: Connection, python: str) -> Files:
     return dict(ask(connection, tunables, {"do": "look"}, python=python, root=False)["files"])
 
 
-def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> Tuned:
+def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> TuningResult:
     """Change the settings of a node; what was there is on record before the first one is changed.
 
     Args:
@@ -325,7 +325,7 @@ def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> 
     wrong = [(path, value[path], new) for path, _, new in done if new != value[path]]
     stopped = ["irqbalance: stopped (it moves interrupts while packets are measured)"] if said["irqbalance"] else []
     failed = ["irqbalance could not be stopped"] if said["irqbalance"] is False else []
-    return Tuned(
+    return TuningResult(
         tuple(changes(done, wanted.settings)),
         (*_refused(said["refused"]), *failed),
         tuple(f"{each.subject}: asked for {each.old}, got {each.new}" for each in changes(wrong)),
@@ -333,7 +333,7 @@ def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> 
     )
 
 
-def restore(connection: Connection, python: str) -> Tuned:
+def restore(connection: Connection, python: str) -> TuningResult:
     """Put back what was there before `apply`; nothing where it was not, or where the node has restarted since.
 
     Raises:
@@ -345,7 +345,7 @@ def restore(connection: Connection, python: str) -> Tuned:
         notes.append("it has restarted since it was prepared, and has the settings of its start")
     done = changes((path, old, new) for path, old, new in said["restored"])
     failed = ["irqbalance could not be started again"] if said["irqbalance"] is False else []
-    return Tuned(tuple(done), (*_refused(said["failed_paths"]), *failed), notes=tuple(notes))
+    return TuningResult(tuple(done), (*_refused(said["failed_paths"]), *failed), notes=tuple(notes))
 
 
 def _refused(rows: Collection[tuple[str, str]]) -> tuple[str, ...]:

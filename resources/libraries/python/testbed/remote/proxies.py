@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from resources.libraries.python.errors import ConnectionFailed
-from resources.libraries.python.model.disturbance import Happened
+from resources.libraries.python.model.disturbance import EventOccurrence
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.testbed.agent.calls import CLOCK, ROLE_CALLS, RemoteRole, Role, RoleCall
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
@@ -88,7 +88,7 @@ class Proxy:
             return tuple(f"{self.node}: {text}" for text in result)
         return self._by_our_clock(result) if method == "disturbed" and result else result
 
-    def _by_our_clock(self, events: Sequence[Happened]) -> tuple[Happened, ...]:
+    def _by_our_clock(self, events: Sequence[EventOccurrence]) -> tuple[EventOccurrence, ...]:
         clock = clock_offset(self._link)
         return tuple(
             each.model_copy(

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.counters import InterfaceCounters, Processed, Throttling
-from resources.libraries.python.model.disturbance import Disturbance, Happened
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets, Throttling
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.testbed.roles.patience import patience
@@ -24,7 +24,7 @@ class Disturbable(Protocol):
             Unsupported: It cannot happen to this target.
         """
 
-    def disturbed(self) -> tuple[Happened, ...]:
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
         """Wait for the event, and return when it took place; empty where there was none.
 
         Raises:
@@ -132,7 +132,7 @@ class NetworkFunctions(ForwardingPart, Protocol):
 class Processing(Protocol):
     """Network functions that count packets themselves: those that a monitor inspects pass no interface."""
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Return packets by name of the NF, since its start; without NFs that do not count.
 
         Cheap: called around every trial.
@@ -143,7 +143,7 @@ class Processing(Protocol):
 
 
 @runtime_checkable
-class Confined(Protocol):
+class CpuLimited(Protocol):
     """Network functions of which some have a limit of CPU time (`model.function.Limits`)."""
 
     def throttling(self) -> Mapping[str, Throttling]:

@@ -68,7 +68,7 @@ class Orchestrator(Protocol):
         """A service that is not yet started."""
 
 
-class Passing(Protocol):
+class IntervalClock(Protocol):
     """A clock that also calls back at intervals."""
 
     def now(self) -> float:

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Finished(Generic[R]):
+class CompletedCall(Generic[R]):
     """Fulfils `node.Answer` for a call that was made at once."""
 
     value: R
@@ -50,8 +50,8 @@ class LocalNode:
     def reach(self) -> None:
         pass
 
-    def begin(self, call: Call[A, R], asked: A) -> Finished[R]:
-        return Finished(self.call(call, asked))
+    def begin(self, call: Call[A, R], asked: A) -> CompletedCall[R]:
+        return CompletedCall(self.call(call, asked))
 
     def call(self, call: Call[A, R], asked: A) -> R:
         return cast(R, self._service.do(call, asked))

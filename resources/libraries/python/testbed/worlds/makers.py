@@ -6,7 +6,7 @@ from typing import cast
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
 from resources.libraries.python.drivers.context import DriverContext
-from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, Several
+from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, MixedKinds
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.nodes import DutNode, TgNode
@@ -64,7 +64,7 @@ def functions(
         name = known.host or known.name
         groups.setdefault(name, []).append(nf)
         factories[name] = known.factory
-    parts = Several(
+    parts = MixedKinds(
         [driver_registry.load(factories[name])(node, context, group) for name, group in groups.items()],
         {side.name: function.name for function in row for side in (function.left, function.right)},
     )

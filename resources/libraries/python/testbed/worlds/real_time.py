@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class RealTime:
-    """Fulfils `Passing`."""
+    """Fulfils `IntervalClock`."""
 
     def now(self) -> float:
         return time.monotonic()

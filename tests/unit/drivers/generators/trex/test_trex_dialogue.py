@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
 from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
+from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.frames import traffic_profile
@@ -30,12 +30,12 @@ PLAN = plan()
 PORTS = {"csg1p1": 0, "csg1p2": 1}
 
 
-def open_order(folder: Path, within_s: float = 5.0, ports: int = 2) -> Open:
-    return Open(directory=str(folder), ports=ports, within_s=within_s)
+def open_order(folder: Path, within_s: float = 5.0, ports: int = 2) -> OpenPorts:
+    return OpenPorts(directory=str(folder), ports=ports, within_s=within_s)
 
 
-def order(trial: Trial, most_s: float = 5.0, most_lost: int | None = None) -> Order:
-    return Order(
+def order(trial: Trial, most_s: float = 5.0, most_lost: int | None = None) -> RunTrial:
+    return RunTrial(
         streams=tuple(streams(PLAN.flows, PORTS, trial, traffic_profile())),
         duration_s=trial.duration_s,
         most_s=most_s,

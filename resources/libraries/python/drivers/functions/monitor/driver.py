@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -190,17 +190,17 @@ class Monitors(ProgramFunctions):
         self._sockets[function.name] = found
         return ""
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Packets that each program got, and that it was too slow for."""
         return {name: self._counted(name, found) for name, found in self._sockets.items()}
 
-    def _counted(self, name: str, own: PacketSocket) -> Processed:
+    def _counted(self, name: str, own: PacketSocket) -> ProcessedPackets:
         ours = own.read()
         if self._program.control is None:
             return ours
         place = self._companions.folder / name / self._program.control
         theirs = suricata.taken(place, own.interface)
-        return Processed(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
+        return ProcessedPackets(ours.packets + theirs.packets, (ours.dropped or 0) + (theirs.dropped or 0))
 
     def facts(self) -> Mapping[str, str]:
         """What looks at packets, and what it does with each."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.rendering import render
 
 CONTROL = "control"
@@ -90,7 +90,7 @@ GREETING = json.dumps({"version": "0.2"})
 """The first line to Suricata, with the version of the protocol."""
 
 
-def taken(place: Path, interface: str) -> Processed:
+def taken(place: Path, interface: str) -> ProcessedPackets:
     """What it has taken out of the counters of its packet socket by itself, which it does each second.
 
     Args:
@@ -129,7 +129,7 @@ def accepted(line: str, answer: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any
     return answer.get("message")
 
 
-def counted(message: Any, interface: str) -> Processed:  # noqa: ANN401 - as it came
+def counted(message: Any, interface: str) -> ProcessedPackets:  # noqa: ANN401 - as it came
     """Packets of an interface: those that Suricata got, and those that it dropped.
 
     Raises:
@@ -139,7 +139,7 @@ def counted(message: Any, interface: str) -> Processed:  # noqa: ANN401 - as it 
         packets, dropped = int(message["pkts"]), int(message["drop"])
     except (KeyError, TypeError, ValueError) as error:
         raise CsitError(f"suricata's counters of {interface} cannot be understood: {message!r:.200}") from error
-    return Processed(packets - dropped, dropped)
+    return ProcessedPackets(packets - dropped, dropped)
 
 
 def _answer(link: socket.socket) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.programs.program_paths import path_
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.frames import traffic_profile
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -89,7 +89,7 @@ class NginxProxies(ProgramFunctions):
         workers = len(self._cores.cpus(function.name))
         return "" if started >= workers else f"{started} of {workers} workers are there"
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Datagrams that each sent on, and that came for it and were lost in its queue or had no session.
 
         Raises:
@@ -97,7 +97,7 @@ class NginxProxies(ProgramFunctions):
         """
         return {name: self._processed(name)[0] for name in self._owners}
 
-    def _processed(self, name: str) -> tuple[Processed, int]:
+    def _processed(self, name: str) -> tuple[ProcessedPackets, int]:
         """And all that came for it."""
         return program.counted(self._fabric.run_inside(name, _udp_counters))
 

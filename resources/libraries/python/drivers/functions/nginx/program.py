@@ -8,7 +8,7 @@ from pathlib import Path
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.frames import TrafficProfile
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
@@ -101,7 +101,7 @@ def version() -> str:
     return _said(path_of(NAME) or NAME, "-v").rpartition(" ")[2].strip()
 
 
-def counted(snmp: str) -> tuple[Processed, int]:
+def counted(snmp: str) -> tuple[ProcessedPackets, int]:
     """Datagrams that nginx sent on and those that it lost, and the number of all that came for it.
 
     Args:
@@ -114,7 +114,7 @@ def counted(snmp: str) -> tuple[Processed, int]:
     names, values = (line.split()[1:] for line in snmp.splitlines() if line.startswith("Udp:"))
     row = dict(zip(names, map(int, values), strict=True))
     came, sent = row["InDatagrams"] + row["InErrors"], row["OutDatagrams"]
-    return Processed(sent, max(0, came - sent)), came
+    return ProcessedPackets(sent, max(0, came - sent)), came
 
 
 def _has_stream_built_in(path: str) -> bool:

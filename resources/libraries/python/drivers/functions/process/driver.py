@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.host.links.routing import configure_rout
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -37,7 +37,7 @@ def filled(argv: Sequence[str], words: Mapping[str, str]) -> list[str]:
     return row
 
 
-def processed(said: str, what: str) -> Processed:
+def processed(said: str, what: str) -> ProcessedPackets:
     """The counters that a program prints: lines of `name value`, of which `packets` has to be there.
 
     Args:
@@ -50,7 +50,7 @@ def processed(said: str, what: str) -> Processed:
     rows = dict(words for line in said.splitlines() if len(words := line.split()) == 2)
     try:
         dropped = rows.get(_DROPPED)
-        return Processed(int(rows[_PACKETS]), None if dropped is None else int(dropped))
+        return ProcessedPackets(int(rows[_PACKETS]), None if dropped is None else int(dropped))
     except (KeyError, ValueError) as error:
         last = (said.strip().splitlines() or ["nothing"])[-1][:200]
         raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error
@@ -95,7 +95,7 @@ class UserPrograms(ProgramFunctions):
         row = filled(argv, names(self._functions[name]))
         return [path_of(row[0]) or row[0], *row[1:]]
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Counters of programs that have a command for them.
 
         Raises:

@@ -7,17 +7,17 @@ from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 _VM_HUGE_PAGES_MB = 4096
 """A VM with VPP inside: FD.io CSIT's QemuManager gives each 4096 MB, in huge pages that it shares with the vSwitch."""
 _VM_OVERHEAD_MB = 64
 
 
-def _memory(_: DutNode, __: NfKind, service_type: ServiceType, ___: Limits) -> Need:
+def _memory(_: DutNode, __: NfKind, service_type: ServiceType, ___: Limits) -> MemoryNeed:
     if service_type is ServiceType.VSC:
-        return Need.huge(_VM_HUGE_PAGES_MB, NAMESPACE_MB + _VM_OVERHEAD_MB)
-    return Need.huge(HUGE_PAGES_MB, HEAP_MB)
+        return MemoryNeed.huge(_VM_HUGE_PAGES_MB, NAMESPACE_MB + _VM_OVERHEAD_MB)
+    return MemoryNeed.huge(HUGE_PAGES_MB, HEAP_MB)
 
 
 DRIVERS = (

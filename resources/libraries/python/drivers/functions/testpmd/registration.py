@@ -6,7 +6,7 @@ from resources.libraries.python.model.driver import PACKET, FunctionDriver, Requ
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 from resources.libraries.python.planning.media import SHARED_MEMORY, to_vswitch, vswitch_of
 
 _POOL_MB = 336
@@ -15,11 +15,11 @@ _OVERHEAD_MB = 100
 """Memory beside its buffers; 38 MB of its own and 60 MB of libraries measured (DPDK 22.11, `--no-huge`)."""
 
 
-def _memory(dut: DutNode, kind: NfKind, service_type: ServiceType, _: Limits) -> Need:
+def _memory(dut: DutNode, kind: NfKind, service_type: ServiceType, _: Limits) -> MemoryNeed:
     if to_vswitch(vswitch_of(dut), kind) in SHARED_MEMORY and service_type is not ServiceType.CSP:
-        return Need.huge(_POOL_MB, NAMESPACE_MB + _OVERHEAD_MB)
+        return MemoryNeed.huge(_POOL_MB, NAMESPACE_MB + _OVERHEAD_MB)
     # Started without huge pages, which ports of the kernel do not need.
-    return Need(NAMESPACE_MB + _OVERHEAD_MB + _POOL_MB)
+    return MemoryNeed(NAMESPACE_MB + _OVERHEAD_MB + _POOL_MB)
 
 
 DRIVERS = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.functions.vm.accelerator import AcceleratorChoice, choose, missing, try_kvm
 from resources.libraries.python.drivers.functions.vm.guest import Guest
-from resources.libraries.python.drivers.functions.vm.guest_software import Inside, Router, cards
+from resources.libraries.python.drivers.functions.vm.guest_software import GuestSoftware, Router, cards
 from resources.libraries.python.drivers.functions.vm.image import Image, image
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import HUGE_PAGES_MB, Vm
@@ -26,7 +26,7 @@ from resources.libraries.python.drivers.host.programs.image_cache import cache_f
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, TapPlan
 
@@ -90,7 +90,7 @@ class VirtualMachines(Disturbed):
         machine: MachineLock,
         settings: Vm,
         *,
-        inside: Inside | None = None,
+        inside: GuestSoftware | None = None,
         image_in: Callable[[Path], Image] = image,
     ) -> None:
         """Prepare.
@@ -296,12 +296,12 @@ class VirtualMachines(Disturbed):
         """Counters by interface. A port that shares memory with the vSwitch has those of the guest, if any."""
         return {**self._inside.counters(), **self._fabric.counters(self._owners)}
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Processed packets by name of the NF: as guests report, and of others the packets sent."""
         sent, counters = dict.fromkeys(self._owners, 0), self.counters()
         for interface, row in counters.items():
             sent[self._ports[interface].owner] += row.tx_packets
-        return {name: Processed(packets) for name, packets in sent.items()} | dict(self._inside.processed())
+        return {name: ProcessedPackets(packets) for name, packets in sent.items()} | dict(self._inside.processed())
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {name: (guest.pid,) for name, guest in self._guests.items() if guest.pid is not None}

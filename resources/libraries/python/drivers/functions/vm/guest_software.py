@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import command_line
 from resources.libraries.python.drivers.functions.vm.qemu import CPU_MODEL
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 
 
@@ -19,7 +19,7 @@ def cards(function: NfPlan | TapPlan) -> tuple[tuple[str, str], ...]:
     return tuple((side.name, side.mac) for side in (function.left, function.right))
 
 
-class Inside(Protocol):
+class GuestSoftware(Protocol):
     """Software inside all guests of a driver."""
 
     waits: bool
@@ -60,7 +60,7 @@ class Inside(Protocol):
     def counters(self) -> Mapping[str, InterfaceCounters]:
         """Return the counters of interfaces that only the guests see."""
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """What NFs have done that do not just forward, by name."""
 
     def facts(self) -> Mapping[str, str]:
@@ -74,7 +74,7 @@ class Inside(Protocol):
 
 
 class Router:
-    """Implements `Inside`: the guest's kernel routes, configured by its command line. A vCPU per data thread."""
+    """Implements `GuestSoftware`: the guest's kernel routes, configured by its command line. A vCPU per data thread."""
 
     waits = True
 
@@ -141,7 +141,7 @@ class Router:
         """None: unknown outside of the guest."""
         return {}
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """None: they forward."""
         return {}
 

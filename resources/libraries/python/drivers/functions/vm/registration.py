@@ -19,7 +19,7 @@ from resources.libraries.python.model.driver import (
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 
 class Vm(Frozen):
@@ -57,12 +57,12 @@ _LEAST_SYSTEM_MB = 128
 """Of a Linux guest without an application; the default of `vm.memory_mb`."""
 
 
-def machine(dut: DutNode, inside_mb: int) -> Need:
+def machine(dut: DutNode, inside_mb: int) -> MemoryNeed:
     """Memory of a virtual machine whose guest has so much."""
     emulated = 0 if dut.settings(Vm).accelerator == "kvm" else _TRANSLATION_MB
     if page_mb := HUGE_PAGES_MB[dut.settings(Vm).huge_pages]:
-        return Need.huge(-(-inside_mb // page_mb) * page_mb, NAMESPACE_MB + _OVERHEAD_MB + emulated)
-    return Need(NAMESPACE_MB + inside_mb + _OVERHEAD_MB + emulated)
+        return MemoryNeed.huge(-(-inside_mb // page_mb) * page_mb, NAMESPACE_MB + _OVERHEAD_MB + emulated)
+    return MemoryNeed(NAMESPACE_MB + inside_mb + _OVERHEAD_MB + emulated)
 
 
 def guest_mb(dut: DutNode, kind: NfKind) -> int:
@@ -81,7 +81,7 @@ def _application(kind: NfKind) -> GuestKind | None:
     return None if kind.in_guest is None else kind.in_guest.driver.guest
 
 
-def _memory(dut: DutNode, kind: NfKind, _: ServiceType, limits: Limits) -> Need:
+def _memory(dut: DutNode, kind: NfKind, _: ServiceType, limits: Limits) -> MemoryNeed:
     return machine(dut, limits.memory_mib or guest_mb(dut, kind))
 
 

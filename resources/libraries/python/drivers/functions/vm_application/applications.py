@@ -10,7 +10,7 @@ from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.nginx import program as nginx
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan
@@ -32,7 +32,7 @@ class Counts(Protocol):
     merged: int
     """Packets that the program may have seen as one."""
 
-    def read(self, ask: Ask) -> tuple[Processed, int]:
+    def read(self, ask: Ask) -> tuple[ProcessedPackets, int]:
         """Work of the program since it was started, and the packets that came for it.
 
         Raises:
@@ -57,17 +57,17 @@ class PacketSockets:
             interface: At which Suricata counts by itself; None for other programs.
         """
         self._interface = interface
-        self._read = Processed(0, 0)
+        self._read = ProcessedPackets(0, 0)
 
-    def read(self, ask: Ask) -> tuple[Processed, int]:
+    def read(self, ask: Ask) -> tuple[ProcessedPackets, int]:
         packets, dropped = map(int, ask(PACKETS).split())
-        self._read = Processed(self._read.packets + packets - dropped, (self._read.dropped or 0) + dropped)
-        taken = self._taken(ask, self._interface) if self._interface is not None else Processed(0, 0)
-        done = Processed(self._read.packets + taken.packets, (self._read.dropped or 0) + (taken.dropped or 0))
+        self._read = ProcessedPackets(self._read.packets + packets - dropped, (self._read.dropped or 0) + dropped)
+        taken = self._taken(ask, self._interface) if self._interface is not None else ProcessedPackets(0, 0)
+        done = ProcessedPackets(self._read.packets + taken.packets, (self._read.dropped or 0) + (taken.dropped or 0))
         return done, done.packets + (done.dropped or 0)
 
     @staticmethod
-    def _taken(ask: Ask, interface: str) -> Processed:
+    def _taken(ask: Ask, interface: str) -> ProcessedPackets:
         lines = (suricata.GREETING, suricata.counters_of(interface))
         answers = ask(f"{CONTROL} " + "\t".join(lines)).splitlines()
         messages = [suricata.accepted(line, record_of(answer)) for line, answer in zip(lines, answers, strict=True)]
@@ -79,7 +79,7 @@ class Datagrams:
 
     merged = 1
 
-    def read(self, ask: Ask) -> tuple[Processed, int]:
+    def read(self, ask: Ask) -> tuple[ProcessedPackets, int]:
         try:
             return nginx.counted(ask(DATAGRAMS))
         except KeyError as error:

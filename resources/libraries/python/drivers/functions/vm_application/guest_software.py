@@ -38,7 +38,7 @@ from resources.libraries.python.drivers.functions.vm_application.applications im
 from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
@@ -67,7 +67,7 @@ _USERS = f"root:x:0:0::/:\n{OWN_USER}:x:100:100::/:\n"
 _GROUPS = "root:x:0:\n"
 
 
-class Questions:
+class GuestConnections:
     """A connection to one guest, made when it is first needed and again after a failure."""
 
     def __init__(self, name: str, path: Path, within_s: float = _WITHIN_S) -> None:
@@ -157,7 +157,7 @@ class Applications(Router):
         self._kinds = {function.name: function.kind for function in functions}
         self._own_mb = {function.name: guest_mb(node, function.kind) for function in functions}
         self._counters = counters
-        self._questions: dict[str, Questions] = {}
+        self._questions: dict[str, GuestConnections] = {}
         self._lock = Lock()
 
     def cpu_model(self, name: str) -> str:
@@ -189,7 +189,7 @@ class Applications(Router):
         """The port for questions, and files with rules and with the program's command line."""
         name = function.name
         socket = folder / f"{name}.questions"
-        self._questions[name] = Questions(name, socket)
+        self._questions[name] = GuestConnections(name, socket)
         words: tuple[str, ...] = (
             *("-device", "virtio-serial-pci"),
             *("-chardev", f"socket,id=questions,path={socket},server=on,wait=off"),
@@ -217,7 +217,7 @@ class Applications(Router):
         """An application may have work, and answers to questions are some."""
         return name not in self._applications
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Packets that each program got or sent on, and that it was too slow for; rules forward, as ports count.
 
         Raises:
@@ -225,7 +225,7 @@ class Applications(Router):
         """
         return {name: self._counted(name)[0] for name in self._counts}
 
-    def _counted(self, name: str) -> tuple[Processed, int]:
+    def _counted(self, name: str) -> tuple[ProcessedPackets, int]:
         """And the packets that came for the program."""
         with self._lock:  # reading sets counters of a guest to zero
             try:

@@ -30,7 +30,7 @@ from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, Vpp
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters, Processed
+from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
@@ -255,7 +255,7 @@ class VppInside:
                 _log.warning("%s", error)
         return found
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """None: they forward."""
         return {}
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vpp.configuration import (
-    Waiting,
+    IdleBehaviour,
     WorkerPlacement,
     default_mode,
     making,
@@ -33,7 +33,7 @@ class GuestVpp:
         function: NfPlan,
         interfaces: tuple[VppInterface, ...],
         placement: WorkerPlacement,
-        waiting: Waiting,
+        waiting: IdleBehaviour,
         socket: Path,
     ) -> None:
         """Prepare; nothing is connected yet.

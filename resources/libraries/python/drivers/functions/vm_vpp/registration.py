@@ -9,10 +9,10 @@ from resources.libraries.python.model.driver import FunctionDriver
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode
-from resources.libraries.python.model.testbed.memory import Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed
 
 
-def _memory(dut: DutNode, _: NfKind, __: ServiceType, limits: Limits) -> Need:
+def _memory(dut: DutNode, _: NfKind, __: ServiceType, limits: Limits) -> MemoryNeed:
     return machine(dut, limits.memory_mib or guest_mb(dut))
 
 

@@ -8,11 +8,11 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 
-def _memory(dut: DutNode, _: NfKind, __: ServiceType, ___: Limits) -> Need:
-    return Need(NAMESPACE_MB) + need(dut.settings(Vpp))
+def _memory(dut: DutNode, _: NfKind, __: ServiceType, ___: Limits) -> MemoryNeed:
+    return MemoryNeed(NAMESPACE_MB) + need(dut.settings(Vpp))
 
 
 DRIVERS = (

@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.vpp.installation import plugins as insta
 from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
@@ -149,7 +149,7 @@ class VppTunnels(VppRouters):
                     f"{[end.outbound, end.inbound]}"
                 )
 
-    def processed(self) -> Mapping[str, Processed]:
+    def processed(self) -> Mapping[str, ProcessedPackets]:
         """Packets that each encrypted and decrypted, and that went into its tunnel and did not come out.
 
         NFs that have ended are left out.
@@ -172,10 +172,10 @@ class VppTunnels(VppRouters):
         return {**found, "vpp_ipsec": does}
 
 
-def _passed(rows: Mapping[str, show_output.InterfaceRow]) -> Processed:
+def _passed(rows: Mapping[str, show_output.InterfaceRow]) -> ProcessedPackets:
     ends = [rows[device] for device in _DEVICES if device in rows]
     came, left = sum(row.count("tx packets") for row in ends), sum(row.count("rx packets") for row in ends)
-    return Processed(left, max(0, came - left))
+    return ProcessedPackets(left, max(0, came - left))
 
 
 def missing(settings: Vpp) -> Iterator[PreflightProblem]:

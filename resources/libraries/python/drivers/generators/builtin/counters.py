@@ -84,7 +84,7 @@ class Counters:
         os.close(self._file)
 
 
-class Lateness:
+class QuietTime:
     """How long no packet must arrive for a trial to be over: learned from the trials before.
 
     At first 25 ms; 5 ms from the fifth trial on where packets that were on their way at the end of sending have never
@@ -113,7 +113,7 @@ class Lateness:
         self._grow(late)
         return late
 
-    def end(self, received: Sequence[int], sent: Sequence[int], settled: "Settled") -> None:
+    def end(self, received: Sequence[int], sent: Sequence[int], settled: "FinalCounters") -> None:
         """Take the packets received and sent in a trial, and how it ended."""
         self._grow(any(have - most > _STRAY for have, most in zip(received, sent, strict=True)))
         self._last = settled.counts
@@ -126,7 +126,7 @@ class Lateness:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class FinalCounters:
     """Counters at the end of a trial."""
 
     counts: tuple[int, ...]
@@ -141,7 +141,7 @@ def settle(
     complete: tuple[int, ...] | None,
     before: tuple[int, ...] | None = None,
     quiet_s: float = _QUIET_S,
-) -> Settled:
+) -> FinalCounters:
     """Read counters until they are complete, or have not moved for some time, or 2 s are over.
 
     While a counter has not moved at all, what is on its way may just be late, and 1 s is waited for it.
@@ -157,14 +157,14 @@ def settle(
     last = read()
     while True:
         if complete is not None and all(have >= want for have, want in zip(last, complete, strict=True)):
-            return Settled(last, True, longest_s)
+            return FinalCounters(last, True, longest_s)
         now = time.monotonic()
         wanted = zip(last, before or (), complete or (), strict=False)
         none_yet = any(have == first < want for have, first, want in wanted)
         if now - changed >= (_NONE_YET_S if none_yet else quiet_s):
-            return Settled(last, True, longest_s)
+            return FinalCounters(last, True, longest_s)
         if now - started >= _SETTLE_S:
-            return Settled(last, False, longest_s)
+            return FinalCounters(last, False, longest_s)
         time.sleep(_POLL_S)
         seen = read()
         if seen != last:

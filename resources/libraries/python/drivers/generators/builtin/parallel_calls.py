@@ -32,7 +32,7 @@ def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     return [future.result() for future in futures]
 
 
-class Aside:
+class BackgroundCloser:
     """Closes things in the background: closing takes 20 ms."""
 
     def __init__(self) -> None:

@@ -21,8 +21,8 @@ from resources.libraries.python.drivers.generators.builtin.arrivals import (
     timeline,
 )
 from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.counters import Counters, Lateness, settle
-from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
+from resources.libraries.python.drivers.generators.builtin.counters import Counters, QuietTime, settle
+from resources.libraries.python.drivers.generators.builtin.parallel_calls import BackgroundCloser, together
 from resources.libraries.python.drivers.generators.builtin.sender import (
     LossWatch,
     Schedule,
@@ -185,11 +185,11 @@ class FlowPorts:
         self._flows = spec.flows
         self._stop_asked, self._tell = stop_asked, tell
         _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
-        self._aside = Aside()
+        self._aside = BackgroundCloser()
         self._counters = Counters(
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
         )
-        self._lateness = Lateness()
+        self._lateness = QuietTime()
         self._captured = CapturedLoad(read_capture(b64decode(spec.capture), "capture")) if spec.capture else None
         self._xdp: XdpSender | None = None
         self.fallback: str | None = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames, given_frames, kernel
 from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad
-from resources.libraries.python.drivers.generators.builtin.parallel_calls import Aside, together
+from resources.libraries.python.drivers.generators.builtin.parallel_calls import BackgroundCloser, together
 from resources.libraries.python.drivers.generators.builtin.sender import (
     EVERY_S,
     GRACE_S,
@@ -289,7 +289,7 @@ class RingSender:
         self._probes: list[ProbeSender] = []
         self._load = self._probe = Schedule(0.0, len(self._flows), 0)
         self._duration_s, self._late_s, self._unpaced = 0.0, 0.0, False
-        self._aside = Aside()
+        self._aside = BackgroundCloser()
 
     def prepare(self, spec: TrialSpec) -> None:
         """Fill the rings with the trial's frames.

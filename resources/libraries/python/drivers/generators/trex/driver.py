@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.server import Server
-from resources.libraries.python.drivers.generators.trex.wire import Open, OpenedPorts, Order, Report
+from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -117,7 +117,7 @@ class TrexGenerator:
         )
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
-        order = Open(directory=self._settings.directory, ports=len(self._table.ports), within_s=READY_S)
+        order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=READY_S)
         opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", READY_S + _ANSWER_S)
         if len(self._plan.flows) > opened.counters:
             drivers = ", ".join(opened.drivers)
@@ -143,7 +143,7 @@ class TrexGenerator:
         most_lost = None
         if trial.abort_loss_ratio is not None and trial.load_pps:
             most_lost = int(trial.abort_loss_ratio * trial.load_pps * trial.duration_s)
-        order = Order(
+        order = RunTrial(
             streams=tuple(profile.streams(self._plan.flows, self._table.number, trial, traffic_profile())),
             duration_s=trial.duration_s,
             most_s=_STRETCH * trial.duration_s + _STRETCH_S,

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 
-from resources.libraries.python.drivers.generators.trex.wire import Stream, Vary
+from resources.libraries.python.drivers.generators.trex.wire import Stream, VariedField
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.frames import LoadPackets, ProbePackets, TrafficProfile
 from resources.libraries.python.model.plan import Flow
@@ -141,11 +141,11 @@ def streams(flows: Sequence[Flow], ports: Mapping[str, int], trial: Trial, profi
     return found
 
 
-def _sources(flow: Flow, profile: TrafficProfile) -> Vary | None:
+def _sources(flow: Flow, profile: TrafficProfile) -> VariedField | None:
     """The source addresses of a flow; None where there is one."""
     if flow.sources == 1:
         return None
-    return Vary(
+    return VariedField(
         offset=ipv4_offset(flow) + SOURCE_OFFSET,
         first=int(IPv4Address(flow.source_ip)),
         count=flow.sources,

@@ -14,7 +14,7 @@ Count = Annotated[int, Field(ge=0)]
 Record = TypeVar("Record", bound=Frozen)
 
 
-class Vary(Frozen):
+class VariedField(Frozen):
     """A 4-byte field that differs from packet to packet."""
 
     offset: Count
@@ -34,7 +34,7 @@ class Stream(Frozen):
     """The sending port, counted from 0."""
     frame: str
     """The first packet without FCS, hexadecimal."""
-    vary: Vary | None
+    vary: VariedField | None
     pps: Annotated[float, Field(gt=0)]
     group: Count
     """Group under which its packets are counted."""
@@ -44,7 +44,7 @@ class Stream(Frozen):
     """When its first packet is due."""
 
 
-class Open(Frozen):
+class OpenPorts(Frozen):
     """Take the ports into use."""
 
     do: Literal["open"] = "open"
@@ -68,7 +68,7 @@ class OpenedPorts(Frozen):
     """Flows that the ports can count at a time."""
 
 
-class Order(Frozen):
+class RunTrial(Frozen):
     """Run a trial."""
 
     do: Literal["trial"] = "trial"

@@ -9,7 +9,7 @@ import numpy as np
 from resources.libraries.python.drivers.generators.builtin import kernel
 from resources.libraries.python.drivers.generators.losses import NumberedArrivals
 from resources.libraries.python.drivers.generators.xdp.bpf import RECEIVER, XdpProgram
-from resources.libraries.python.drivers.generators.xdp.sender import Opened
+from resources.libraries.python.drivers.generators.xdp.sender import RedirectTarget
 from resources.libraries.python.errors import Unsupported
 
 NUMBERS = 64
@@ -38,7 +38,13 @@ class FlowReceiver:
     """Counts the numbered frames of one flow until it is closed."""
 
     def __init__(
-        self, interface: str, numbers: int, mark: int, opened: Opened | None = None, *, most_late: int = MOST_LATE
+        self,
+        interface: str,
+        numbers: int,
+        mark: int,
+        opened: RedirectTarget | None = None,
+        *,
+        most_late: int = MOST_LATE,
     ) -> None:
         """Attach the program.
 

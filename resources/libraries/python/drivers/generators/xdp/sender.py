@@ -74,11 +74,11 @@ class XdpSender:
         self._end_s = 0.0
         self._batch, self._largest, self._tried = 1, _SHORTEST, 0
         self._running: live_frames.Running | None = None
-        self.opened: dict[str, Opened] = {}
+        self.opened: dict[str, RedirectTarget] = {}
         """Interfaces that frames are sent to."""
         with ExitStack() as stack:
             for interface in dict.fromkeys(flow.tx_interface for flow in flows):
-                self.opened[interface] = Opened(interface)
+                self.opened[interface] = RedirectTarget(interface)
                 stack.callback(self.opened[interface].close)
             self._captured = captured
             fitting = captured is not None and int(captured.lengths.max()) <= memory.MOST_CAPTURED_BYTES
@@ -266,7 +266,7 @@ def _first_in_line() -> Iterator[None]:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-class Opened:
+class RedirectTarget:
     """An interface that takes redirected frames, for as long as this is not closed."""
 
     def __init__(self, interface: str) -> None:

@@ -14,7 +14,7 @@ from threading import Thread
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.disturbance import Disturbance, Happened, PartEvent
+from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
 
 _libc = ctypes.CDLL(None)
 _WITHIN_S = 40.0
@@ -65,7 +65,7 @@ class Disturbed(ABC):
                     each.before()
             self._event = _Timer(coming, steps)
 
-    def disturbed(self) -> tuple[Happened, ...]:
+    def disturbed(self) -> tuple[EventOccurrence, ...]:
         """See `Disturbable`."""
         event, self._event = self._event, None
         return () if event is None else (event.result(),)
@@ -79,7 +79,7 @@ class _Timer:
         self._target = ", ".join(coming.targets)
         self._what = "; ".join(dict.fromkeys(each.what for each in steps))
         self._due = time.monotonic() + coming.after_s
-        self._happened: Happened | None = None
+        self._happened: EventOccurrence | None = None
         self._error: Exception | None = None
         self._thread = Thread(target=self._run, name=f"{coming.event} {self._target}", daemon=True)
         self._thread.start()
@@ -100,11 +100,11 @@ class _Timer:
             for each in self._steps:
                 if each.end:
                     each.end()
-            self._happened = Happened(began_ns=began_ns, ended_ns=time.time_ns(), what=self._what)
+            self._happened = EventOccurrence(began_ns=began_ns, ended_ns=time.time_ns(), what=self._what)
         except Exception as error:  # a boundary: the thread that asks for the result raises it
             self._error = error
 
-    def result(self) -> Happened:
+    def result(self) -> EventOccurrence:
         """Wait for the event.
 
         Raises:

@@ -16,7 +16,7 @@ from threading import Lock
 
 from resources.libraries.python.drivers.generators.builtin.kernel import PACKET_STATISTICS, SOL_PACKET
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import Processed
+from resources.libraries.python.model.counters import ProcessedPackets
 
 _SYS_PIDFD_GETFD = 438
 """On all architectures; since Linux 5.6."""
@@ -36,7 +36,7 @@ class PacketSocket:
         self._packets = self._dropped = 0
         self._lock = Lock()
 
-    def read(self) -> Processed:
+    def read(self) -> ProcessedPackets:
         """Packets that its process got, and that found no room because it was too slow, since it was made.
 
         Raises:
@@ -50,7 +50,7 @@ class PacketSocket:
             packets, dropped = _COUNTS.unpack(counts)
             self._packets += packets - dropped
             self._dropped += dropped
-            return Processed(self._packets, self._dropped)
+            return ProcessedPackets(self._packets, self._dropped)
 
     def close(self) -> None:
         self._socket.close()

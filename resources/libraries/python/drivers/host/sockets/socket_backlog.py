@@ -126,7 +126,7 @@ _XDP_STATISTICS, _STATISTICS = 7, struct.Struct("=6Q")
 """rx_dropped, rx_invalid_descs, tx_invalid_descs, rx_ring_full and two more; the first three before Linux 5.9."""
 
 
-class Seen(NamedTuple):
+class SocketCounters(NamedTuple):
     """Counters of sockets; packets are counted from a point in time."""
 
     refused: int
@@ -184,7 +184,7 @@ class ReceivingSockets:
             self._open.callback(os.close, process)
             self._ended.register(process, select.POLLIN)
 
-    def read(self) -> Seen:
+    def read(self) -> SocketCounters:
         """As it is now.
 
         Raises:
@@ -195,9 +195,9 @@ class ReceivingSockets:
         try:
             if self._xdp:
                 kept = sum(rings.kept() for rings in self._rings)
-                return Seen(sum(count.read() for count in self._xdp), kept)
+                return SocketCounters(sum(count.read() for count in self._xdp), kept)
             waiting = sum(memory(count.own)[_WAITING] for count in self._packet)
-            return Seen(sum(count.read() for count in self._packet), waiting_bytes=waiting)
+            return SocketCounters(sum(count.read() for count in self._packet), waiting_bytes=waiting)
         except OSError as error:
             raise CsitError(f"a socket cannot be read: {error.strerror}") from error
 

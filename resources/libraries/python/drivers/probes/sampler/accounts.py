@@ -55,7 +55,7 @@ class Account(Protocol):
         """Close its files."""
 
 
-class Kept:
+class ReusedFile:
     """A file that stays open: opening costs more than reading."""
 
     def __init__(self, path: Path) -> None:
@@ -85,10 +85,10 @@ class OpenFiles:
     """Files by a key; what cannot be opened is not there."""
 
     def __init__(self, paths: Iterable[tuple[str, Path]]) -> None:
-        self._kept: list[tuple[str, Kept]] = []
+        self._kept: list[tuple[str, ReusedFile]] = []
         for key, path in paths:
             with suppress(OSError):
-                self._kept.append((key, Kept(path)))
+                self._kept.append((key, ReusedFile(path)))
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Key and text of each that can be read now."""
@@ -273,7 +273,7 @@ class MachineAccount:
         self._files = []
         for name, parse in _FILES:
             with suppress(OSError):
-                self._files.append((Kept(root / name), parse))
+                self._files.append((ReusedFile(root / name), parse))
 
     def read(self) -> Amounts:
         found: Amounts = {}

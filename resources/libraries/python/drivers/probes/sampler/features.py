@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on, took, where
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.netlink import Netlink
-from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, Seen
+from resources.libraries.python.drivers.host.sockets.socket_backlog import ReceivingSockets, SocketCounters
 from resources.libraries.python.drivers.probes.sampler.accounts import (
     LEVELS,
     Account,
@@ -113,7 +113,7 @@ class SocketAccount:
             found["queued_kib"] = seen.waiting_bytes / _KIB
         return found
 
-    def seen(self) -> Seen | None:
+    def seen(self) -> SocketCounters | None:
         """Counters of all sockets; None after the vSwitch has exited."""
         try:
             return self._sockets.read()
@@ -155,7 +155,7 @@ class QueueAccount:
 
     def read(self) -> Amounts:
         row = self._ports.read()
-        lost = Seen(0, 0) if self._sockets is None else self._sockets.seen()
+        lost = SocketCounters(0, 0) if self._sockets is None else self._sockets.seen()
         if not row or lost is None:
             return {}
         inside = row["rx_pps"] - row["tx_pps"] - row["tx_dropped_pps"] - lost.refused - (lost.kept or 0)

@@ -29,7 +29,7 @@ _SOFTIRQ_ENTRIES = frozenset({"__do_softirq", "handle_softirqs", "__softirqentry
 
 
 @dataclass(slots=True)
-class Folded:
+class StackCounts:
     """Samples by stack."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class Folded:
     lost: int = 0
 
 
-def fold(lines: Iterable[str], owners: Mapping[int, str]) -> Folded:
+def fold(lines: Iterable[str], owners: Mapping[int, str]) -> StackCounts:
     """Fold the output of perf.
 
     Args:
@@ -47,7 +47,7 @@ def fold(lines: Iterable[str], owners: Mapping[int, str]) -> Folded:
         owners: Part of the cell by thread id. Samples of other threads count as idle, as softirq where the kernel
             handled packets in them, or as elsewhere.
     """
-    found = Folded()
+    found = StackCounts()
     for command, thread, frames in _samples(lines, found):
         found.samples += 1
         owner = owners.get(thread)
@@ -64,7 +64,7 @@ def fold(lines: Iterable[str], owners: Mapping[int, str]) -> Folded:
     return found
 
 
-def _samples(lines: Iterable[str], found: Folded) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+def _samples(lines: Iterable[str], found: StackCounts) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     """Yield command, thread and frames of each sample, the outermost frame first."""
     head: tuple[str, int] | None = None
     frames: list[str] = []
@@ -107,7 +107,7 @@ def _shortened(frames: Sequence[str]) -> tuple[str, ...]:
     return tuple(once)
 
 
-def _add(found: Folded, frames: Sequence[str]) -> None:
+def _add(found: StackCounts, frames: Sequence[str]) -> None:
     stack = SEPARATOR.join(frames)
     if stack not in found.counts and len(found.counts) >= MOST_DIFFERENT:
         stack = SEPARATOR.join((frames[0], OTHER))

@@ -16,7 +16,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.processes import end_group
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
-from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, Folded, fold, kept, owners_of
+from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, StackCounts, fold, kept, owners_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.stacks import NodeStacks
 
@@ -253,7 +253,7 @@ def _cpu_s(pid: int) -> float:
     return 0.0
 
 
-def read_samples(file: Path, owners: Mapping[int, str]) -> Folded:
+def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
     """Fold the samples in a file of perf.
 
     Args:

@@ -15,9 +15,9 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.probes.tracer.events import (
     EventChoice,
-    Followed,
     Source,
     Specification,
+    TracedOwner,
     choose,
     frequent,
 )
@@ -76,7 +76,7 @@ class KernelTracer:
         self._instance: tracefs.TraceInstance | None = None
         self._events: tuple[str, ...] = ()
         self._began_s = 0.0
-        self._followed: tuple[Followed, ...] = ()
+        self._followed: tuple[TracedOwner, ...] = ()
         self._facts: dict[str, str] = {}
 
     def start(self) -> None:
@@ -146,7 +146,7 @@ class KernelTracer:
         choices: dict[Source, EventChoice] = {source: choose(source, there) for source in sorted(set(sources.values()))}
         sentence = "; ".join(choice.sentence for choice in choices.values())
         self._followed = tuple(
-            Followed(owner, source, owners[owner]) for owner, source in sources.items() if choices[source].events
+            TracedOwner(owner, source, owners[owner]) for owner, source in sources.items() if choices[source].events
         )
         if not self._followed:
             raise Unsupported(sentence)

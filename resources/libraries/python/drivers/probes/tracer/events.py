@@ -49,7 +49,7 @@ _WHAT: Mapping[Source, str] = {"kvm": "virtual machines", "kernel": "containers 
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class TracedOwner:
     """One owner of threads: an NF."""
 
     owner: str
@@ -63,7 +63,7 @@ class Specification:
 
     instance: str
     events: tuple[str, ...]
-    followed: tuple[Followed, ...]
+    followed: tuple[TracedOwner, ...]
     window_s: float
     period_s: float
     cpu: int | None = None

@@ -27,7 +27,7 @@ from resources.libraries.python.drivers.generators.builtin.kernel import die_wit
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
 from resources.libraries.python.drivers.probes.tracer import tracefs
-from resources.libraries.python.drivers.probes.tracer.events import WANTED, Followed, Specification, frequent
+from resources.libraries.python.drivers.probes.tracer.events import WANTED, Specification, TracedOwner, frequent
 from resources.libraries.python.drivers.probes.tracer.graph import NONE, Rows, Transitions
 from resources.libraries.python.drivers.probes.tracer.pages import Events, Heads, Words, decode, heads
 from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat, TraceInstance
@@ -142,7 +142,7 @@ class _ReadPacer:
 
 def specification(plain: dict[str, Any]) -> Specification:
     """Return a specification from its record."""
-    followed = tuple(Followed(**{**row, "threads": tuple(row["threads"])}) for row in plain["followed"])
+    followed = tuple(TracedOwner(**{**row, "threads": tuple(row["threads"])}) for row in plain["followed"])
     return Specification(**{**plain, "events": tuple(plain["events"]), "followed": followed})
 
 
@@ -192,7 +192,7 @@ Edge = tuple[str, str, int, float]
 class EventStream:
     """Parses pages as they arrive. Memory is that of the tables and of one batch, however long the trace is."""
 
-    def __init__(self, formats: Iterable[EventFormat], followed: Sequence[Followed]) -> None:
+    def __init__(self, formats: Iterable[EventFormat], followed: Sequence[TracedOwner]) -> None:
         """Nothing was read.
 
         Args:

@@ -2,14 +2,14 @@
 
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import BRIDGE, VETH, VSwitchDriver
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 DRIVERS = (
     VSwitchDriver(
         name="linux_bridge",
         label="Linux bridge",
         factory="resources.libraries.python.drivers.vswitches.linux_bridge.driver:make",
-        memory=lambda _: Need(NAMESPACE_MB),
+        memory=lambda _: MemoryNeed(NAMESPACE_MB),
         interface_words={"linux_bridge": "veth"},
         kernel=(VETH, BRIDGE),
         learns_macs=False,

@@ -13,7 +13,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.testbed.attachment import attachment_of
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 
 class Ovs(Frozen):
@@ -54,10 +54,10 @@ def variant(dut: DutNode) -> str:
     return WITH_DPDK if any(each.is_dpdk for each in physical) else "ovs"
 
 
-def _memory(dut: DutNode) -> Need:
+def _memory(dut: DutNode) -> MemoryNeed:
     if variant(dut) == WITH_DPDK:
-        return Need.huge(dut.settings(Ovs).socket_memory_mb, NAMESPACE_MB + OVERHEAD_MB)
-    return Need(NAMESPACE_MB + (OVERHEAD_MB if dut.settings(Ovs).ports == "kernel" else USERSPACE_MB))
+        return MemoryNeed.huge(dut.settings(Ovs).socket_memory_mb, NAMESPACE_MB + OVERHEAD_MB)
+    return MemoryNeed(NAMESPACE_MB + (OVERHEAD_MB if dut.settings(Ovs).ports == "kernel" else USERSPACE_MB))
 
 
 def _takes(ports: str) -> Callable[[DutNode], bool]:

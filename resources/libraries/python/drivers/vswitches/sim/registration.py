@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import VSwitchDriver
-from resources.libraries.python.model.testbed.memory import Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed
 
 HUGE_PAGES_MB = 1024
 """FD.io CSIT sets 215,040 buffers of 2,496 bytes with SMT on, which is 512 MB of huge pages
@@ -14,7 +14,7 @@ DRIVERS = (
     VSwitchDriver(
         name="sim",
         label="simulated vSwitch",
-        memory=lambda _: Need.huge(HUGE_PAGES_MB, HEAP_MB),
+        memory=lambda _: MemoryNeed.huge(HUGE_PAGES_MB, HEAP_MB),
         interface_words={"sim": "mif"},
         events=frozenset({PartEvent.KILL, PartEvent.RESTART}),
         vlan_problem=lambda _: "the vSwitch sim knows no VLANs here; use link or mac",

@@ -17,14 +17,14 @@ from resources.libraries.python.model.kinds import Form, NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
 from resources.libraries.python.model.testbed.attachment import attachment_of
-from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, Need
+from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 
-def _memory(dut: DutNode) -> Need:
+def _memory(dut: DutNode) -> MemoryNeed:
     if any(attachment_of(port, dut).is_dpdk for port in dut.interfaces.values() if port.pci_address):
         # DPDK does not do without huge pages.
-        return Need.huge(pool_mb(dut.settings(Vpp)), NAMESPACE_MB + OVERHEAD_MB)
-    return Need(NAMESPACE_MB) + need(dut.settings(Vpp))
+        return MemoryNeed.huge(pool_mb(dut.settings(Vpp)), NAMESPACE_MB + OVERHEAD_MB)
+    return MemoryNeed(NAMESPACE_MB) + need(dut.settings(Vpp))
 
 
 DRIVERS = (

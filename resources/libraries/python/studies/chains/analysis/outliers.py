@@ -37,7 +37,7 @@ from resources.libraries.python.studies.chains.analysis.features import (
     notable,
 )
 from resources.libraries.python.studies.chains.analysis.points import resources
-from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE, Truth
+from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE, GroundTruth
 from resources.libraries.python.studies.chains.model.record import ChainRun, Outlier, Reference
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistic
@@ -64,7 +64,7 @@ class _Point(NamedTuple):
     """Deviations up to this are none."""
 
 
-def outliers(statistics: Sequence[Statistic], known: Truth) -> Iterator[Outlier]:
+def outliers(statistics: Sequence[Statistic], known: GroundTruth) -> Iterator[Outlier]:
     """All outliers of a study, in no order; none where VNFs were not measured alone."""
     groups = _groups(statistics, known)
     judged = {
@@ -78,7 +78,7 @@ def outliers(statistics: Sequence[Statistic], known: Truth) -> Iterator[Outlier]
         yield from _of(points, -float(special_functions.stdtrit(freedom, ALPHA / comparisons)))
 
 
-def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[object, ...], list[_Point]]:
+def _groups(statistics: Sequence[Statistic], known: GroundTruth) -> Mapping[tuple[object, ...], list[_Point]]:
     groups: dict[tuple[object, ...], list[_Point]] = defaultdict(list)
     limited = {
         (chain, workload): known.is_limited(chain, workload)
@@ -97,7 +97,7 @@ def _groups(statistics: Sequence[Statistic], known: Truth) -> Mapping[tuple[obje
     return groups
 
 
-def _path_s(statistics: Sequence[Statistic], known: Truth) -> float | None:
+def _path_s(statistics: Sequence[Statistic], known: GroundTruth) -> float | None:
     """Latency of the path without VNFs, which every VNF alone has in it; None where unknown."""
     found = [
         (sum(alone) - each.mean) / (len(alone) - 1)
@@ -107,7 +107,7 @@ def _path_s(statistics: Sequence[Statistic], known: Truth) -> float | None:
     return median(found) if found else None
 
 
-def _expected(each: Statistic, known: Truth, path_s: float | None) -> float | None:
+def _expected(each: Statistic, known: GroundTruth, path_s: float | None) -> float | None:
     alone = _alone(each, known)
     if not alone:
         return None
@@ -121,7 +121,7 @@ def _expected(each: Statistic, known: Truth, path_s: float | None) -> float | No
             return expected_s if expected_s > 0 else None
 
 
-def _alone(each: Statistic, known: Truth) -> list[float]:
+def _alone(each: Statistic, known: GroundTruth) -> list[float]:
     """Baselines of a chain's VNFs; empty if one is unknown."""
     found = [known.statistics.get((member, each.workload, CHAIN, each.feature)) for member in each.chain.members]
     values = [alone.mean for alone in found if alone is not None]

@@ -63,7 +63,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class QueueDrops:
     """Packets that queues between VNFs dropped, each second."""
 
     where: str
@@ -76,7 +76,7 @@ class Dropped:
 
 
 def reasons(
-    evidence: Sequence[Evidence], deviations: Sequence[FeatureDeviation] = (), dropped: Sequence[Dropped] = ()
+    evidence: Sequence[Evidence], deviations: Sequence[FeatureDeviation] = (), dropped: Sequence[QueueDrops] = ()
 ) -> tuple[WeightedReason, ...]:
     """Return the reasons for a chain, strongest first.
 
@@ -169,7 +169,7 @@ def _drops(each: Evidence) -> Iterator[WeightedReason]:
             )
 
 
-def _dropped_between(each: Dropped) -> Iterator[WeightedReason]:
+def _dropped_between(each: QueueDrops) -> Iterator[WeightedReason]:
     share = each.here / (each.here + each.passed_pps) if each.here > 0 else 0.0
     if (
         each.alone is not None

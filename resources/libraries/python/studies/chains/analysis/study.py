@@ -17,10 +17,10 @@ from resources.libraries.python.studies.chains.analysis.features import (
 )
 from resources.libraries.python.studies.chains.analysis.outliers import outliers, reference
 from resources.libraries.python.studies.chains.analysis.points import distances
-from resources.libraries.python.studies.chains.analysis.reasons import Dropped, Evidence, amount, reasons
+from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.analysis.truth import (
     SAME_PERFORMANCE,
-    Truth,
+    GroundTruth,
     deviations,
     distances_from_truth,
     truth,
@@ -126,7 +126,7 @@ def _threshold(found: Sequence[Distance]) -> float:
     return fmean(each.threshold for each in found) if found else 0.0
 
 
-def _suspect(chain: _Measured, known: Truth, runs: Sequence[ChainRun], suspects: Collection[Chain]) -> Suspect:
+def _suspect(chain: _Measured, known: GroundTruth, runs: Sequence[ChainRun], suspects: Collection[Chain]) -> Suspect:
     above = sorted(filter(_above, chain.distances), key=lambda each: -each.distance)
     far = _farthest(chain.outliers)
     changed = deviations(chain.statistics, known)
@@ -170,7 +170,7 @@ def _worst(chain: _Measured) -> Workload:
 
 
 def _evidence(
-    chain: _Measured, at: Workload, known: Truth, owner: str, changed: Sequence[FeatureDeviation]
+    chain: _Measured, at: Workload, known: GroundTruth, owner: str, changed: Sequence[FeatureDeviation]
 ) -> Evidence:
     member = next(member for member in chain.chain.members if member.name == owner)
     here = {each.feature: each.mean for each in chain.statistics if (each.owner, each.workload) == (owner, at)}
@@ -202,7 +202,7 @@ _QUEUES = (
 """Outside of VNFs: owner, feature, and what that is."""
 
 
-def _dropped(chain: _Measured, at: Workload, known: Truth) -> Iterator[Dropped]:
+def _dropped(chain: _Measured, at: Workload, known: GroundTruth) -> Iterator[QueueDrops]:
     means = {(each.owner, each.feature): each.mean for each in chain.statistics if each.workload == at}
     passed_pps = means.get((CHAIN, THROUGHPUT), 0.0) / 8 / at.frame.mean_bytes
     for owner, name, where in _QUEUES:
@@ -212,10 +212,10 @@ def _dropped(chain: _Measured, at: Workload, known: Truth) -> Iterator[Dropped]:
             if (each := known.statistics.get((member, at, owner, name))) is not None
         ]
         if (owner, name) in means:
-            yield Dropped(where, means[owner, name], max(alone, default=None), passed_pps)
+            yield QueueDrops(where, means[owner, name], max(alone, default=None), passed_pps)
 
 
-def _slower(chain: _Measured, at: Workload, known: Truth) -> Iterator[str]:
+def _slower(chain: _Measured, at: Workload, known: GroundTruth) -> Iterator[str]:
     """The symptoms, before the reasons."""
     slowest = known.slowest(chain.chain, at)
     here = next((each.mean for each in chain.statistics if _is(each, CHAIN, THROUGHPUT, at)), None)

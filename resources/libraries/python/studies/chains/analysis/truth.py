@@ -23,7 +23,7 @@ _SATURATED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class GroundTruth:
     """Of all VNFs that were measured alone, with the resources and under the workload of that measurement."""
 
     statistics: dict[tuple[Member, Workload, str, str], Statistic] = field(default_factory=dict)
@@ -60,9 +60,9 @@ class Truth:
         return min(known.items(), key=lambda item: item[1])
 
 
-def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> Truth:
+def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> GroundTruth:
     """Return the baselines, from the runs of VNFs alone."""
-    found = Truth()
+    found = GroundTruth()
     for each in statistics:
         if len(each.chain.members) == 1:
             found.statistics[each.chain.members[0], each.workload, each.owner, each.feature] = each
@@ -77,7 +77,7 @@ def truth(runs: Sequence[ChainRun], statistics: Sequence[Statistic]) -> Truth:
     return found
 
 
-def deviations(statistics: Sequence[Statistic], known: Truth) -> tuple[FeatureDeviation, ...]:
+def deviations(statistics: Sequence[Statistic], known: GroundTruth) -> tuple[FeatureDeviation, ...]:
     """Features of VNFs in a chain that are not as alone, those that changed most first.
 
     A feature that never varied alone has a standard deviation of zero, and a single packet is outside of that: it has
@@ -105,7 +105,7 @@ def change(alone: float, here: float) -> float:
     return abs(here - alone) / (max(abs(alone), abs(here)) or 1.0)
 
 
-def distances_from_truth(statistics: Sequence[Statistic], known: Truth) -> Iterator[Distance]:
+def distances_from_truth(statistics: Sequence[Statistic], known: GroundTruth) -> Iterator[Distance]:
     """In place of Cook's distance, where there are too few points for a line: the change against the VNFs alone.
 
     The distance is `change`, the threshold what three standard deviations alone make of it.

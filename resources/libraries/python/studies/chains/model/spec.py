@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Misfit
+from resources.libraries.python.model.base import Frozen, Inconsistency
 from resources.libraries.python.model.bounds import (
     HIGHEST_BPS,
     LONGEST_LOAD_S,
@@ -228,14 +228,14 @@ class ChainFile(Frozen):
         seen: set[str] = set()
         for index, vnf in enumerate(self.vnfs):
             if vnf.name in seen:
-                raise Misfit(("vnfs", index, "name"), f"{vnf.name} is defined twice")
+                raise Inconsistency(("vnfs", index, "name"), f"{vnf.name} is defined twice")
             seen.add(vnf.name)
             _built(("vnfs", index), lambda vnf=vnf: self._vnf(vnf))
         for index, fault in enumerate(self.faults):
             if unknown := {*fault.chain, fault.vnf} - seen:
-                raise Misfit(("faults", index), f"no VNF {', '.join(sorted(unknown))}")
+                raise Inconsistency(("faults", index), f"no VNF {', '.join(sorted(unknown))}")
             if fault.vnf not in fault.chain:
-                raise Misfit(("faults", index, "vnf"), f"{fault.vnf} is not in the chain of the fault")
+                raise Inconsistency(("faults", index, "vnf"), f"{fault.vnf} is not in the chain of the fault")
         _built((), self.spec)
         return self
 
@@ -261,11 +261,11 @@ def _built(where: tuple[str | int, ...], build: Any) -> None:  # noqa: ANN401 - 
     """Add the place in the file to a validation error."""
     try:
         build()
-    except Misfit:
+    except Inconsistency:
         raise
     except ValueError as error:
         first = error.errors(include_url=False)[0]["msg"] if hasattr(error, "errors") else str(error)
-        raise Misfit(where, first.removeprefix("Value error, ")) from error
+        raise Inconsistency(where, first.removeprefix("Value error, ")) from error
 
 
 def load_chains(path: Path) -> ChainStudySpec:

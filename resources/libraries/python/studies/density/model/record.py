@@ -7,16 +7,16 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.energy import Energy
-from resources.libraries.python.model.findings.evidence import Itemized, Located
+from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
 from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
 from resources.libraries.python.model.result import (
     Affinity,
-    Asked,
     BackToBack,
     LatencyAtLoad,
     LossesAtLoad,
     ReceiveRate,
+    Experiment,
     Verdict,
 )
 from resources.libraries.python.model.stacks import Stacks
@@ -27,7 +27,7 @@ class DensityRecord(Record):
     """One cell with one frame size and test type."""
 
     study: Literal["density"] = "density"
-    asked: Asked
+    asked: Experiment
     verdict: Verdict
     trials: Annotated[tuple[TrialResult, ...], PACKED]
     ndr: GoalResult | None = None
@@ -57,9 +57,9 @@ class DensityRecord(Record):
     stacks_sampled: str | None = Field(default=None, exclude_if=is_none)
     """How many of them were sampled and how, in a sentence; None where there are none."""
     affinity: Annotated[tuple[Affinity, ...], PACKED] = ()
-    itemized: Annotated[tuple[Itemized, ...], PACKED] = ()
+    itemized: Annotated[tuple[ItemizedFigure, ...], PACKED] = ()
     """Throughput figures per instance and direction."""
-    located: Annotated[Located | None, PACKED] = None
+    located: Annotated[LocatedLosses | None, PACKED] = None
     """Located losses beyond the limit."""
 
     @property

@@ -10,12 +10,16 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.studies.interference.model.record import InterferenceSpec, Meeting, Normalized
+from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
+    InterferenceSpec,
+    Normalized,
+)
 
 CONFIDENCE = 0.95
 
 
-def normalized(meetings: Iterable[Meeting]) -> tuple[Normalized, ...]:
+def normalized(meetings: Iterable[ColocationMeasurement]) -> tuple[Normalized, ...]:
     """A row for each target and group that were measured, where the target was measured alone, too.
 
     Args:

@@ -14,7 +14,11 @@ from resources.libraries.python.studies.interference.analysis.matrix import (
     sensitivity,
 )
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise
-from resources.libraries.python.studies.interference.model.record import Interference, InterferenceSpec, Meeting
+from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
+    Interference,
+    InterferenceSpec,
+)
 
 SERVERS = 2
 """On which all network functions are placed, by default."""
@@ -23,7 +27,9 @@ Group = tuple[str, tuple[str, ...]]
 """A target and what is beside it."""
 
 
-def analyse(spec: InterferenceSpec, meetings: Sequence[Meeting], notes: Sequence[str] = ()) -> Interference:
+def analyse(
+    spec: InterferenceSpec, meetings: Sequence[ColocationMeasurement], notes: Sequence[str] = ()
+) -> Interference:
     """Compare what network functions did beside others with what they did alone.
 
     Args:
@@ -99,7 +105,7 @@ def _stand_ins(spec: InterferenceSpec) -> list[str]:
     ]
 
 
-def _capped(meetings: Iterable[Meeting]) -> dict[Group, tuple[float, float]]:
+def _capped(meetings: Iterable[ColocationMeasurement]) -> dict[Group, tuple[float, float]]:
     """Groups in which the target was guaranteed less than it carries alone: that share, and its throughput alone.
 
     What it lacks there its limit took, whatever the others do, so it says nothing of where degradation comes from.

@@ -16,9 +16,9 @@ from resources.libraries.python.studies.interference.analysis.matrix import (
     sensitivity,
 )
 from resources.libraries.python.studies.interference.model.record import (
+    ColocationMeasurement,
     Interference,
     InterferenceRecord,
-    Meeting,
     Normalized,
 )
 
@@ -52,7 +52,7 @@ def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row
     return tuple((name, rows) for name, rows in tables if len(rows) > 1)
 
 
-def _meetings(meetings: Sequence[Meeting]) -> list[Row]:
+def _meetings(meetings: Sequence[ColocationMeasurement]) -> list[Row]:
     rows: list[Row] = [MEETINGS]
     rows += [
         (
@@ -102,7 +102,7 @@ class PairsPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MatrixSlice:
     """The matrix at one frame size and load of a sweep."""
 
     frame: Frame
@@ -113,14 +113,14 @@ class Spot:
     matrix: tuple[Normalized, ...]
 
 
-def spots(found: Interference, *, guaranteed: bool = False) -> tuple[Spot, ...]:
+def spots(found: Interference, *, guaranteed: bool = False) -> tuple[MatrixSlice, ...]:
     """The matrix at each point of a study that was measured, in the order of its lists."""
-    by_point: dict[int, list[Meeting]] = defaultdict(list)
+    by_point: dict[int, list[ColocationMeasurement]] = defaultdict(list)
     for meeting in found.meetings:
         if meeting.guaranteed is (guaranteed and bool(meeting.against)):
             by_point[meeting.point].append(meeting)
     return tuple(
-        Spot(frame, asked_pps, by_point[point][0].load_pps, matrix)
+        MatrixSlice(frame, asked_pps, by_point[point][0].load_pps, matrix)
         for point, (frame, asked_pps) in enumerate(found.spec.points())
         if (matrix := in_order(found.spec, normalized(by_point.get(point, ()))))
     )
@@ -131,7 +131,7 @@ def by_frame_and_load(studies: Sequence[Interference]) -> tuple[PairsPoint, ...]
 
     Frame sizes are in the order of the studies.
     """
-    found: dict[str, dict[float, list[Meeting]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[float, list[ColocationMeasurement]]] = defaultdict(lambda: defaultdict(list))
     for study in studies:
         for meeting in study.meetings:
             if not meeting.guaranteed:
@@ -144,7 +144,7 @@ def by_frame_and_load(studies: Sequence[Interference]) -> tuple[PairsPoint, ...]
     )
 
 
-def _point(frame: str, load_pps: float, meetings: Sequence[Meeting]) -> PairsPoint | None:
+def _point(frame: str, load_pps: float, meetings: Sequence[ColocationMeasurement]) -> PairsPoint | None:
     matrix = pairs(normalized(meetings))
     most = lowest(sensitivity(matrix))
     if most is None:
@@ -197,7 +197,7 @@ def sweep_in_words(found: Interference) -> tuple[str, ...]:
     return tuple(f"{spot.frame.name}, {rate(spot.load_pps)} each: {_lost(spot)}" for spot in spots(found))
 
 
-def _lost(spot: Spot) -> str:
+def _lost(spot: MatrixSlice) -> str:
     rows = pairs(spot.matrix)
     lost = degradation(fmean(row.mean for row in rows)) if rows else 0.0
     if lost < _NOTHING:

@@ -146,7 +146,7 @@ class InterferenceSpec(Frozen):
         return tuple(product(self.frames or (self.frame,), self.loads_pps or (self.load_pps,)))
 
 
-class Meeting(Frozen):
+class ColocationMeasurement(Frozen):
     """One measurement of one network function, alone or beside others."""
 
     target: str
@@ -208,7 +208,7 @@ class Interference(Frozen):
     """Part of a record: network functions that met each other."""
 
     spec: InterferenceSpec
-    meetings: tuple[Meeting, ...]
+    meetings: tuple[ColocationMeasurement, ...]
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
     """The same with guaranteed network I/O, over the same throughput alone."""

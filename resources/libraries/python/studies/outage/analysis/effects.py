@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.disturbance import Happened, PartEvent
+from resources.libraries.python.model.disturbance import EventOccurrence, PartEvent
 from resources.libraries.python.model.trial import FlowTimeline, Gap
 from resources.libraries.python.studies.outage.model.record import (
     Delays,
@@ -180,7 +180,7 @@ _SHOWN = 240
 _NS = 1e9
 
 
-def impacts(timelines: Iterable[FlowTimeline], happened: Happened) -> tuple[Impact, ...]:
+def impacts(timelines: Iterable[FlowTimeline], happened: EventOccurrence) -> tuple[Impact, ...]:
     """Impact on each instance, in order.
 
     Args:
@@ -197,7 +197,7 @@ def _by_instance(timelines: Iterable[FlowTimeline]) -> Iterator[tuple[int, list[
     yield from sorted(rows.items())
 
 
-def _impact(instance: int, row: Sequence[FlowTimeline], happened: Happened) -> Impact:
+def _impact(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrence) -> Impact:
     began_ns = happened.began_ns
     from_ns = began_ns - min(_IN_FLIGHT_NS, _delays(row, None, began_ns).worst_ns or 0)
     lost = [_lost_more(line, from_ns, None) for line in row]
@@ -266,12 +266,12 @@ def _delays(row: Iterable[FlowTimeline], from_ns: int | None, to_ns: int | None)
     return Delays(mean_ns=total / packets if packets else None, worst_ns=max(worst, default=None))
 
 
-def traces(timelines: Iterable[FlowTimeline], happened: Happened) -> tuple[InstanceTrace, ...]:
+def traces(timelines: Iterable[FlowTimeline], happened: EventOccurrence) -> tuple[InstanceTrace, ...]:
     """The course of a trial at each instance, in few bins."""
     return tuple(_trace(instance, row, happened) for instance, row in _by_instance(timelines))
 
 
-def _trace(instance: int, row: Sequence[FlowTimeline], happened: Happened) -> InstanceTrace:
+def _trace(instance: int, row: Sequence[FlowTimeline], happened: EventOccurrence) -> InstanceTrace:
     begin_ns = row[0].begin_ns
     bins = min(len(line.sent) for line in row)
     step = max(1, -(-bins // _SHOWN))

@@ -28,7 +28,7 @@ CONTROL = "no event"
 """Name of trials without an event: what is lost in these is lost in any trial."""
 
 
-class Strike(Frozen):
+class TargetedEvent(Frozen):
     """An event, and the part that it happens to."""
 
     event: PartEvent
@@ -68,7 +68,7 @@ class OutageSpec(Frozen):
     """Rate of each instance and direction; None for the share of NDR."""
     search: str = "quick,width=0.1,sum=1"
     """Profile of that search."""
-    events: Annotated[tuple[Strike, ...], Field(min_length=1), at_most_items(MOST_EVENTS)]
+    events: Annotated[tuple[TargetedEvent, ...], Field(min_length=1), at_most_items(MOST_EVENTS)]
     control: bool = True
     """Whether each repetition has a trial without an event."""
     quarantine_loss: Annotated[float, Field(ge=0, le=1)] = 0.005

@@ -221,7 +221,7 @@ class Offered(Frozen):
         return found
 
 
-class Sized(Frozen):
+class MeasuredSize(Frozen):
     """One size, measured."""
 
     size: Size
@@ -250,7 +250,7 @@ class Sizing(Frozen):
 
     deployment: DeploymentSpec
     workload: WorkloadSpec
-    sizes: tuple[Sized, ...]
+    sizes: tuple[MeasuredSize, ...]
     """In the order in which they were measured."""
     steps: tuple[str, ...]
     """Reasons for each next size and for the end of the search."""
@@ -267,6 +267,6 @@ class Sizing(Frozen):
         """Other values reported by the generator script, in its order."""
         return tuple(dict.fromkeys(name for size in self.sizes for row in size.offered for name in row.figures))
 
-    def named(self) -> Mapping[str, Sized]:
+    def named(self) -> Mapping[str, MeasuredSize]:
         """By name."""
         return {row.name: row for row in self.sizes}

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from resources.libraries.python.model.base import Frozen, Misfit, at_most, is_asked
+from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked
 from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS
 from resources.libraries.python.studies.sizing.model.spec_checks import check_load_count, check_workload
 
@@ -59,7 +59,7 @@ class Option(Frozen):
     def _known(self) -> Self:
         for place, value in (("value", self.chosen), *(("needs", each) for each in self.needs)):
             if value not in self.values:
-                raise Misfit((place,), f"'{value}' is not one of {', '.join(self.values)}")
+                raise Inconsistency((place,), f"'{value}' is not one of {', '.join(self.values)}")
         return self
 
 

@@ -15,7 +15,7 @@ _LEAST_SWING = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class OfferedLoad:
     """A load, offered once."""
 
     indicator: float
@@ -27,7 +27,7 @@ class Once:
     trace: Trace | None = None
 
 
-def offered_load(load: float, repeat: int, offer: Callable[[float], Once]) -> Offered:
+def offered_load(load: float, repeat: int, offer: Callable[[float], OfferedLoad]) -> Offered:
     """Offer one load so many times."""
     runs = [offer(load) for _ in range(repeat)]
     said = tuple(run.indicator for run in runs)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Sized, WatchedResource
+from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, MeasuredSize, WatchedResource
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import at_capacity, busiest, utilization
 
@@ -13,7 +13,7 @@ IDLE = 0.8
 """A component that uses less than this share of its CPUs has some left."""
 
 
-def not_scaling(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
+def not_scaling(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
     """Components to which a larger flavor brings nothing: at most one sentence each, for the smallest such flavor.
 
     Two sizes are compared that differ in the flavor of one component. That the capacity stays as it is has many causes:
@@ -34,18 +34,18 @@ def not_scaling(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Si
                 break
 
 
-def _pairs(sizes: Sequence[Sized]) -> Iterator[tuple[Sized, Sized]]:
+def _pairs(sizes: Sequence[MeasuredSize]) -> Iterator[tuple[MeasuredSize, MeasuredSize]]:
     """All pairs, the one with fewer vCPUs first."""
     yield from combinations(sorted(sizes, key=lambda row: row.vcpus), 2)
 
 
-def _only_flavor_grows(spec: DeploymentSpec, a: Sized, b: Sized, component: str) -> bool:
+def _only_flavor_grows(spec: DeploymentSpec, a: MeasuredSize, b: MeasuredSize, component: str) -> bool:
     here, there = a.size.components[component], b.size.components[component]
     others = all(share == b.size.components[name] for name, share in a.size.components.items() if name != component)
     return others and here.instances == there.instances and _vcpus(spec, a, component) < _vcpus(spec, b, component)
 
 
-def _gains_nothing(a: Sized, b: Sized) -> bool:
+def _gains_nothing(a: MeasuredSize, b: MeasuredSize) -> bool:
     """Whether all that the larger size may carry, up to the first load that it does not, is hardly more."""
     if a.at_top or a.capacity is None or b.capacity is None:
         return False
@@ -53,7 +53,7 @@ def _gains_nothing(a: Sized, b: Sized) -> bool:
     return bool(beyond) and min(beyond) < (1 + LEAST_GAIN) * a.capacity
 
 
-def _limits(spec: DeploymentSpec, component: str, a: Sized, b: Sized) -> bool:
+def _limits(spec: DeploymentSpec, component: str, a: MeasuredSize, b: MeasuredSize) -> bool:
     """Whether it is that component which keeps the larger size from carrying more, by not using all its CPUs."""
     if not _is_busiest(component, a) or not _is_busiest(component, b):
         return False
@@ -67,24 +67,24 @@ def _limits(spec: DeploymentSpec, component: str, a: Sized, b: Sized) -> bool:
     return True
 
 
-def _is_busiest(component: str, sized: Sized) -> bool:
+def _is_busiest(component: str, sized: MeasuredSize) -> bool:
     point = at_capacity(sized.offered, sized.capacity)
     return point is not None and busiest(utilization(point, WatchedResource.CPU)) == component
 
 
-def _vcpus(spec: DeploymentSpec, sized: Sized, component: str) -> float:
+def _vcpus(spec: DeploymentSpec, sized: MeasuredSize, component: str) -> float:
     """Return the vCPUs of one instance."""
     return spec.flavors[sized.size.components[component].flavor].vcpus
 
 
-def _most_used(spec: DeploymentSpec, sized: Sized, component: str) -> float | None:
+def _most_used(spec: DeploymentSpec, sized: MeasuredSize, component: str) -> float | None:
     """CPUs that the busiest instance used at the load at which it used most; None where that is not known."""
     rows = [use.cpu for load in sized.offered for use in load.by_component().get(component, [])]
     known = [cpu for cpu in rows if cpu is not None]
     return max(known) * _vcpus(spec, sized, component) if rows and len(known) == len(rows) else None
 
 
-def _sentence(spec: DeploymentSpec, workload: WorkloadSpec, component: str, a: Sized, b: Sized) -> str:
+def _sentence(spec: DeploymentSpec, workload: WorkloadSpec, component: str, a: MeasuredSize, b: MeasuredSize) -> str:
     low, high = (_vcpus(spec, row, component) for row in (a, b))
     most = round(_most_used(spec, b, component) or 0.0, 2)
     # One that uses more than the smaller flavor has, at the same capacity, does scale past it: to no effect.

@@ -20,15 +20,15 @@ from resources.libraries.python.errors import (
 )
 from resources.libraries.python.studies.sizing.model.spec import (
     DeploymentSpec,
+    MeasuredSize,
     Offered,
     Size,
-    Sized,
     Sizing,
     WatchedResource,
 )
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec
 from resources.libraries.python.studies.sizing.search.capacity import (
-    Once,
+    OfferedLoad,
     at_capacity,
     busiest,
     capacity_of,
@@ -58,7 +58,7 @@ class Deployed(Protocol):
     deploy_s: float | None
     """Duration of that."""
 
-    def offer(self, load: float) -> Once:
+    def offer(self, load: float) -> OfferedLoad:
         """Offer a load once.
 
         Raises:
@@ -67,7 +67,7 @@ class Deployed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class SizeSpace:
     """The sizes there are: `planning.sizes` for one service."""
 
     planned: tuple[Size, ...] | None
@@ -95,11 +95,11 @@ class SizingSearch:
         self,
         spec: DeploymentSpec,
         workload: WorkloadSpec,
-        space: Space,
+        space: SizeSpace,
         deploy: Callable[[Size], AbstractContextManager[Deployed]],
         *,
-        done: Mapping[str, Sized],
-        keep: Callable[[Sized], None],
+        done: Mapping[str, MeasuredSize],
+        keep: Callable[[MeasuredSize], None],
         report: Callable[[str], None],
         reached: Reached = lambda _sizes, _loads: None,
     ) -> None:
@@ -111,7 +111,7 @@ class SizingSearch:
         self._keep = keep
         self._report = report
         self._tell = reached
-        self._sizes: list[Sized] = []
+        self._sizes: list[MeasuredSize] = []
         self._steps: list[str] = []
 
     def run(self) -> Sizing:
@@ -176,7 +176,7 @@ class SizingSearch:
             self._step(f"{self._space.name(larger)} next: {why}; {self._spec.vcpus(larger):g} vCPUs.")
             size = larger
 
-    def _reached(self, sized: Sized) -> str | None:
+    def _reached(self, sized: MeasuredSize) -> str | None:
         """Reason why the search is complete; None while it has not."""
         workload, unit = self._workload.workload, self._workload.unit
         if sized.capacity is None:
@@ -187,7 +187,7 @@ class SizingSearch:
             return f"{sized.name} carries {sized.capacity:g} {unit}, the highest load of the range"
         return None
 
-    def _why(self, sized: Sized) -> tuple[str, str | None]:
+    def _why(self, sized: MeasuredSize) -> tuple[str, str | None]:
         """Capacity of a size in words, and the component that needs more; None where that is unknown."""
         unit = self._workload.unit
         point = at_capacity(sized.offered, sized.capacity)
@@ -202,7 +202,7 @@ class SizingSearch:
         shares = ", ".join(f"{name} {used(use[name], self._spec.watch)}" for name in sorted(use, key=lambda n: -use[n]))
         return f"{carries}, where {sized.bottleneck} is busiest ({self._spec.watch.value}: {shares})", sized.bottleneck
 
-    def _measure(self, size: Size) -> Sized:
+    def _measure(self, size: Size) -> MeasuredSize:
         name = self._space.name(size)
         before = self._done.get(name)
         if before is not None and not before.failed:
@@ -217,7 +217,7 @@ class SizingSearch:
         self._sizes.append(sized)
         return sized
 
-    def _measured_with_retry(self, size: Size, name: str) -> Sized:
+    def _measured_with_retry(self, size: Size, name: str) -> MeasuredSize:
         """Measure a size; where that breaks the service or loses a node, once more."""
         try:
             return self._measured(size, name)
@@ -225,7 +225,7 @@ class SizingSearch:
             self._report(f"{name}: {error}; trying again")
         return self._measured(size, name, last=True)
 
-    def _measured(self, size: Size, name: str, *, last: bool = False) -> Sized:
+    def _measured(self, size: Size, name: str, *, last: bool = False) -> MeasuredSize:
         offered: list[Offered] = []
         deploy_s = failed = None
         with ExitStack() as held:
@@ -247,7 +247,7 @@ class SizingSearch:
                 failed = str(error)
         capacity = None if failed else capacity_of(offered, self._workload.threshold)
         point = None if failed else at_capacity(offered, capacity)
-        return Sized(
+        return MeasuredSize(
             size=size,
             name=name,
             vcpus=self._spec.vcpus(size),
@@ -266,13 +266,13 @@ class SizingSearch:
         self._report(sentence)
 
 
-def best_of(sizes: Sequence[Sized]) -> str | None:
+def best_of(sizes: Sequence[MeasuredSize]) -> str | None:
     """Name of the size with the highest capacity, of several the one with the fewest vCPUs; None where none has one."""
     known = [(row.capacity, -row.vcpus, row.name) for row in sizes if row.capacity is not None]
     return max(known, key=lambda row: row[:2])[2] if known else None
 
 
-def outcome(sized: Sized, unit: str) -> str:
+def outcome(sized: MeasuredSize, unit: str) -> str:
     """Return the result of a size, without its name."""
     if sized.failed:
         return f"could not be measured: {sized.failed}"
@@ -288,7 +288,7 @@ def used(value: float, watch: WatchedResource) -> str:
     return f"{value / 1e6:.1f} Mbit/s" if watch is WatchedResource.NETWORK else f"{100 * value:.0f} %"
 
 
-def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) -> tuple[str, ...]:
+def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> tuple[str, ...]:
     """Return comparisons of the measured sizes, a sentence each."""
     whole = [row for row in sizes if not row.failed]
     return (
@@ -299,16 +299,16 @@ def notes(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) 
     )
 
 
-def _cpus(spec: DeploymentSpec, sized: Sized, component: str) -> float:
+def _cpus(spec: DeploymentSpec, sized: MeasuredSize, component: str) -> float:
     share = sized.size.components[component]
     return share.instances * spec.flavors[share.flavor].vcpus
 
 
-def _instances(sized: Sized) -> int:
+def _instances(sized: MeasuredSize) -> int:
     return sum(share.instances for share in sized.size.components.values())
 
 
-def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
+def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
     """Cost of several small instances compared with fewer large ones with the same vCPUs per component."""
     for size in sizes:
         alike = [
@@ -329,7 +329,7 @@ def scale_out_costs(spec: DeploymentSpec, workload: WorkloadSpec, sizes: Sequenc
         )
 
 
-def _enough(workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
+def _enough(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
     """The size that carries the workload with the fewest vCPUs."""
     wanted = workload.workload
     if wanted is None:
@@ -342,7 +342,7 @@ def _enough(workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
         yield f"{least.name} carries {wanted:g} {workload.unit} with the fewest vCPUs of all measured, {least.vcpus:g}."
 
 
-def _carried_again(workload: WorkloadSpec, sizes: Sequence[Sized]) -> Iterator[str]:
+def _carried_again(workload: WorkloadSpec, sizes: Sequence[MeasuredSize]) -> Iterator[str]:
     for size in sizes:
         again = carried_again(size.offered, workload.threshold)
         if again:

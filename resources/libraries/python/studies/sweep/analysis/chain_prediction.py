@@ -26,7 +26,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from resources.libraries.python.studies.sweep.analysis.points import Observed, observe
+from resources.libraries.python.studies.sweep.analysis.points import LoadObservation, observe
 from resources.libraries.python.studies.sweep.analysis.profile import measured_rates, value_at
 from resources.libraries.python.studies.sweep.model.profile import PredictedPoint, Prediction, Profile, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint, Vnf
@@ -138,13 +138,13 @@ def predict_rates(
     Raises:
         ValueError: There are no parts.
     """
-    return _prediction(chain, parts, [Observed(rate, {}, {}) for rate in rates], (), model, path=path)
+    return _prediction(chain, parts, [LoadObservation(rate, {}, {}) for rate in rates], (), model, path=path)
 
 
 def _prediction(
     chain: str,
     parts: Sequence[MeasuredVnf],
-    observed: Sequence[Observed],
+    observed: Sequence[LoadObservation],
     notes: Sequence[str],
     model: Model,
     *,
@@ -235,7 +235,7 @@ def _together(group: Sequence[MeasuredVnf]) -> float | None:
     return 1 / (own + others)
 
 
-def _point(members: Sequence[_PredictedMember], each: Observed, path: MeasuredPath | None) -> PredictedPoint:
+def _point(members: Sequence[_PredictedMember], each: LoadObservation, path: MeasuredPath | None) -> PredictedPoint:
     measured = {metric: value for metric, value in each.values.items() if value is not None}
     return PredictedPoint(
         rate=each.rate,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from resources.libraries.python.studies.sweep.analysis.profile import Highest, QualityBounds, highest_rate
+from resources.libraries.python.studies.sweep.analysis.profile import HighestRate, QualityBounds, highest_rate
 from resources.libraries.python.studies.sweep.model.profile import Profile
 
 LEAST_GAIN = 0.1
@@ -27,7 +27,7 @@ class FlavorCapacity:
     """Highest load that a flavor carries."""
 
     flavor: ProfiledFlavor
-    highest: Highest
+    highest: HighestRate
     carries: bool | None
     """Whether the rate in question is within the bounds; None where it was not measured so far, or none was asked."""
 
@@ -77,7 +77,7 @@ def steps(flavors: Sequence[ProfiledFlavor], least_gain: float = LEAST_GAIN) -> 
     return tuple(_step(one, other, least_gain) for one, other in pairwise(rows) if other.vcpus > one.vcpus)
 
 
-def _carries(highest: Highest, rate: float | None) -> bool | None:
+def _carries(highest: HighestRate, rate: float | None) -> bool | None:
     if rate is None:
         return None
     if highest.rate is not None and rate <= highest.rate:

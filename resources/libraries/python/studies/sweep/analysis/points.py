@@ -17,7 +17,7 @@ SENDER_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Observed:
+class LoadObservation:
     """One load; units as in Metric, rates in Gbit/s of one way."""
 
     rate: float
@@ -37,7 +37,7 @@ class Observed:
         return sum(self.cpu[vnf]) if vnf in self.cpu else None
 
 
-def observe(points: Sequence[SweepPoint]) -> tuple[tuple[Observed, ...], tuple[str, ...]]:
+def observe(points: Sequence[SweepPoint]) -> tuple[tuple[LoadObservation, ...], tuple[str, ...]]:
     """Points by rising real input rate, and sentences on those that were left out or are not what was asked for."""
     usable = [point for point in points if point.input_bps > 0]
     known = [point for point in usable if not _rate_is_in_doubt(point)]
@@ -58,8 +58,8 @@ def _told(count: int, what: str) -> str:
     return f"{count} point{'s' if count > 1 else ''} {what}" if count else ""
 
 
-def _observed(point: SweepPoint) -> Observed:
-    return Observed(
+def _observed(point: SweepPoint) -> LoadObservation:
+    return LoadObservation(
         rate=point.input_bps / GIGA,
         values={
             ProfileMetric.THROUGHPUT: point.output_bps / GIGA,

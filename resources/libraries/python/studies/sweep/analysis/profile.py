@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resources.libraries.python.studies.sweep.analysis.fitting import FEWEST, best_fit, stands_out, value_of
-from resources.libraries.python.studies.sweep.analysis.points import Observed, observe
+from resources.libraries.python.studies.sweep.analysis.points import LoadObservation, observe
 from resources.libraries.python.studies.sweep.analysis.saturation import find_break_point
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
@@ -50,7 +50,7 @@ def profile_of(name: str, points: Sequence[SweepPoint], vcpus: Mapping[str, int]
 
 
 def _metric(
-    metric: ProfileMetric, observed: Sequence[Observed], break_point: BreakPoint | None
+    metric: ProfileMetric, observed: Sequence[LoadObservation], break_point: BreakPoint | None
 ) -> tuple[MetricProfile, list[str]]:
     known = [(each.rate, value) for each in observed if (value := each.values[metric]) is not None]
     if not known:
@@ -107,7 +107,7 @@ def inconsistency(profile: Profile, rate: float) -> float | None:
     return abs(max(0.0, 100 * (1 - throughput / rate)) - loss)
 
 
-def _contradiction(profile: Profile, observed: Sequence[Observed]) -> str | None:
+def _contradiction(profile: Profile, observed: Sequence[LoadObservation]) -> str | None:
     off = [
         (difference, each.rate) for each in observed if (difference := inconsistency(profile, each.rate)) is not None
     ]
@@ -137,7 +137,7 @@ class QualityBounds:
 
 
 @dataclass(frozen=True)
-class Highest:
+class HighestRate:
     """The highest rate within bounds."""
 
     rate: float | None
@@ -172,11 +172,11 @@ def measured_rates(profile: Profile) -> tuple[float, float] | None:
     return (min(fit.first_rate for fit in fits), max(fit.last_rate for fit in fits)) if fits else None
 
 
-def highest_rate(profile: Profile, bounds: QualityBounds) -> Highest:
+def highest_rate(profile: Profile, bounds: QualityBounds) -> HighestRate:
     """The highest measured rate within bounds, before the first one that no longer is."""
     rates = measured_rates(profile)
     if rates is None:
-        return Highest(None, next((metric for metric, _ in bounds.each()), ProfileMetric.THROUGHPUT), known=False)
+        return HighestRate(None, next((metric for metric, _ in bounds.each()), ProfileMetric.THROUGHPUT), known=False)
     edges = {*rates, *([profile.break_point.rate] if profile.break_point else [])}
     first, good, outside = None, None, None
     for rate in sorted({*np.linspace(*rates, _STEPS).tolist(), *edges}):
@@ -184,10 +184,12 @@ def highest_rate(profile: Profile, bounds: QualityBounds) -> Highest:
         if broken is None:
             first, good = rate if first is None else first, rate
         elif good is not None:
-            return Highest(_last(profile, bounds, good, rate), *broken, from_rate=first)
+            return HighestRate(_last(profile, bounds, good, rate), *broken, from_rate=first)
         else:
             outside = outside or broken
-    return Highest(good, None, from_rate=first) if outside is None or good is not None else Highest(None, *outside)
+    return (
+        HighestRate(good, None, from_rate=first) if outside is None or good is not None else HighestRate(None, *outside)
+    )
 
 
 def _last(profile: Profile, bounds: QualityBounds, good: float, bad: float) -> float:

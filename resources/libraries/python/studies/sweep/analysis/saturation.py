@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resources.libraries.python.studies.sweep.analysis.points import Array, Observed
+from resources.libraries.python.studies.sweep.analysis.points import Array, LoadObservation
 from resources.libraries.python.studies.sweep.model.profile import BreakPoint
 
 FULL = 0.98
@@ -165,7 +165,7 @@ def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
 
 
 def find_break_point(
-    observed: Sequence[Observed], vcpus: Mapping[str, int]
+    observed: Sequence[LoadObservation], vcpus: Mapping[str, int]
 ) -> tuple[BreakPoint | None, tuple[str, ...]]:
     """The lowest load at which a CPU is at its maximum, of the VNF that gets there first.
 
@@ -217,7 +217,7 @@ def _saturation(x: Array, y: Array, there: int) -> float | None:
     return found.at if found is not None else reaches(x, y, FULL * there)
 
 
-def _described(name: str, at: float, x: Array, points: Sequence[Observed], there: int) -> BreakPoint:
+def _described(name: str, at: float, x: Array, points: Sequence[LoadObservation], there: int) -> BreakPoint:
     distinct = np.unique(x)
     index = int(np.searchsorted(distinct, at))
     if index and at - distinct[index - 1] <= _SLACK * (distinct[min(index, len(distinct) - 1)] - distinct[index - 1]):
@@ -236,7 +236,7 @@ def _described(name: str, at: float, x: Array, points: Sequence[Observed], there
     return BreakPoint(rate=rate, vnf=name, cpus_used=used, cpus_there=there, reason=reason)
 
 
-def is_crowded(name: str, points: Sequence[Observed], there: int) -> bool:
+def is_crowded(name: str, points: Sequence[LoadObservation], there: int) -> bool:
     """Whether a VNF waits for CPUs that others have, at any load.
 
     Args:
@@ -247,7 +247,7 @@ def is_crowded(name: str, points: Sequence[Observed], there: int) -> bool:
     return any((each.wanted(name) or 0.0) - (each.used(name) or 0.0) > WAITS * there for each in points)
 
 
-def crowded_break_point(name: str, points: Sequence[Observed], there: int) -> BreakPoint | None:
+def crowded_break_point(name: str, points: Sequence[LoadObservation], there: int) -> BreakPoint | None:
     """Return the lowest load from which on a VNF that shares its CPUs has work all the time.
 
     It never runs all of the time, so its CPU usage is no indicator; the time in which it has work is, whether it runs

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import WITHIN, Trust, trust
 from resources.libraries.python.studies.sweep.analysis.flavors import FlavorStep, ProfiledFlavor
-from resources.libraries.python.studies.sweep.analysis.profile import Highest
+from resources.libraries.python.studies.sweep.analysis.profile import HighestRate
 from resources.libraries.python.studies.sweep.analysis.tables import functions_of
 from resources.libraries.python.studies.sweep.model.profile import Fit, Prediction, Profile, ProfileMetric
 
@@ -71,7 +71,7 @@ def error_in_words(metric: ProfileMetric, error: float) -> str:
     return f"{error:.2f} percentage points" if metric is ProfileMetric.LOSS else f"{100 * error:.1f} %"
 
 
-def highest_in_words(highest: Highest) -> str:
+def highest_in_words(highest: HighestRate) -> str:
     """A rate with its unit: `2.31 Gbit/s`, `at least 3.5 Gbit/s`, `none`."""
     if highest.rate is None:
         return "none" if highest.known else "unknown"

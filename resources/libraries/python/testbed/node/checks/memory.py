@@ -8,7 +8,7 @@ from resources.libraries.python.model.findings.check_finding import CheckFinding
 from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.testbed.attachment import attachment_of
-from resources.libraries.python.model.testbed.memory import Need
+from resources.libraries.python.model.testbed.memory import MemoryNeed
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.testbed.node.facts import Facts
@@ -81,7 +81,7 @@ def huge_pages(topology: Topology, name: str, cells: Collection[Cell] = ()) -> t
     return 0, 0, ""
 
 
-def _all(topology: Topology, cells: Collection[Cell]) -> dict[str, Need]:
+def _all(topology: Topology, cells: Collection[Cell]) -> dict[str, MemoryNeed]:
     """Memory that cells need, by name."""
     return {f"{each.service_type.value} {each.locator}": need(topology, each) for each in cells}
 
@@ -92,7 +92,7 @@ def uses_dpdk(topology: Topology, name: str) -> bool:
     return any(attachment_of(port, node).is_dpdk for port in node.interfaces.values())
 
 
-def _smallest(topology: Topology, name: str) -> dict[str, Need]:
+def _smallest(topology: Topology, name: str) -> dict[str, MemoryNeed]:
     """Memory that cells of one NF need, by service type; nothing of a generator's node."""
     node = topology.nodes[name]
     if not isinstance(node, DutNode):
