@@ -88,5 +88,5 @@ def _version(record: Record) -> str:
     """Version of the system under test: that of the driver, else of the kernel."""
     if record.simulated:
         return "simulated"
-    said = next((facts["vswitch"] for facts in record.facts.values() if "vswitch" in facts), None)
-    return said or f"Linux {record.environment.kernel.split(' ', 1)[0]}"
+    version = next((facts["vswitch"] for facts in record.facts.values() if "vswitch" in facts), None)
+    return version or f"Linux {record.environment.kernel.split(' ', 1)[0]}"

@@ -151,13 +151,13 @@ def worker_beside(sending: Sending) -> Iterator[Callable[[TrialSpec], TrialRepor
     """Start another worker on the existing veth pair; yield a function that runs a trial."""
     process = WorkerProcess()
     try:
-        process.tell(asdict(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending=sending)))
+        process.send(asdict(WorkerSpec(NAMESPACE, (_SEND_CPU,), alone=True, flows=(_FLOW,), sending=sending)))
         process.answer("worker", 10.0)
 
         def ask(spec: TrialSpec) -> TrialReport:
-            process.tell({"prepare": asdict(spec)})
+            process.send({"prepare": asdict(spec)})
             process.answer("worker's frames", 10.0)
-            process.tell({"do": "go"})
+            process.send({"do": "go"})
             return trial_report(process.answer("worker's report", spec.duration_s + 10.0))
 
         yield ask
@@ -207,16 +207,16 @@ def run_trafgen(trafgen: str, config: Path, duration_s: float, options: tuple[st
     with suppress(OSError):  # as our worker does; the file is missing in kernels without autogroup
         Path(f"/proc/{process.pid}/autogroup").write_text("-20", encoding="ascii")
     try:
-        said, _ = process.communicate(timeout=duration_s)
+        output, _ = process.communicate(timeout=duration_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGINT)
-        said, _ = process.communicate(timeout=10.0)
+        output, _ = process.communicate(timeout=10.0)
     finally:
         with suppress(ProcessLookupError):  # what it has started outlives it
             os.killpg(process.pid, signal.SIGKILL)
-    match = _TRAFGEN_SAYS.search(said)
+    match = _TRAFGEN_SAYS.search(output)
     if match is None:
-        raise CommandFailed(argv, process.returncode, said[-500:])
+        raise CommandFailed(argv, process.returncode, output[-500:])
     return int(match[1]) + int(match[2]) / 1e6
 
 

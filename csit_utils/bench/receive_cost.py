@@ -139,7 +139,7 @@ def _sampled(file: Path) -> Iterator[None]:
     control = ("--control", f"fd:{asked[0]},{answers[1]}")
     with (
         os.fdopen(asked[1], "w", encoding="ascii") as orders,
-        os.fdopen(answers[0], "rb", buffering=0) as said,
+        os.fdopen(answers[0], "rb", buffering=0) as answer,
         subprocess.Popen(
             (*argv, *control), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(asked[0], answers[1])
         ) as perf,
@@ -148,9 +148,9 @@ def _sampled(file: Path) -> Iterator[None]:
         os.close(answers[1])
         try:
             print("enable", file=orders, flush=True)
-            if not select.select([said], [], [], _END_S)[0]:
+            if not select.select([answer], [], [], _END_S)[0]:
                 raise NotReady("perf", _END_S, "no answer")
-            if not said.read(4):
+            if not answer.read(4):
                 raise CsitError("perf ended before it took samples; perf 5.10 or newer is needed")
             yield
         finally:

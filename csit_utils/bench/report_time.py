@@ -110,15 +110,15 @@ def _run(module: Sequence[str | Path]) -> _Ended:
     Raises:
         CsitError: It failed.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         begin = time.perf_counter()
         process = subprocess.Popen(
-            [sys.executable, "-m", *map(str, module)], cwd=PROJECT, stdout=said, stderr=subprocess.STDOUT
+            [sys.executable, "-m", *map(str, module)], cwd=PROJECT, stdout=output, stderr=subprocess.STDOUT
         )
         _, status, usage = os.wait4(process.pid, 0)
         taken_s = time.perf_counter() - begin
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            said.seek(0)
-            raise CsitError(f"{module[0]} exited with status {process.returncode}: {said.read()[-500:].decode()}")
+            output.seek(0)
+            raise CsitError(f"{module[0]} exited with status {process.returncode}: {output.read()[-500:].decode()}")
     return _Ended(taken_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

@@ -98,7 +98,7 @@ class BisectionRun:
         journal: Open; rows of an earlier run are continued.
         install: Installs a revision; raises one of `FAILURES` where it cannot.
         measure: Deploys and measures once; returns the metric of each trial.
-        tell: Called after each observation.
+        report: Called after each observation.
         clock: Seconds.
 
     Raises:
@@ -113,11 +113,11 @@ class BisectionRun:
         install: Callable[[Revision], None],
         measure: Callable[[], Sequence[float]],
         *,
-        tell: Callable[[BisectionProgress], None] = lambda _: None,
+        report: Callable[[BisectionProgress], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._revisions, self._question, self._journal = revisions, question, journal
-        self._install, self._measure, self._tell, self._clock = install, measure, tell, clock
+        self._install, self._measure, self._report, self._clock = install, measure, report, clock
         self._numbers = {revision.name: number for number, revision in enumerate(revisions)}
         self._installed: int | None = None
         self._steps = list(journal.rows)
@@ -142,7 +142,7 @@ class BisectionRun:
                 raise CsitError(f"{self._revisions[number].label}: {step.reason}; it is an end of the bisection")
             found = self._look()
             value = fmean(step.values) if isinstance(step, ObservedRevision) else None
-            self._tell(BisectionProgress(self._count, number, value, found, self._left_s()))
+            self._report(BisectionProgress(self._count, number, value, found, self._left_s()))
         observed = [step for step in self._steps if isinstance(step, ObservedRevision)]
         trials, seconds = sum(len(step.values) for step in observed), sum(step.seconds for step in observed)
         return BisectionResult(found, self._values(), self._skipped(), trials, seconds)

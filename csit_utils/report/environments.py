@@ -28,8 +28,8 @@ class EnvironmentView:
     @property
     def label(self) -> str:
         """Label in a list."""
-        said = ", ".join(self.testbeds)
-        return f"{self.name} {said} {self.last}".strip()
+        testbeds = ", ".join(self.testbeds)
+        return f"{self.name} {testbeds} {self.last}".strip()
 
     @property
     def first(self) -> str:

@@ -99,7 +99,10 @@ def render(page: Page[ReportContents], shown: ReportContents) -> RenderedPage | 
 
 
 def shell(
-    shown: ReportContents, pages: Sequence[RenderedPage], navigation: Sequence[tuple[str, RenderedPage]], assets: str = ""
+    shown: ReportContents,
+    pages: Sequence[RenderedPage],
+    navigation: Sequence[tuple[str, RenderedPage]],
+    assets: str = "",
 ) -> str:
     """Return an HTML file.
 

@@ -237,7 +237,7 @@ def _bisected(content: bytes, folder: Path) -> None:
     (folder / BisectionJournal.FILE).write_bytes(content)
     with BisectionJournal(folder / BisectionJournal.FILE, "0") as journal:
         question, told = BisectionQuestion(len(revisions), most=5), list[BisectionProgress]()
-        run = BisectionRun(revisions, question, journal, lambda _: None, lambda: (1e6,), tell=told.append)
+        run = BisectionRun(revisions, question, journal, lambda _: None, lambda: (1e6,), report=told.append)
         result = run.run()
         render_bisection(result, revisions, "MRR", simulated=True)
         json.dumps(as_object(result, revisions))

@@ -43,17 +43,17 @@ class OtgServer:
         ]
         with log.open("wb") as written:
             self.process = subprocess.Popen(argv, cwd=PROJECT, stdout=written, stderr=subprocess.STDOUT)
-        wait_until("the OTG server", lambda: "" if self.said.startswith("http") else self._state, _START_S)
-        self.url = self.said.split()[0]
+        wait_until("the OTG server", lambda: "" if self.output.startswith("http") else self._state, _START_S)
+        self.url = self.output.split()[0]
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """What it has written."""
         return self.log.read_text(errors="replace")
 
     @property
     def _state(self) -> str:
-        assert self.process.poll() is None, self.said
+        assert self.process.poll() is None, self.output
         return "says nothing"
 
     def end(self, number: int = signal.SIGTERM) -> int:

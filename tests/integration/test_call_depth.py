@@ -48,7 +48,7 @@ def test_a_keyword_is_few_calls_away_from_the_system_call(tmp_path: Path, monkey
     depths: list[int] = []
 
     def watch(called: FrameType, event: str, _: Any) -> None:
-        if event == "call" and called.f_code is WorkerProcess.tell.__code__:
+        if event == "call" and called.f_code is WorkerProcess.send.__code__:
             depths.append(depth(called))
 
     asked = Experiment(

@@ -44,7 +44,7 @@ def server(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgSe
         network=node.network,
     ) as running:  # fmt: skip
         yield running
-        assert "Traceback" not in running.said
+        assert "Traceback" not in running.output
 
 
 def topology(lab: Lab, folder: Path, server: OtgServer, **changes: Any) -> Path:

@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgServer]:
     log = tmp_path_factory.mktemp("otg") / "server.log"
     with serving(log, "--namespace", "csit-generator", "--cpus", "1") as running:
         yield running
-        assert "Traceback" not in running.said
+        assert "Traceback" not in running.output
 
 
 @realtime(RATE)

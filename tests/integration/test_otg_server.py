@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgServer]:
     with serving_a_cable(tmp_path_factory.mktemp("otg") / "server.log") as running:
         yield running
         assert running.end() == 128 + signal.SIGTERM
-        assert "Traceback" not in running.said
+        assert "Traceback" not in running.output
 
 
 @pytest.fixture
@@ -280,5 +280,5 @@ def test_a_signal_ends_server_and_workers_while_they_send(tmp_path: Path) -> Non
         workers = sending(own)
         assert own.end(signal.SIGINT) == 0
         assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
-        assert "stopped" in own.said
-        assert "Traceback" not in own.said
+        assert "stopped" in own.output
+        assert "Traceback" not in own.output

@@ -189,7 +189,7 @@ def test_two_maps_of_like_figures_have_a_difference(browser: Browser, site: Path
 def test_maps_of_unlike_figures_have_none_and_say_why(browser: Browser, site: Path) -> None:
     browser.open(site / "density.html")
     beside(browser, "(simulated)", PUBLISHED.format("1"), "difference")
-    said = "document.querySelector('#beside .told').innerText"
+    said = "document.querySelector('#beside .explanation').innerText"
     assert "Not comparable: A is simulated" in browser.value(said)
     assert browser.value("document.querySelectorAll('.stage table').length") == 0
     beside(browser, "(simulated)", PUBLISHED.format("1"), "side by side")

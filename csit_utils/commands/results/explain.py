@@ -41,6 +41,6 @@ def _page(text: Explanation) -> str:
     parts = (("What", text.what), ("Unit", text.unit), ("How", text.how), ("Pitfalls", text.misread))
     width = min(_WIDEST, terminal_width())
     body = "\n\n".join(
-        f"{head}\n{textwrap.fill(said, width, initial_indent='  ', subsequent_indent='  ')}" for head, said in parts
+        f"{head}\n{textwrap.fill(part, width, initial_indent='  ', subsequent_indent='  ')}" for head, part in parts
     )
     return f"{text.title}\n\n{body}"

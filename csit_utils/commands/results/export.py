@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, read, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, read, report_problems
 from csit_utils.report.exports.uti import InfoFile, info_file, suite_files
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.paths import write_whole
@@ -67,7 +67,7 @@ def export(
         typer.echo(f"{folder}: {len(tests)} tests written", err=True)
     if left_out:
         typer.echo(f"{left_out} tests left out: not covered by CSIT's model", err=True)
-    tell_problems(dataset)
+    report_problems(dataset)
 
 
 def _by_folder(output: Path, job: str | None, build: int, tests: Iterable[InfoFile]) -> dict[Path, list[InfoFile]]:

@@ -66,7 +66,7 @@ def gate(
         lines, fell = _report(found, tolerance, require), len(found.fallen)
         for line in (*lines[:fell], *_why(found, reader), *lines[fell:]):
             print_sentence(line)
-        if reader.tell_problems():
+        if reader.report_problems():
             raise typer.Exit(2)
         if found.fallen or found.judged < require:
             raise typer.Exit(1)
@@ -76,12 +76,12 @@ def _why(found: "Decision", reader: DatasetReader) -> Iterator[str]:
     """Yield the functions that have grown in cells that fell, where their call stacks were sampled."""
     from csit_utils.report.stack_sides import cells_with_stacks, grown  # noqa: PLC0415 - as above
 
-    told = set()
+    named = set()
     for fallen in found.fallen:
         before, after = ([figure.row for figure in side.figures] for side in (fallen.a, fallen.b))
         for cell in cells_with_stacks(before, after, reader.record):
-            if cell.name not in told:
-                told.add(cell.name)
+            if cell.name not in named:
+                named.add(cell.name)
                 yield from (f"why\t{cell.name}\t{sentence}" for sentence in grown(cell))
 
 

@@ -188,7 +188,7 @@ def _refuse(inputs: list[Path], problems: Sequence[Problem]) -> None:
     raise ConfigError(reasons or f"{', '.join(map(str, inputs))}: contains no tests")
 
 
-def tell_problems(found: _WithProblems) -> None:
+def report_problems(found: _WithProblems) -> None:
     """Print on stderr which inputs could not be read in full, and exit with 1 if there are any."""
     if print_problems([problem.text for problem in found.problems]):
         raise typer.Exit(1)

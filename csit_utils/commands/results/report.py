@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from csit_utils.analysis.runs import History
-from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, from_contents, read, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, from_contents, read, report_problems
 from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.papers import paper, paper_names
@@ -110,7 +110,7 @@ def report(
         whole = read(inputs)
         for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):
             typer.echo(str(path))
-    tell_problems(found)
+    report_problems(found)
 
 
 _MOST_NAMES = 12

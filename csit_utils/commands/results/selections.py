@@ -105,7 +105,7 @@ class DatasetReader:
             raise KeyError(anchor)
         return self._whole_if_damaged(paths, lambda found: found.record(anchor))
 
-    def tell_problems(self) -> bool:
+    def report_problems(self) -> bool:
         """Print on stderr which inputs could not be read in full; return whether there are any."""
         return print_problems([problem.text for contents in self._known.values() for problem in contents.problems])
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, from_contents, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, from_contents, report_problems
 from csit_utils.commands.tables import print_sentence
 from csit_utils.dataset.contents import Contents
 
@@ -45,4 +45,4 @@ def show(
     found = from_contents(inputs, printed)
     if page is not None:
         typer.echo(f"Report: {page}")
-    tell_problems(found)
+    report_problems(found)

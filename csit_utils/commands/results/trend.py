@@ -77,7 +77,7 @@ def trend(
         listed = [f"{count} {state}" for state, count in counts.items() if count]
         few = f" (fewer than {FEWEST} figures)" if counts[TrendState.TOO_FEW] else ""
         print_sentence(f"{len(found)} cells and metrics: {', '.join(listed)}{few}, {suspected} suspected", err=True)
-        if reader.tell_problems():
+        if reader.report_problems():
             raise typer.Exit(1)
 
 

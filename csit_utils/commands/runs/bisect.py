@@ -102,7 +102,12 @@ def bisect(
             typer.echo(f"{journal.path}: {len(journal.rows)} steps of an earlier run are continued", err=True)
         measure = _Measurement(spec, topology, world, cell, len(journal.rows))
         run = BisectionRun(
-            revisions, question, journal, _Installation(spec, base), measure, tell=_teller(revisions, measure.metric)
+            revisions,
+            question,
+            journal,
+            _Installation(spec, base),
+            measure,
+            report=_progress_lines(revisions, measure.metric),
         )
         result = run.run()
     title = f"{spec.metric} of {spec.cell} on {topology.metadata.name}"
@@ -162,11 +167,11 @@ class _Installation:
 
     def __call__(self, revision: Revision) -> None:
         argv = [word.replace(REVISION, revision.name) for word in self._spec.install]
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             try:
                 with _noted_signals() as came:
                     process = subprocess.Popen(
-                        argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                        argv, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                         start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509 - one call, of the kernel
                     )  # fmt: skip
             except OSError as error:
@@ -185,8 +190,8 @@ class _Installation:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
             if process.returncode:
-                said.seek(max(0, said.seek(0, os.SEEK_END) - _LAST_OUTPUT))
-                raise CommandFailed(argv, process.returncode, said.read().decode(errors="replace").strip())
+                output.seek(max(0, output.seek(0, os.SEEK_END) - _LAST_OUTPUT))
+                raise CommandFailed(argv, process.returncode, output.read().decode(errors="replace").strip())
 
 
 class _Measurement:
@@ -235,14 +240,14 @@ class _Measurement:
         return (found.lower_pps,)
 
 
-def _teller(revisions: Sequence[Revision], metric: str) -> Callable[[BisectionProgress], None]:
+def _progress_lines(revisions: Sequence[Revision], metric: str) -> Callable[[BisectionProgress], None]:
     """Return what prints a line of progress on standard error for each observation."""
 
-    def tell(now: BisectionProgress) -> None:
+    def report(now: BisectionProgress) -> None:
         value = "skipped" if now.value is None else f"{metric} {rate(now.value)}"
         best = max(now.beliefs.culprits, key=lambda each: each.probability, default=None)
         probable = f"; most probable: {place(best, revisions)} ({percent(best.probability)})" if best else ""
         left = f"; about {seconds(now.left_s)} left" if now.beliefs.next is not None else ""
         print(f"{now.observations}: {revisions[now.revision].label}: {value}{probable}{left}", file=sys.stderr)
 
-    return tell
+    return report

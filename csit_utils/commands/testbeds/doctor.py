@@ -39,7 +39,7 @@ def doctor(
     ./csit doctor topologies/available/NAME.yaml --thorough
     ./csit doctor TOPOLOGY --json | jq '.findings[] | select(.level == "problem")'
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    findings = examine(load_topology(topology), thorough=thorough, tell=lambda text: typer.echo(text, err=True))
+    findings = examine(load_topology(topology), thorough=thorough, report=lambda text: typer.echo(text, err=True))
     counts = {level: sum(finding.level is level for finding in findings) for level in Severity}
     if as_json:
         rows = [finding.model_dump(mode="json") for finding in findings]

@@ -95,7 +95,7 @@ def qualify(
             raise ConfigError(f"{folder}: no qualification of {key}; ./csit qualify {topology} measures one")
         if found is None:
             found = measure(
-                chosen, world, key, frames=sizes, flow_counts=counts, effort=effort, tell=_Progress(time.monotonic())
+                chosen, world, key, frames=sizes, flow_counts=counts, effort=effort, report=_Progress(time.monotonic())
             )
             path = store(found, folder) if chosen.world is not World.SIM else None
             if path is not None:

@@ -247,8 +247,8 @@ def _test(  # noqa: PLR0917 - the parts of a run, from the whole to the piece
     columns, goals = _searched(run, of_size, frame, bidirectional=chains.bidirectional)
     evidence = "\n".join(_unsent(of_size))
     if of_size.run_config is not None:
-        mrr, said = _fixed(of_size.run_config.total, frame, bidirectional=chains.bidirectional)
-        evidence += said
+        mrr, remarks = _fixed(of_size.run_config.total, frame, bidirectional=chains.bidirectional)
+        evidence += remarks
         columns |= mrr
         goals += [mrr_words(1, run.config.duration_sec)] if mrr else []
     row = TestRow(

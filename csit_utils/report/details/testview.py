@@ -336,7 +336,7 @@ def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
                 f"{rate(found_pps)} ± {rate(result.plr.stdev_pps)}",
                 True,
                 found_pps * l1_bps(1.0, frame),
-                *_said(result.verdict, "PLR"),
+                *_verdict_of(result.verdict, "PLR"),
             )
         )
     for name, found, bps in (("MRR", result.mrr, row.mrr_l1_bps), ("ORR", result.orr, row.orr_l1_bps)):
@@ -345,12 +345,12 @@ def _goals(item: RecordedTest, row: TestRow) -> list[GoalView]:
             trials = len(found.receive_rates_pps)
             definition = f"{trials} trials, {rate(found.offered_pps)} offered, at any loss"
             text = f"{rate(found.mean_pps)}{spread}"
-            said = _said(result.verdict, name)
-            views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *said))
+            verdicts = _verdict_of(result.verdict, name)
+            views.append(GoalView(name, definition, found.mean_pps, None, text, True, bps, *verdicts))
     return views
 
 
-def _said(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _verdict_of(verdict: Verdict, number: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(verdict.of(number)), verdict.evidence_of(number)
 
 
@@ -377,7 +377,7 @@ def _goal(found: GoalResult, verdict: Verdict, *, frame_l1: float) -> GoalView:
         text,
         found.complete,
         bandwidth,
-        *_said(verdict, goal.name),
+        *_verdict_of(verdict, goal.name),
     )
 
 

@@ -206,9 +206,9 @@ def _generator(result: DensityRecord) -> str:
 
 def _version(result: DensityRecord, role: str) -> str:
     """Version that a part reports; of the Linux bridge the kernel's, of our own parts our revision."""
-    said = result.facts.get(role, {}).get(role)
+    version = result.facts.get(role, {}).get(role)
     own = result.environment.git_revision or "unknown"
-    return said or (own if result.simulated or role == "generator" else result.environment.kernel)
+    return version or (own if result.simulated or role == "generator" else result.environment.kernel)
 
 
 def _seconds(start: str, end: str) -> float:

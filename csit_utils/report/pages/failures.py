@@ -54,9 +54,9 @@ def advice(cause: Cause) -> str:
     """Return the advice on a cause."""
     if cause.kind is not CauseKind.DOES_NOT_FIT:
         text = f"{cause.sentence} {cause.tests[0].message}"
-        for words, said in _BY_WORDS:
+        for words, advice_text in _BY_WORDS:
             if re.search(words, text, re.IGNORECASE):
-                return said
+                return advice_text
     return _BY_KIND[cause.kind]
 
 

@@ -144,7 +144,7 @@ def _variant(chosen: Sequence[Repeats], scales: Sequence[tuple[float, float]], a
             [_short(figure.value_pps * by + more) for figure in each.figures]
             for each, (by, more) in zip(chosen, scales, strict=True)
         ],
-        "text": [[_said(each, index) for index in range(len(each.figures))] for each in chosen],
+        "text": [[_run_label(each, index) for index in range(len(each.figures))] for each in chosen],
         "hovertemplate": "%{x}: %{y:.4~g}, %{text}<extra></extra>",
         "hoveron": "points",
         "boxpoints": "all",
@@ -188,7 +188,7 @@ def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _said(each: Repeats, index: int) -> str:
+def _run_label(each: Repeats, index: int) -> str:
     row = each.figures[index].row
     band = "" if each.bands is None else ", lower band" if each.bands.in_lower[index] else ", upper band"
     return escape((row.label or row.started_at or "")[:16].replace("T", " ") + band)

@@ -88,7 +88,7 @@ EXPLANATIONS = (
 )
 MOST_CHANGED = 12
 """Changed features of a suspect, the furthest first."""
-MOST_TOLD = 20
+MOST_EXPLAINED = 20
 """Suspects with reasons and changed features; others are in the table, and in the CSV files."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
@@ -123,9 +123,9 @@ class SuspectView:
     """Reason why its call stacks, or those of its reference, are not shown, where they were asked for."""
 
     @property
-    def told(self) -> bool:
+    def is_explained(self) -> bool:
         """Whether its reasons and evidence are on the page."""
-        return self.rank <= MOST_TOLD and bool(self.suspect.reasons or self.changed)
+        return self.rank <= MOST_EXPLAINED and bool(self.suspect.reasons or self.changed)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _studied(view: View) -> StudiedChains:
 
 def _suspected(view: View, study: ChainStudy, rank: int, suspect: Suspect) -> SuspectView:
     found = SuspectView(f"{view.anchor}-suspect-{rank}", rank, suspect, _changed(suspect))
-    if not study.stacks or rank > MOST_TOLD:
+    if not study.stacks or rank > MOST_EXPLAINED:
         return found
     if cell := stacks_of(study, suspect, simulated=view.simulated):
         return replace(found, grown=grown(cell), flames=cell.graph(f"Call stacks: {cell.name}, per packet"))

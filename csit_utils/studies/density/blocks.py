@@ -163,10 +163,10 @@ def _block(
     bars = bars_figure(f"bars-{identity}", f"Cells side by side, {where}", found, called)
     gain = speedup_figure(f"speedup-{identity}", f"Speedup by data cores, {one.frame}", found, line)
     figures = tuple(figure for figure in (curves, bars, gain) if figure is not None)
-    said = sentences(changes(found), called)
+    summary = sentences(changes(found), called)
     tables = density_tables(found, series, seen)
     sizes = common_sizes(series)
-    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, said, tables, tuple(found))
+    return Block(one.frame, one.profile, one.goals, sizes, metrics, figures, summary, tables, tuple(found))
 
 
 def _metric(found: Sequence[Matrix], tops: Mapping[_Kind, float]) -> MetricView:

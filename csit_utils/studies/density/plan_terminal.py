@@ -138,9 +138,9 @@ def unspread(rows: Iterable[Candidate]) -> list[tuple[str, int]]:
     return _grouped((row, text) for row in rows for text in spread_warnings(row.ports))
 
 
-def _grouped(said: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
+def _grouped(labelled: Iterable[tuple[Candidate, str]]) -> list[tuple[str, int]]:
     kinds: dict[str, list[str]] = {}
-    for row, text in said:
+    for row, text in labelled:
         kinds.setdefault(re.sub(r"\d+", "n", text), []).append(f"{name_of(row)}: {text}")
     return [(found[0], len(found)) for found in kinds.values()]
 

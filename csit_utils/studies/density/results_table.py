@@ -69,18 +69,18 @@ def _metrics(rows: Sequence[TestRow]) -> list[Metric]:
 def _texts(row: TestRow, latencies: list[LatencyRow], metrics: list[Metric], *, types: bool) -> list[str]:
     cell = f"{row.service_type} {row.dimensions}" if row.service_type and row.dimensions else row.test_name
     sizes = f" NF-{row.nf_size}" if row.nf_size else ""
-    said = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
+    texts = [_verdicts(row, metrics) if row.status == "PASS" else f"{row.status}: {row.message}"]
     if row.simulated:
-        said.insert(0, "SIMULATED")
+        texts.insert(0, "SIMULATED")
     if row.oversubscribed and "oversubscribed" not in row.verdicts:
-        said.append("oversubscribed")
+        texts.append("oversubscribed")
     return [
         cell + sizes,
         *([row.test_type or DASH] if types else []),
         row.frame or DASH,
         *(bounds_text(row, metric) for metric in metrics),
         latency(p99_at_half_pdr(latencies)),
-        " ".join(said),
+        " ".join(texts),
     ]
 
 

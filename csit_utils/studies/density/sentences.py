@@ -56,13 +56,13 @@ def _sentence(name: str, found: Sequence[AxisChange]) -> str:
             moved = f" stays at {rate(one.start_pps)}, within the {what}"
         parts.append(f"{one.matrix.metric}{moved}")
     text = f"{name}, {added}: from {from_s}x{from_n} to {to_s}x{to_n} {', '.join(parts)}."
-    said = {
+    figures = {
         place: dict.fromkeys(
             kind for one in found for kind in verdict_of_runs(one.matrix.cells[place].runs, one.matrix.metric)
         )
         for place in (change.start, change.end)
     }
-    text += " Verdict: " + "; ".join(f"{s}x{n} {', '.join(kinds)}" for (s, n), kinds in said.items()) + "."
+    text += " Verdict: " + "; ".join(f"{s}x{n} {', '.join(kinds)}" for (s, n), kinds in figures.items()) + "."
     marked = [at for at in (change.start, change.end) if change.matrix.cells[at].oversubscribed]
     if marked:
         text += f" Oversubscribed: {', '.join(f'{s}x{n}' for s, n in marked)}."

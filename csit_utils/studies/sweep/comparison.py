@@ -34,7 +34,7 @@ class SweepComparison:
     """Means of all loads."""
     more: tuple[Figure, ...]
     """Fitted functions, delays below saturation."""
-    said: tuple[str, ...]
+    gains: tuple[str, ...]
     """Gains of larger flavors."""
 
 

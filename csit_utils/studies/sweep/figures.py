@@ -134,7 +134,7 @@ def _traces(record: SweepRecord, sweep: Sweep, metric: ProfileMetric, scale: str
         "name": "each second",
         "marker": {"size": 13, "opacity": 0.7, "symbol": "line-ew-open"},
     }
-    good, flagged = ([point for point in sweep.points if (point.flagged is None) is told] for told in (True, False))
+    good, flagged = ([point for point in sweep.points if (point.flagged is None) is usable] for usable in (True, False))
     yield _dots(sweep, good, metric, scale) | {"name": "mean of a load", "marker": {"size": 8}}
     if flagged:
         reasons = [f"<br>flagged: {escape(point.flagged or '')}" for point in flagged]

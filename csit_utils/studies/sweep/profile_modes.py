@@ -68,17 +68,17 @@ def read_services(inputs: Sequence[str], vcpus: Sequence[str]) -> tuple[Profiled
     Raises:
         ConfigError: A file cannot be read, two have the same name, or a number of vCPUs is for no VNF.
     """
-    said = _vcpus_said(vcpus)
+    chosen = _chosen_vcpus(vcpus)
     files = [(name, read_statistics(text_of(path), str(path))) for name, path in map(_named, inputs)]
     names = [name for name, _ in files]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two files are named '{twice}'; name them: one=FILE other=FILE")
     used: set[str] = set()
-    services = [_service(name, points, said, used) for name, points in files]
-    idle = sorted(set(said) - used - {""})
+    services = [_service(name, points, chosen, used) for name, points in files]
+    idle = sorted(set(chosen) - used - {""})
     if idle:
-        raise ConfigError(f"--vcpus {idle[0]}={said[idle[0]]}: {_no_vnf(idle[0], services)}")
+        raise ConfigError(f"--vcpus {idle[0]}={chosen[idle[0]]}: {_no_vnf(idle[0], services)}")
     return tuple(services)
 
 
@@ -121,17 +121,17 @@ def read_path(text: str) -> MeasuredPath:
     return found
 
 
-def _vcpus_said(texts: Sequence[str]) -> Mapping[str, int]:
-    said = {}
+def _chosen_vcpus(texts: Sequence[str]) -> Mapping[str, int]:
+    chosen = {}
     for text in texts:
         name, _, number = text.rpartition("=")
         if not number.isdecimal() or not int(number):
             raise ConfigError(f"--vcpus {text}: give N, VNF=N, SERVICE=N or SERVICE/VNF=N, with a number of 1 or more")
-        said[name] = int(number)
-    return said
+        chosen[name] = int(number)
+    return chosen
 
 
-def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int], used: set[str]) -> ProfiledService:
+def _service(name: str, points: tuple[SweepPoint, ...], chosen: Mapping[str, int], used: set[str]) -> ProfiledService:
     seen: dict[str, int] = {}
     for point in points:
         for vnf, threads in point.cpu.items():
@@ -139,9 +139,9 @@ def _service(name: str, points: tuple[SweepPoint, ...], said: Mapping[str, int],
     vcpus = {}
     for vnf, columns in seen.items():
         keys = (f"{name}/{vnf}", vnf, *([name] if len(seen) == 1 else []))
-        key = next((key for key in (*keys, "") if key in said), None)
-        vcpus[vnf] = columns if key is None else said[key]
-        used |= {key for key in keys if key in said}
+        key = next((key for key in (*keys, "") if key in chosen), None)
+        vcpus[vnf] = columns if key is None else chosen[key]
+        used |= {key for key in keys if key in chosen}
         most = max((point.used(vnf) or 0.0) for point in points)
         if most > vcpus[vnf] * _MOST:
             raise ConfigError(

@@ -27,14 +27,14 @@ def report_defect(error: BaseException, folder: Path | None = None) -> str:
         folder: Of a run, whose log gets the traceback; None, or one that cannot be written: the folder for temporary
             files.
     """
-    said = str(error) if isinstance(error, RemoteDefect) else f"{type(error).__name__}: {error}"
-    return message(f"{DEFECT} {quoted(said, LONGEST_REASON)}; {log_traceback(error, folder)}")
+    reason = str(error) if isinstance(error, RemoteDefect) else f"{type(error).__name__}: {error}"
+    return message(f"{DEFECT} {quoted(reason, LONGEST_REASON)}; {log_traceback(error, folder)}")
 
 
 def expected(error: CsitError, folder: Path | None = None) -> str:
     """Return the sentence of an error; where a program on a node ended with a traceback, with the log that has it."""
-    said = str(error)
-    return message(f"{said}; {log_traceback(error, folder)}") if _has_note(error) else said
+    reason = str(error)
+    return message(f"{reason}; {log_traceback(error, folder)}") if _has_note(error) else reason
 
 
 def _has_note(error: BaseException | None) -> bool:

@@ -112,9 +112,9 @@ class CommandFailed(CsitError):
         self.argv = tuple(argv)
         self.status = status
         self.stderr = stderr
-        said = stderr.strip() or "nothing on stderr"
+        output = stderr.strip() or "nothing on stderr"
         how = "was refused" if status is None else f"ended with {status}"
-        super().__init__(f"{' '.join(argv)} {how}: {said}")
+        super().__init__(f"{' '.join(argv)} {how}: {output}")
 
 
 class NotReady(CsitError):

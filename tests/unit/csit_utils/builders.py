@@ -18,10 +18,10 @@ from resources.libraries.python.model.result import (
     Affinity,
     DeploymentTimes,
     Environment,
+    Experiment,
     Finding,
     LatencyAtLoad,
     ReceiveRate,
-    Experiment,
     Verdict,
     VerdictKind,
 )

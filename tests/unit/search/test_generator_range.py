@@ -10,7 +10,7 @@ from resources.libraries.python.model.cell import Cell, Frame, ServiceType, Test
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.result import LatencyAtLoad, ReceiveRate, Experiment, VerdictKind
+from resources.libraries.python.model.result import Experiment, LatencyAtLoad, ReceiveRate, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
 from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.recording.draft import Draft

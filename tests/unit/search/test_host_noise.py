@@ -11,7 +11,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import LossesAtLoad, Experiment, VerdictKind
+from resources.libraries.python.model.result import Experiment, LossesAtLoad, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowLosses
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft

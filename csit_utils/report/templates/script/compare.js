@@ -95,8 +95,8 @@ if (document.getElementById("compare-data")) {
       if (!change) { row.append(...Array.from({ length: 6 }, () => csit.make("td", { "data-v": "" }, "–"))); return; }
       const refused = change.outcome === "unlike";
       const interval = `${percent(change.low)} … ${percent(change.high)}`;
-      const said = [how(change), ...change.remarks].join("\n");
-      const verdict = csit.make("span", { class: `outcome ${change.outcome.replaceAll(" ", "-")}`, "data-tip": said, tabindex: "0" }, change.outcome);
+      const title = [how(change), ...change.remarks].join("\n");
+      const verdict = csit.make("span", { class: `outcome ${change.outcome.replaceAll(" ", "-")}`, "data-tip": title, tabindex: "0" }, change.outcome);
       row.append(...sideCells(change.b), number(refused ? "–" : percent(change.change), refused ? null : change.change),
         csit.make("td", { class: "num", "data-v": refused ? "" : `${change.low} … ${change.high}` }, refused ? "–" : interval), csit.make("td", { "data-v": change.outcome }, verdict));
     });
@@ -191,18 +191,18 @@ if (document.getElementById("compare-data")) {
   }
 
   function say(found) {
-    const said = result.querySelector(".words");
-    said.replaceChildren();
+    const place = result.querySelector(".words");
+    place.replaceChildren();
     found.forEach((one, at) => {
       const count = (outcome) => one.changes.filter((change) => change.outcome === outcome).length;
       const words = ["regression", "progression", "no change seen", "cannot tell", "unlike"].filter(count).map((outcome) => `${count(outcome)} ${outcome}`);
       const alone = [[one.onlyA, "A"], [one.onlyB, LETTERS[at + 1]]].filter(([cells]) => cells.length).map(([cells, letter]) => `${cells.length} in ${letter} only`);
-      said.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
+      place.append(csit.make("p", {}, csit.make("b", {}, `${LETTERS[at + 1]} against A: `), `${[...words, ...alone].join(", ") || "no cell in common"}.`));
       const differences = [...new Set(one.changes.flatMap((change) => change.differences))];
-      if (differences.length) said.append(csit.make("p", { class: "warn bad" },
+      if (differences.length) place.append(csit.make("p", { class: "warn bad" },
         csit.make("b", {}, state.insist ? "Compared on request, although the definitions differ: " : "Not compared, because the definitions differ: "), `${differences.join("; ").replaceAll(" in B", ` in ${LETTERS[at + 1]}`)}.`));
       const bounds = one.changes.some((change) => change.method === "bounds");
-      if (bounds) said.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that do not overlap differ, but the noise between runs is unknown. Compare several runs to know more."));
+      if (bounds) place.append(csit.make("p", { class: "note" }, "One run on both sides: bounds that do not overlap differ, but the noise between runs is unknown. Compare several runs to know more."));
     });
   }
 

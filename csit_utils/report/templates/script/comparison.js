@@ -94,17 +94,17 @@
     const student = csit.student(data.student);
     const sides = (runs) => data.cells.map((cell) => side(cell, new Set(runs))).filter(Boolean);
     const ofA = sides(runsA), ofB = sides(runsB), both = pairs(ofA, ofB, (cell) => cell.g);
-    const unlike = new Map(data.unlike.map(([a, b, metric, ...said]) => [[a, b, metric].join(), said]));
+    const unlike = new Map(data.unlike.map(([a, b, metric, ...sentences]) => [[a, b, metric].join(), notes]));
     const changes = both.map(([a, b]) => {
       const judged = judge(a, b, student);
       const [differences, remarks] = unlike.get([a.cell.k, b.cell.k, data.metrics[a.cell.m]].join()) ?? [[], []];
-      const said = [...differences, ...remarks];
-      if (a.limit) said.push("A is a lower bound, limited by the offered load");
-      if (b.limit) said.push("B is a lower bound, limited by the offered load");
+      const notes = [...differences, ...remarks];
+      if (a.limit) notes.push("A is a lower bound, limited by the offered load");
+      if (b.limit) notes.push("B is a lower bound, limited by the offered load");
       let outcome = "no change seen";
       if (differences.length && !insist) { outcome = "unlike"; judged.probability = null; }
       else if (judged.method === "bounds") outcome = judged.high < 0 || judged.low > 0 ? direction(judged.change) : "cannot tell";
-      return { a, b, ...judged, outcome, remarks: said, differences };
+      return { a, b, ...judged, outcome, remarks: notes, differences };
     });
     bySpread(changes, student);
     const open = changes.filter((each) => each.probability !== null);

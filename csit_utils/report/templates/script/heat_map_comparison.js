@@ -4,7 +4,7 @@
   const maps = [...document.querySelectorAll(".map[data-map]")];
   const { shades, unlike } = csit.json("heat") ?? {};
   if (place && maps.length > 1) {
-    const stage = place.querySelector(".stage"), said = place.querySelector(".told");
+    const stage = place.querySelector(".stage"), explanation = place.querySelector(".explanation");
     const state = { a: maps[0], b: maps[1], mode: "difference" };
     const dataOf = (map) => new Map([...map.querySelectorAll("tbody tr")].flatMap((row) => {
       const line = Number(row.querySelector("th").textContent);
@@ -102,27 +102,27 @@
 
     function show() {
       stage.replaceChildren();
-      said.replaceChildren();
+      explanation.replaceChildren();
       const { a, b } = state, kinds = [a.dataset.kind, b.dataset.kind].join("|");
       const found = a.dataset.metric === b.dataset.metric ? unlike[a.dataset.metric]?.[kinds] : { differences: ["they are different metrics"], remarks: [] };
       const { differences = [], remarks = [] } = found ?? {};
       if (differences.length) {
-        said.append(csit.make("p", { class: "warn bad" }, csit.make("b", {}, "Not comparable: "), `${differences.join("; ")}.`));
+        explanation.append(csit.make("p", { class: "warn bad" }, csit.make("b", {}, "Not comparable: "), `${differences.join("; ")}.`));
       }
-      remarks.forEach((remark) => said.append(csit.make("p", { class: "note" }, `${remark[0].toUpperCase()}${remark.slice(1)}.`)));
+      remarks.forEach((remark) => explanation.append(csit.make("p", { class: "note" }, `${remark[0].toUpperCase()}${remark.slice(1)}.`)));
       const top = Math.max(Number(a.dataset.top) * a.dataset.factor, Number(b.dataset.top) * b.dataset.factor, 1e-9);
       const [factor, unit] = Number(a.dataset.factor) > Number(b.dataset.factor) ? [Number(a.dataset.factor), a.dataset.unit] : [Number(b.dataset.factor), b.dataset.unit];
       const wanted = [];
       if (state.mode === "difference" && differences.length) {
-        said.append(csit.make("p", {}, "No difference is shown; the maps can be viewed side by side."));
+        explanation.append(csit.make("p", {}, "No difference is shown; the maps can be viewed side by side."));
       } else if (state.mode === "difference") {
         const made = against();
-        said.append(scale(made.low, made.high, made.colours),
+        explanation.append(scale(made.low, made.high, made.colours),
           csit.make("p", { class: "note" }, `${made.count} cells have a figure in both. Orange is less in B, blue is more.`));
         wanted.push(made.map);
       } else {
         const colours = shades.sequential.filter((_, k) => k % 7 === 0).map(([background]) => background).join(", ");
-        said.append(scale("0", `${three(top / factor)} ${unit}`, colours));
+        explanation.append(scale("0", `${three(top / factor)} ${unit}`, colours));
         wanted.push(beside(a, top, factor, unit), beside(b, top, factor, unit));
       }
       stage.style.setProperty("--columns", merged(columns(a), columns(b)).length);

@@ -76,6 +76,6 @@ def _chains(found: Chains) -> Iterator[TableLine]:
     for chain in found:
         sizes = [member.size for member in chain.members]
         memory = [member.memory_mib for member in chain.members]
-        said = " ".join("-" if mib is None else f"{mib} MiB" for mib in memory)
+        memory_text = " ".join("-" if mib is None else f"{mib} MiB" for mib in memory)
         raw = {"object": "chain", "vnfs": list(chain.order), "sizes": sizes, "memory_mib": memory}
-        yield TableLine((chain.name, " ".join(sizes), said), raw)
+        yield TableLine((chain.name, " ".join(sizes), memory_text), raw)

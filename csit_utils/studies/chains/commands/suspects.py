@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, contents_of, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,
@@ -61,7 +61,7 @@ def suspects(
             for suspect in study.suspects[:most]:
                 for line in _why(suspect):
                     print_sentence(line)
-    tell_problems(found)
+    report_problems(found)
 
 
 def _lines(item: Characterized, study: ChainStudy, most: int) -> Iterator[TableLine]:

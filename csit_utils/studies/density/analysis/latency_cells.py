@@ -86,9 +86,9 @@ def figure(rows: Sequence[LatencyRow], quantile: Quantile, load: str, direction:
     counts = [row.received for row in chosen]
     samples = None if None in counts else min(count for count in counts if count is not None)
     for row in chosen:
-        said = _doubt(row, quantile)
-        if said is not None:
-            return LatencyFigure(None, None, row.instance, row.direction, row.load_pps, samples, *said)
+        doubt = _doubt(row, quantile)
+        if doubt is not None:
+            return LatencyFigure(None, None, row.instance, row.direction, row.load_pps, samples, *doubt)
     known = [(value, row) for row in chosen if (value := quantile.of(row)) is not None]
     value, worst = max(known, key=lambda pair: pair[0])
     best = min(found for found, _ in known)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from csit_utils.analysis.grouping import Metric
-from csit_utils.commands.results.inputs import INPUTS, contents_of, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems
 from csit_utils.commands.tables import TableForm, TableLine, print_sentence, print_table
 from csit_utils.dataset.contents import Contents
 from csit_utils.studies.density.analysis.answers import DensityAnswer, Question, answers, evidence
@@ -92,7 +92,7 @@ def answer(
         )
     ]
     _FORMATS[output](found)
-    tell_problems(known)
+    report_problems(known)
 
 
 def _frames(known: Contents) -> dict[str, float]:

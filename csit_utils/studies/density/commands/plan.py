@@ -195,9 +195,9 @@ def _cpus(testbed: Topology, text: str) -> tuple[str, CpuLayout]:
     node, equals, name = text.partition("=")
     if not equals or node not in testbed.nodes:
         raise ConfigError(f"'{text}': expected NODE=FILE, with NODE one of {', '.join(testbed.nodes)}")
-    said = text_of(Path(name))
+    lscpu = text_of(Path(name))
     try:
-        return node, parse_lscpu(said)
+        return node, parse_lscpu(lscpu)
     except ValueError as error:
         raise ConfigError(f"{name}: CPUs of {node}: {error}") from error
 

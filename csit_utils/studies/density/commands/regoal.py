@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, print_problems, read, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, print_problems, read, report_problems
 from csit_utils.commands.tables import AS_CSV, AS_JSON, AS_MARKDOWN, TableLine, form_of, print_table
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import frame_text
@@ -50,7 +50,7 @@ def regoal(
         print_problems([problem.text for problem in found.problems])
         raise ConfigError(f"{', '.join(map(str, inputs))}: contains no test with trials of a search")
     print_table(_HEADS, lines, form, _LEFT)
-    tell_problems(found)
+    report_problems(found)
 
 
 def _lines(item: RecordedTest, goals: Sequence[OtherGoal]) -> Iterator[TableLine]:

@@ -35,8 +35,8 @@ def _unlike(series: Sequence[Series]) -> Likenesses:
         for (one, a), (other, b) in product(kinds.items(), repeat=2):
             between = likeness(a, b, metric)
             if between.differences or between.remarks:
-                said = {"differences": between.differences, "remarks": between.remarks}
-                found.setdefault(metric.value, {})[f"{one}|{other}"] = said
+                notes = {"differences": between.differences, "remarks": between.remarks}
+                found.setdefault(metric.value, {})[f"{one}|{other}"] = notes
     return found
 
 

@@ -111,13 +111,13 @@ def _trace(place: Place, name: str, rows: Iterable[LatencyRow], colour: int) -> 
         return
     found = curve(merged, PER_DECADE)
     lost = sum(max(0, (row.sent or 0) - (row.received or 0)) for row in rows)
-    said = f"{name} {place[0]}x{place[1]}, {rate(rows[0].load_pps)}" + (f", {lost:,} probes lost" if lost else "")
+    label = f"{name} {place[0]}x{place[1]}, {rate(rows[0].load_pps)}" + (f", {lost:,} probes lost" if lost else "")
     yield {
         "type": "scatter",
         "mode": "lines",
         "name": escape(f"{name} {place[0]}x{place[1]}"),
         "y": [float(f"{value / 1000:.4g}") for value in found.values_ns],
-        "hovertemplate": f"{escape(said)}<br>%{{text}}: %{{y:.4~g}} µs<extra></extra>",
+        "hovertemplate": f"{escape(label)}<br>%{{text}}: %{{y:.4~g}} µs<extra></extra>",
         "line": {"dash": ("solid", "dash", "dot", "dashdot")[place[1] % 4 - 1], "width": 2, "shape": "hv"},
         "meta": {
             "colour": colour,

@@ -134,7 +134,7 @@ def _map(layout: SeriesLayout, name: str, found: Found) -> CellMap:
 def _square(where: str, owners: Sequence[OwnerShare], choice: str) -> MapSquare:
     if not owners:
         return MapSquare("no loss", f"{where}: no loss", state="not-run")
-    tip = "\n".join([where, *map(said, owners)])
+    tip = "\n".join([where, *map(owner_line, owners)])
     if choice == MOST:
         first = owners[0]
         return MapSquare(first.owner, tip, first.share, percent(first.share), category=_colour(first.owner))
@@ -149,7 +149,7 @@ def _colour(owner: str) -> int:
     return {LINK: 6, "generator": 7}.get(owner, 0)
 
 
-def said(owner: OwnerShare) -> str:
+def owner_line(owner: OwnerShare) -> str:
     """Losses of an owner, as a line."""
     busy = f", its busiest data thread ran {percent(owner.busy)} of the time" if owner.busy is not None else ""
     return f"{owner.owner}: {percent(owner.share)}, {owner.lost:,} packets{busy}"
@@ -176,7 +176,7 @@ def _trace(owner: str, cells: Sequence[tuple[str, Sequence[OwnerShare]]]) -> Jso
         "name": escape(owner),
         "x": [cell for cell, _ in own],
         "y": [float(f"{100 * each.share:.4g}") for _, each in own],
-        "text": [escape(f"{cell} · {said(each)}") for cell, each in own],
+        "text": [escape(f"{cell} · {owner_line(each)}") for cell, each in own],
         "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>",
         "marker": {"line": {"width": 1, "color": "rgba(127,127,127,.5)"}},

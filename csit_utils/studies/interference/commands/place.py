@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, contents_of, tell_problems
+from csit_utils.commands.results.inputs import INPUTS, contents_of, report_problems
 from csit_utils.commands.tables import (
     AS_CSV,
     AS_JSON,
@@ -81,7 +81,7 @@ def place(
     if sweep:
         points = by_frame_and_load([each for _, each in studies])
         print_table(_SWEEP_HEADS, [_point(point) for point in points], form, ("frame", "most sensitive"))
-        tell_problems(found)
+        report_problems(found)
         return
     # The latest: a repeated measurement replaces the earlier one.
     item, measured = max(studies, key=lambda row: row[0].record.started_at)
@@ -89,15 +89,15 @@ def place(
         measured = advised(measured, _servers(server or ["-", "-"]), tuple(add or ()))
     matrix = measured.guaranteed if guaranteed else measured.matrix
     print_table(_HEADS, [_line(row, measured) for row in matrix], form, _LEFT)
-    said = [*summary_in_words(measured), *advice_in_words(measured)]
+    lines = [*summary_in_words(measured), *advice_in_words(measured)]
     if form is TableForm.JSON:
         print_table((), list(_advice(measured)), form)
     print_sentence(
         f"{measured.spec.name}{' (simulated)' if item.record.simulated else ''}:", err=form is not TableForm.TERMINAL
     )
-    for sentence in said:
+    for sentence in lines:
         print_sentence(sentence, err=form is not TableForm.TERMINAL)
-    tell_problems(found)
+    report_problems(found)
 
 
 def _chosen(

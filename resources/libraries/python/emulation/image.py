@@ -177,19 +177,19 @@ def _install(root: Path, mirror: str, progress: Progress) -> None:
     argv += ["--aptopt=APT::Install-Recommends false", "--aptopt=Acquire::Retries 3"]
     argv += [f"--dpkgopt=path-exclude={pattern}" for pattern in _LEFT_OUT]
     argv += [RELEASE, str(root), mirror]
-    said: list[str] = []
+    errors: list[str] = []
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
         env={**os.environ, "LC_ALL": "C", "PATH": _path(), "TMPDIR": str(root.parent)}, cwd=root.parent,
     ) as process:  # fmt: skip
         done = 0
         for line in process.stderr or ():
-            said.append(line)
+            errors.append(line)
             if step := _STEP.match(line):
                 progress(min(done, _STEPS - 3), _STEPS, step[1])
                 done += 1
     if process.returncode:
-        raise CommandFailed(argv, process.returncode, "".join(said[-8:]))
+        raise CommandFailed(argv, process.returncode, "".join(errors[-8:]))
 
 
 def _initramfs(root: Path, version: str) -> bytes:

@@ -110,14 +110,14 @@ class EmulatedTestbed:
         except (OSError, ValidationError):
             return None
 
-    def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: WaitCallback) -> None:
+    def up(self, layout: EmulatedLayout, image: MachineImage, within_s: float, report: WaitCallback) -> None:
         """Start all machines; return when their SSH servers answer. What is left of an earlier start is ended first.
 
         Args:
             layout: What to start.
             image: What machines boot from.
             within_s: The deadline for the servers, in seconds.
-            tell: For people who wait.
+            report: For people who wait.
 
         Raises:
             Unsupported: There is not enough memory, or no QEMU.
@@ -129,7 +129,7 @@ class EmulatedTestbed:
             with self._alone():
                 self._end()
                 self.folder.mkdir(parents=True, mode=0o700)
-                self._start(layout, image, within_s, tell)
+                self._start(layout, image, within_s, report)
         except OSError as error:
             raise CsitError(f"{self.folder}: {error}") from error
 
@@ -171,7 +171,7 @@ class EmulatedTestbed:
             for name, port in record.ports.items()
         )
 
-    def _start(self, layout: EmulatedLayout, image: MachineImage, within_s: float, tell: WaitCallback) -> None:
+    def _start(self, layout: EmulatedLayout, image: MachineImage, within_s: float, report: WaitCallback) -> None:
         authorized = _write_key(self.folder / "key")
         ports, hosts = {}, []
         cables = layout.taps()
@@ -188,7 +188,7 @@ class EmulatedTestbed:
             (self.folder / "known_hosts").write_text("".join(hosts), encoding="ascii")
             content = layout.topology({name: access(self.folder, port) for name, port in ports.items()})
             self.topology.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-            self._wait(ports, within_s, tell)
+            self._wait(ports, within_s, report)
             record = TestbedRecord(layout=layout, ports=ports)
             (self.folder / _RECORD).write_text(record.model_dump_json(indent=2), encoding="utf-8")
         except BaseException:
@@ -226,7 +226,7 @@ class EmulatedTestbed:
                 return port
         raise CsitError(f"{machine.name}: QEMU ended with {started.returncode}: {self._tail(machine.name, 'log')}")
 
-    def _wait(self, ports: Mapping[str, int], within_s: float, tell: WaitCallback) -> None:
+    def _wait(self, ports: Mapping[str, int], within_s: float, report: WaitCallback) -> None:
         begun = time.monotonic()
 
         def missing() -> str:
@@ -236,7 +236,7 @@ class EmulatedTestbed:
                     raise CsitError(f"{name}: QEMU ended: {self._tail(name, 'log')}")
             silent = {name: why for name, port in ports.items() if (why := self._missing(name, port))}
             if silent:
-                tell(f"SSH of {', '.join(silent)}", time.monotonic() - begun, within_s)
+                report(f"SSH of {', '.join(silent)}", time.monotonic() - begun, within_s)
             return "; ".join(f"{name}: {why}; console: {self._tail(name, 'console')}" for name, why in silent.items())
 
         wait_until("the SSH servers of the emulated machines", missing, within_s, pause_s=0.2)
@@ -394,7 +394,7 @@ def _missing_banner(port: int) -> str:
     """Why no SSH server answers; empty when one does. QEMU itself takes the connection before the guest can."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=_BANNER_S) as connection:
-            said = connection.recv(64)
+            greeting = connection.recv(64)
     except OSError as error:
         return str(error)
-    return "" if said.startswith(b"SSH-") else "no SSH server yet"
+    return "" if greeting.startswith(b"SSH-") else "no SSH server yet"

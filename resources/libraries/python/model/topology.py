@@ -57,7 +57,9 @@ class Topology(Frozen):
                 why = f"the controller drives {self.tg.generator.driver} over its API, and logs in to no node for it"
                 raise Inconsistency(("nodes", name, "access"), f"not allowed: {why}")
             if name in machines and (self.world is World.LAB) != (node.access is not None):
-                raise Inconsistency(("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere")
+                raise Inconsistency(
+                    ("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere"
+                )
         if (self.world is World.SIM) != (self.simulation is not None):
             raise Inconsistency(("simulation",), "required in world sim, and not allowed elsewhere")
         shared = self.tg.shares_machine_with
@@ -78,9 +80,13 @@ class Topology(Frozen):
             place = ("nodes", ports[-1][0], "interfaces", ports[-1][1], "link")
             names = ", ".join(".".join(port) for port in ports)
             if len(ports) != 2:
-                raise Inconsistency(place, f"'{link}' has {len(ports)} end{'s'[len(ports) == 1 :]} ({names}); a link has 2")
+                raise Inconsistency(
+                    place, f"'{link}' has {len(ports)} end{'s'[len(ports) == 1 :]} ({names}); a link has 2"
+                )
             if ports[0][0] == ports[1][0] and (self.world is not World.LAB or ports[0][0] != self.tg_name):
-                raise Inconsistency(place, f"'{link}' joins two ports of one node ({names}); of the TG of a lab only, it may")
+                raise Inconsistency(
+                    place, f"'{link}' joins two ports of one node ({names}); of the TG of a lab only, it may"
+                )
         return self
 
     @model_validator(mode="after")
@@ -90,7 +96,9 @@ class Topology(Frozen):
                 raise Inconsistency(("nic",), "allowed in world lab only: other worlds have no NICs to choose from")
             return self
         if self.tg.shares_machine_with is not None:
-            raise Inconsistency(("nodes", self.tg_name), "shares_machine_with: nodes of a lab are machines of their own")
+            raise Inconsistency(
+                ("nodes", self.tg_name), "shares_machine_with: nodes of a lab are machines of their own"
+            )
         sims = {name: node.simulated_parts for name, node in self.nodes.items()}
         for name, parts in sims.items():
             if parts:

@@ -75,8 +75,8 @@ def version_of(result: Record) -> str:
     """Version of the vSwitch, or of the kernel if that is the vSwitch."""
     if result.simulated:
         return "simulated"
-    said = result.facts.get("vswitch", {}).get("vswitch")
-    return said or f"Linux {result.environment.kernel.split(' ', 1)[0]}"
+    version = result.facts.get("vswitch", {}).get("vswitch")
+    return version or f"Linux {result.environment.kernel.split(' ', 1)[0]}"
 
 
 def revision_of(environment: Environment) -> str | None:

@@ -33,7 +33,7 @@ def measure_back_to_back(
     load_pps: float,
     throughput_pps: float | None,
     repetitions: int,
-    tell: Callable[[int], None] = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
 ) -> BackToBack:
     """Search the longest burst without a loss, again and again.
 
@@ -44,7 +44,7 @@ def measure_back_to_back(
         load_pps: Rate at which bursts are sent, aggregate.
         throughput_pps: NDR, aggregate; None where it was not found.
         repetitions: Searches; RFC 2544 wants 50 or more.
-        tell: Called with the number of each repetition before it, from 1.
+        report: Called with the number of each repetition before it, from 1.
 
     Raises:
         Unsupported: The throughput is that of the bursts, so that no buffer fills; or the generator sent nothing.
@@ -55,7 +55,7 @@ def measure_back_to_back(
     search = _Bursts(measure, frame, flows, load_pps)
     guess, found = _FIRST, list[int]()
     for number in range(1, repetitions + 1):
-        tell(number)
+        report(number)
         guess = search.longest(max(1, guess))
         found.append(guess)
     if not search.offered_pps:

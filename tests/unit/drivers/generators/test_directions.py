@@ -27,7 +27,7 @@ class Worker:
         self.closed = False
         self.made.append(self)
 
-    def tell(self, record: dict[str, Any]) -> None:
+    def send(self, record: dict[str, Any]) -> None:
         self.told.append(record)
 
     def answer(self, what: str, _: float) -> dict[str, Any]:

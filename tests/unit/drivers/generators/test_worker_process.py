@@ -40,7 +40,7 @@ def test_one_that_somebody_has_stopped_is_told_long_before_the_deadline_and_ends
 
 
 def test_the_end_of_a_worker_is_told_with_its_last_words(worker: WorkerProcess) -> None:
-    worker.tell({"a": 1})
+    worker.send({"a": 1})
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(CommandFailed, match="ended with -9"):
         worker.answer("answer", 60.0)

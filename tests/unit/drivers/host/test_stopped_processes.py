@@ -59,8 +59,8 @@ def started(argv: Sequence[str], folder: Path, machine: MachineLock) -> Daemon:
 def master(folder: Path, machine: MachineLock) -> tuple[Daemon, int]:
     """One that has started another, and the pid of that."""
     daemon = started([sys.executable, "-c", MASTER], folder, machine)
-    daemon.wait_for("its child", lambda: "" if daemon.said().endswith("\n") else "nothing", NEVER_S)
-    return daemon, int(daemon.said())
+    daemon.wait_for("its child", lambda: "" if daemon.output().endswith("\n") else "nothing", NEVER_S)
+    return daemon, int(daemon.output())
 
 
 @pytest.mark.parametrize(("argv", "line"), [(("sleep", "600"), b""), (("cat",), b"\n")])
@@ -70,7 +70,7 @@ def test_a_stopped_program_is_continued_and_ends_as_asked(tmp_path: Path, argv: 
         pid = daemon.pid
         stop(pid)
         assert "is stopped" in daemon.problem()
-        daemon.tell_to_end(line)
+        daemon.request_end(line)
         wait_until("its end", lambda: "" if gone(pid) else "it is there", NEVER_S, pause_s=0.005)
         daemon.wait_end(NEVER_S)
         assert not machine.leftovers()
@@ -81,7 +81,7 @@ def test_what_a_program_has_started_is_continued_with_it(tmp_path: Path) -> None
         daemon, child = master(tmp_path, machine)
         stop(child)
         begin = time.monotonic()
-        daemon.tell_to_end()
+        daemon.request_end()
         daemon.wait_end(NEVER_S)
         assert time.monotonic() - begin < NEVER_S
     assert gone(child)

@@ -76,11 +76,11 @@ def test_the_rate_is_that_of_a_thread_that_walks_chains_and_falls_with_more_of_t
 
 
 @pytest.mark.parametrize("when_full", ["refuse", "evict"])
-@pytest.mark.parametrize("tells_limit", [True, False])
+@pytest.mark.parametrize("reports_limit", [True, False])
 def test_the_capacity_is_the_size_of_a_table_whatever_it_does_when_full(
-    tmp_path: Path, when_full: str, tells_limit: bool
+    tmp_path: Path, when_full: str, reports_limit: bool
 ) -> None:
-    truth = topology(limit=5000, when_full=when_full, tells_limit=tells_limit, insert_ns=10_000)
+    truth = topology(limit=5000, when_full=when_full, reports_limit=reports_limit, insert_ns=10_000)
     for cell in measured(tmp_path, truth, SPEC + "capacity_width: 0.001").cells:
         assert cell.capacity is not None and cell.capacity.refused_at is not None
         assert 4990 <= cell.capacity.entries <= 5000 < cell.capacity.refused_at <= 5010
@@ -125,7 +125,7 @@ def test_every_trial_begins_with_empty_tables_and_counts_entries(tmp_path: Path)
 
 def test_entries_that_are_missing_fail_a_rate_although_all_packets_arrive(tmp_path: Path) -> None:
     """A table of 2500 entries that evicts lets every packet through: no rate that fills it establishes them all."""
-    cell = measured(tmp_path, topology(limit=2500, tells_limit=False, insert_ns=1000), SPEC).cells[0]
+    cell = measured(tmp_path, topology(limit=2500, reports_limit=False, insert_ns=1000), SPEC).cells[0]
     assert rate(cell) <= 25_000, "as many in 0.1 s fill the table"
     lossless = [each for each in cell.trials if all(row.arrived == row.sent for row in each.instances)]
     assert any(not each.complete and each.evicted for each in lossless)
@@ -228,7 +228,7 @@ def test_what_cannot_be_measured_is_refused_in_a_sentence(tmp_path: Path) -> Non
 
 
 def test_a_service_that_establishes_nothing_fails_before_the_search(tmp_path: Path) -> None:
-    study = study_of(tmp_path, topology(limit=10, tells_limit=False, when_full="refuse"))
+    study = study_of(tmp_path, topology(limit=10, reports_limit=False, when_full="refuse"))
     study.plan()
     study.measure()
     with pytest.raises(CsitError, match="1x1: connections are not established at 500 per second: 10 of 50 of"):

@@ -48,8 +48,8 @@ def call(engine: Engine, argv: Sequence[str], *, within_s: float = _WITHIN_S, fe
     except OSError as error:
         raise CsitError(f"{argv[0]} cannot be run: {error.strerror}") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip() or "nothing on stderr"
-        raise CommandFailed(argv, done.returncode, said[-600:])
+        stderr = done.stderr.decode(errors="replace").strip() or "nothing on stderr"
+        raise CommandFailed(argv, done.returncode, stderr[-600:])
     return done.stdout.decode(errors="replace")
 
 

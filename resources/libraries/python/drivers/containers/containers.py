@@ -124,8 +124,8 @@ class NfContainers:
                 ("its first process has", frozenset(os.sched_getaffinity(int(pid)))),
             ):
                 if found != self._cpus(name):
-                    said = "nothing" if found is None else sorted(found)
-                    raise CsitError(f"the container of {name} is for CPUs {sorted(self._cpus(name))}, {what} {said}")
+                    actual = "nothing" if found is None else sorted(found)
+                    raise CsitError(f"the container of {name} is for CPUs {sorted(self._cpus(name))}, {what} {actual}")
         if lost := [name for name in self._names if name not in self._running]:
             raise CsitError(f"{engine.name} does not show the containers of {', '.join(lost)}")
 

@@ -141,8 +141,8 @@ def _tried(engine: Engine, start: Callable[[], None], version: Callable[[], str]
             f"{engine.name} does not answer within {_ANSWER_S:.0f} s", f"look at `{engine.name} info` ({error})"
         )
     except (CsitError, OSError) as error:
-        said = " ".join(error.stderr.split()) if isinstance(error, CommandFailed) else str(error)
-        return PreflightProblem(f"{engine.name} does not start a container: {said}", _remedy(engine, said))
+        stderr = " ".join(error.stderr.split()) if isinstance(error, CommandFailed) else str(error)
+        return PreflightProblem(f"{engine.name} does not start a container: {stderr}", _remedy(engine, stderr))
 
 
 def _start(engine: Engine) -> None:
@@ -153,15 +153,15 @@ def _start(engine: Engine) -> None:
     call(engine, argv, within_s=_ANSWER_S)
 
 
-def _remedy(engine: Engine, said: str) -> str:
+def _remedy(engine: Engine, stderr: str) -> str:
     """Fix for an error message of an engine."""
-    if "Cannot connect to the Docker daemon" in said:
+    if "Cannot connect to the Docker daemon" in stderr:
         return "systemctl start docker, or set container.engine to podman"
-    if engine.image is not None and re.search(r"image not known|No such image|Unable to find image", said):
+    if engine.image is not None and re.search(r"image not known|No such image|Unable to find image", stderr):
         return f"bring the image: {command_text(engine.name, 'pull', engine.image)}"
-    if engine.runtime == "crun" and "cgroup" in said:
+    if engine.runtime == "crun" and "cgroup" in stderr:
         return "apt-get install runc: crun refuses control groups of versions 1 and 2 beside each other"
-    if "rlimit" in said:
+    if "rlimit" in stderr:
         return "raise the limits of the shell that starts the run (ulimit -Hn, ulimit -Hu), or give it CAP_SYS_RESOURCE"
     return f"see that `{engine.name} run` works as root here, or set container.engine to auto or none"
 

@@ -125,7 +125,7 @@ class MixedKinds(Disturbed):
 
 
 class ConfinedFunctions:
-    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `CpuLimited` of the roles, within limits."""
+    """Fulfils `NetworkFunctions`, `Processing`, `Stateful`, `Accounting` and `CpuLimited`, within limits."""
 
     def __init__(self, functions: NetworkFunctions, groups: NfGroups) -> None:
         """Prepare.

@@ -73,7 +73,7 @@ class ServiceInstance:
             NotReady: It did not end in time.
         """
         assert self._folder is not None  # noqa: S101 - made first
-        said = scripts.run(
+        output = scripts.run(
             what,
             script,
             namespace=name_of(self.name),
@@ -83,7 +83,7 @@ class ServiceInstance:
             within_s=within_s,
         )
         self._busy = bool(self.group.processes())
-        return said
+        return output
 
     def problems(self) -> tuple[str, ...]:
         found = []
@@ -164,8 +164,8 @@ class Instances:
         for name, instance in self.rows.items():
             script = self._asked.install[name.rpartition("-")[0]]
             self._installed.append(instance)
-            said = instance.run(f"install script of {name}", script, self._told(name), INSTALLED_WITHIN_S)
-            self._found |= scripts.facts(said)
+            output = instance.run(f"install script of {name}", script, self._variables(name), INSTALLED_WITHIN_S)
+            self._found |= scripts.facts(output)
 
     def use(self) -> Mapping[str, InstanceUse]:
         """Usage of every instance until now, and its memory now."""
@@ -218,9 +218,9 @@ class Instances:
             raise failures[0]
 
     def _clean(self, instance: ServiceInstance, script: Path) -> None:
-        instance.run(f"remove script of {instance.name}", script, self._told(instance.name), _REMOVED_WITHIN_S)
+        instance.run(f"remove script of {instance.name}", script, self._variables(instance.name), _REMOVED_WITHIN_S)
 
-    def _told(self, name: str) -> dict[str, str]:
+    def _variables(self, name: str) -> dict[str, str]:
         """Environment variables of the scripts of an instance."""
         component, _, number = name.rpartition("-")
         flavor = self._placement.flavors[name]

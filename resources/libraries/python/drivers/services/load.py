@@ -165,10 +165,10 @@ class Load:
         }
         within_s = workload.duration_s + workload.within_s
         try:
-            said = self._runner.run("generator script", self._asked.generator, variables, within_s)
+            output = self._runner.run("generator script", self._asked.generator, variables, within_s)
         finally:
             end(self._runner.folders, 0)
-        return scripts.answer(said, self._asked.generator)
+        return scripts.answer(output, self._asked.generator)
 
     def stop(self) -> None:
         """Remove group and folder. Safe to call after a failure.

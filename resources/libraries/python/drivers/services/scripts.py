@@ -124,13 +124,13 @@ def _end(log: Path, most_bytes: int) -> str:
         return file.read(most_bytes).decode(errors="replace")
 
 
-def facts(said: str) -> dict[str, str]:
+def facts(output: str) -> dict[str, str]:
     """Facts of an install script for the record: lines such as `fact proxy HAProxy 2.6.12`."""
-    rows = (line.strip().split(maxsplit=2) for line in said.splitlines())
+    rows = (line.strip().split(maxsplit=2) for line in output.splitlines())
     return {row[1]: row[2][:_LONGEST_FACT] for row in rows if len(row) == 3 and row[0] == "fact"}
 
 
-def answer(said: str, script: Path) -> LoadReport:
+def answer(output: str, script: Path) -> LoadReport:
     """Report of a generator script: in its last line, as a word or as JSON.
 
     `indicator 347.2`, or an object such as `{"indicator": 347.2, "detected": 0.98, "seconds": [351, 343.4]}`, whose
@@ -140,7 +140,7 @@ def answer(said: str, script: Path) -> LoadReport:
         CsitError: There is no indicator, it is no number from 0 on, or a list of seconds has something else in it.
     """
     form = 'the last line has to be `indicator <number>` or {"indicator": <number>}'
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
         raise CsitError(f"generator script {script} reported nothing; {form}")
     row = _row(lines[-1])

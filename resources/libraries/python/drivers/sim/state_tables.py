@@ -41,7 +41,7 @@ class StateTables(Frozen):
 
     buckets: Annotated[int, Field(ge=1, le=1 << 24)] = 65_536
     limit: Annotated[int, Field(ge=1)] = 262_144
-    tells_limit: bool = True
+    reports_limit: bool = True
     insert_ns: Nanoseconds = 1500.0
     """Work for a packet of a new connection, beside the walk along the chain."""
     link_ns: Nanoseconds = 100.0
@@ -82,7 +82,7 @@ class SimulatedTable:
         truth = self._truth
         return ConnectionTable(
             entries=self.entries,
-            limit=truth.limit if truth.tells_limit else None,
+            limit=truth.limit if truth.reports_limit else None,
             buckets=truth.buckets,
             timeout_s=self.timeout_s,
             failed=0,

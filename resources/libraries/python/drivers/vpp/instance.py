@@ -185,15 +185,15 @@ class VppInstance:
         Raises:
             CsitError: A command was refused, or VPP has exited; the text names it.
         """
-        self._told(lambda: self._cli.do(commands))
+        self._naming_end(lambda: self._cli.do(commands))
 
     def ask(self, command: str) -> str:
         """What it shows."""
         replies: list[str] = []
-        self._told(lambda: replies.append(self._cli.ask(command)))
+        self._naming_end(lambda: replies.append(self._cli.ask(command)))
         return replies[0]
 
-    def _told(self, work: Callable[[], None]) -> None:
+    def _naming_end(self, work: Callable[[], None]) -> None:
         """A VPP that has ended is the reason for what its command line did or did not say."""
         try:
             work()
@@ -242,10 +242,10 @@ class VppInstance:
             return f"{problem}; {core}" if core else problem
         return problem
 
-    def tell_to_end(self) -> None:
+    def request_end(self) -> None:
         """Ask it to end."""
         self._cli.close()
-        self._daemon.tell_to_end()
+        self._daemon.request_end()
 
     def wait_end(self) -> None:
         """Wait until it has ended, and kill it when it has not. Safe to call at any time and more than once."""

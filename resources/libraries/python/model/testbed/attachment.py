@@ -95,8 +95,8 @@ def kernel_driver(interface: Interface) -> str | None:
 
 def uio_driver(interface: Interface, node: TgNode | DutNode) -> str | None:
     """The driver that a port is bound to for user space, as the file says it; None where it does not."""
-    said = interface.driver if interface.driver in UIO_DRIVERS else None
-    return interface.uio_driver or said or node.uio_driver
+    driver = interface.driver if interface.driver in UIO_DRIVERS else None
+    return interface.uio_driver or driver or node.uio_driver
 
 
 def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str, ...] = ()) -> Attachment:
@@ -108,7 +108,7 @@ def attachment_of(interface: Interface, node: TgNode | DutNode, place: tuple[str
         place: Where the port is in the file, for errors.
 
     Raises:
-        Inconsistency: DPDK or a driver of VPP is asked for and the port has no PCI address, or nothing is known of the NIC.
+        Inconsistency: DPDK or a driver of VPP is asked for, and the port has no PCI address or its NIC is unknown.
     """
     found = port_option(node)
     user, asked = (None, "") if found is None else (found[0], found[1].asked(node))

@@ -71,24 +71,24 @@ class Balance:
 
     def uneven(self) -> tuple[str, ...]:
         """Imbalances, as text with numbers."""
-        said = []
+        lines = []
         if not self.vswitch.even:
-            said.append(f"vSwitch: {_words(self.vswitch)}")
-        said += [f"NF-{size}: {_words(spread)}" for size, spread in self.nfs if not spread.even]
+            lines.append(f"vSwitch: {_words(self.vswitch)}")
+        lines += [f"NF-{size}: {_words(spread)}" for size, spread in self.nfs if not spread.even]
         if self.most_threads > 1:
             least = "" if self.least_threads == self.most_threads else f"{self.least_threads} to "
-            said.append(f"{least}{self.most_threads} data threads per logical CPU")
-        return (*said, *self.unequal)
+            lines.append(f"{least}{self.most_threads} data threads per logical CPU")
+        return (*lines, *self.unequal)
 
     def siblings(self) -> tuple[str, ...]:
         """Data threads that share a physical core as siblings: intended, but each is slower."""
-        said = []
+        lines = []
         if self.sibling_nfs:
-            said.append(f"data threads of different NFs are siblings on {_cores(self.sibling_nfs)}")
+            lines.append(f"data threads of different NFs are siblings on {_cores(self.sibling_nfs)}")
         own = self.sibling_data - self.sibling_nfs
         if own:
-            said.append(f"data threads of one owner are siblings on {_cores(own)}")
-        return tuple(said)
+            lines.append(f"data threads of one owner are siblings on {_cores(own)}")
+        return tuple(lines)
 
 
 def vswitch_ports(cell: Cell, *, one_cable: bool = False) -> int:

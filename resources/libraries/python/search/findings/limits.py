@@ -233,7 +233,7 @@ def _of_planned_cpus(plan: Plan, owner: str, usage: Usage) -> Iterable[str]:
     if known:
         busiest = max(known, key=lambda cpu: _busy(usage, cpu))
         share = min(1.0, _busy(usage, busiest))
-        said = ""
+        remark = ""
         if share < IDLE:
-            said = ": packets are lost there by a limit or in bursts, not for lack of CPU"
-        yield f"CPU {busiest}, planned for {owner}, was busy for {percent(share)} of the time{said}"
+            remark = ": packets are lost there by a limit or in bursts, not for lack of CPU"
+        yield f"CPU {busiest}, planned for {owner}, was busy for {percent(share)} of the time{remark}"

@@ -283,9 +283,9 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         """
         duration_s = chosen_loss_trial_s(self._choices)
         if duration_s is not None:
-            said = self._running.losses(duration_s)
-            logger.info("\n".join(said))
-            if reasons := dict.fromkeys(line.partition(" ")[2] for line in said if f" {NOT_MEASURED}: " in line):
+            lines = self._running.losses(duration_s)
+            logger.info("\n".join(lines))
+            if reasons := dict.fromkeys(line.partition(" ")[2] for line in lines if f" {NOT_MEASURED}: " in line):
                 logger.warn(f"losses {'; '.join(reasons)}")
 
     @keyword
@@ -302,11 +302,11 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         if repetitions is None:
             return
         try:
-            said = self._running.back_to_back(
+            text = self._running.back_to_back(
                 repetitions,
                 lambda number: self._progress.status(f"{self._head}: longest burst {number} of {repetitions}"),
             )
-            logger.info(said)
+            logger.info(text)
         except Unsupported as error:
             self._running.draft.warnings.append(f"back-to-back frames: {error}")
             logger.warn(f"back-to-back frames were not measured: {error}")

@@ -12,10 +12,10 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import (
     Environment,
+    Experiment,
     LatencyAtLoad,
     LossesAtLoad,
     ReceiveRate,
-    Experiment,
 )
 from resources.libraries.python.model.stacks import described
 from resources.libraries.python.model.topology import Topology
@@ -249,20 +249,20 @@ class DensityTest:
         """
         draft = self.draft
         ndr_pps, pdr_pps = (found.lower_pps if found else None for found in (draft.ndr, draft.pdr))
-        said = []
+        lines = []
         for label, load_pps in loss_loads(ndr_pps, pdr_pps, self._highest_loads().search_pps):
             try:
                 row = self._losses_at(label, loss_trial(load_pps, duration_s, draft.asked.frame))
             except Unsupported as error:
                 draft.loss_patterns = {**draft.loss_patterns, label: f"{NOT_MEASURED}: {error}"}
-                said.append(f"{label} {draft.loss_patterns[label]}")
+                lines.append(f"{label} {draft.loss_patterns[label]}")
                 continue
             draft.losses += (row,)
             draft.loss_patterns = {**draft.loss_patterns, label: flow_in_words(worst_flow(row))}
-            said += [f"{label} {flow_in_words(flow)}" for flow in row.flows]
-            said += [f"{label}: {remark}" for remark in row.remarks]
+            lines += [f"{label} {flow_in_words(flow)}" for flow in row.flows]
+            lines += [f"{label}: {remark}" for remark in row.remarks]
         self._judge()
-        return tuple(said)
+        return tuple(lines)
 
     def _losses_at(self, label: str, trial: Trial) -> LossesAtLoad:
         """Run a loss trial; its result is kept without what the record has of it elsewhere.
@@ -278,12 +278,12 @@ class DensityTest:
         lost_at = by_owner(locate(self.deployment.plan, [result], before, self.deployment.counters()).hops)
         return losses_of(label, result, lost_at, GENERATOR)
 
-    def back_to_back(self, repetitions: int, tell: Callable[[int], None] = lambda _: None) -> str:
+    def back_to_back(self, repetitions: int, report: Callable[[int], None] = lambda _: None) -> str:
         """Search the longest burst of which no frame is lost; return it in words.
 
         Args:
             repetitions: Searches.
-            tell: Called with the number of each before it.
+            report: Called with the number of each before it.
 
         Raises:
             Unsupported: The generator makes no bursts, or they fill no buffer.
@@ -300,7 +300,7 @@ class DensityTest:
             load_pps=self._highest_loads().offered_pps,
             throughput_pps=ndr_pps,
             repetitions=repetitions,
-            tell=tell,
+            report=report,
         )
         return bursts_in_words(found)
 
@@ -311,17 +311,17 @@ class DensityTest:
         found = meters.end()
         self._idle = EnergyReadings(found.series, found.unmetered)
 
-    def energy(self, trial_s: float, tell: Callable[[float], None] = lambda _: None) -> Energy:
+    def energy(self, trial_s: float, report: Callable[[float], None] = lambda _: None) -> Energy:
         """Measure the power of all nodes at 0, 10, 50 and 90 % of PDR, or of the soak rate.
 
         Args:
             trial_s: Length of each trial.
-            tell: Called with the load before each, in packets per second.
+            report: Called with the load before each, in packets per second.
         """
         draft, full = self.draft, self.draft.pdr or self.draft.soak
 
         def watch(trial: Trial | None) -> EnergyReadings:
-            tell(trial.load_pps if trial else 0.0)
+            report(trial.load_pps if trial else 0.0)
             return self._watched(trial, trial_s)
 
         draft.energy = found = measure_energy(

@@ -109,10 +109,10 @@ def keep_robot_secrets() -> None:
 
 
 def _redact(error: BaseException) -> None:
-    said = str(error)
-    if isinstance(error, CsitError) and len(error.whole) > len(said):
+    text = str(error)
+    if isinstance(error, CsitError) and len(error.whole) > len(text):
         _log.info("%s", error.whole)
-    if said != (shown := redacted(expected(error, _folder()) if isinstance(error, CsitError) else said)):
+    if text != (shown := redacted(expected(error, _folder()) if isinstance(error, CsitError) else text)):
         error.args = (shown, *error.args[1:])
 
 

@@ -99,10 +99,10 @@ def generator_chosen(lookup: Lookup) -> Topology:
     topology, driver = chosen_topology(lookup), str(lookup("GENERATOR") or "")
     if not driver:
         return topology
-    said = topology.model_dump(mode="json")
-    said["nodes"][topology.tg_name]["generator"]["driver"] = driver
+    document = topology.model_dump(mode="json")
+    document["nodes"][topology.tg_name]["generator"]["driver"] = driver
     try:
-        return Topology.model_validate(said)
+        return Topology.model_validate(document)
     except ValidationError as error:
         raise ConfigError(f"GENERATOR '{driver}': {error.errors(include_url=False)[0]['msg']}") from error
 
@@ -171,9 +171,9 @@ def rerun_of(lookup: Lookup, topology: Topology, variables: Mapping[str, str]) -
 
 
 def _digest(topology: Topology) -> str:
-    said = topology.model_dump(mode="json")
-    said["nodes"] = {name: node.in_full() for name, node in topology.nodes.items()}
-    text = json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+    document = topology.model_dump(mode="json")
+    document["nodes"] = {name: node.in_full() for name, node in topology.nodes.items()}
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -192,8 +192,8 @@ def command(lookup: Lookup) -> Command:
     text = lookup("COMMAND")
     if not text:
         return Command()
-    said = json.loads(str(text))
-    return Command(said["name"], tuple(said["arguments"]), said["folder"])
+    arguments = json.loads(str(text))
+    return Command(arguments["name"], tuple(arguments["arguments"]), arguments["folder"])
 
 
 def changed_specification(

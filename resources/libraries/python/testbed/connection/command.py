@@ -70,8 +70,8 @@ def command_line(words: Sequence[str]) -> str:
 
 def started(line: str, token: str) -> int | None:
     """Return the process group from a line with the token; None where there is no such program."""
-    told = line.removeprefix(token).strip()
-    return None if told == _MISSING else int(told)
+    pid_text = line.removeprefix(token).strip()
+    return None if pid_text == _MISSING else int(pid_text)
 
 
 class Streams(Protocol):

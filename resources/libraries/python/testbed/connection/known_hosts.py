@@ -75,18 +75,18 @@ def check(shown: PresentedKey, entries: Sequence[KnownHost], files: Sequence[Pat
     known = [entry for entry in entries if not entry.revoked]
     if any(entry.key == shown.key for entry in known):
         return
-    said = f"{shown.kind} {fingerprint(shown.key)}"
+    offered = f"{shown.kind} {fingerprint(shown.key)}"
     if not known:
         looked = ", ".join(map(str, files))
         raise HostRefused(
-            f"{who} is unknown: no known_hosts file has {shown.name} (looked in {looked}); it shows {said}. "
+            f"{who} is unknown: no known_hosts file has {shown.name} (looked in {looked}); it shows {offered}. "
             "Where `ssh-keygen -lf` prints the same for its key on the host itself: ",
             f"{scan} >>{command_text(files[0])}",
         )
     entry = next((entry for entry in known if entry.kind == shown.kind), known[0])
     file = command_text(entry.file)
     raise HostRefused(
-        f"{who} shows another host key than before: {said}, but line {entry.line} of {entry.file} has {entry.kind} "
+        f"{who} shows another host key than before: {offered}, but line {entry.line} of {entry.file} has {entry.kind} "
         f"{fingerprint(entry.key)}. The connection may be intercepted; if the host was reinstalled: ",
         f"ssh-keygen -R {command_text(shown.name)} -f {file} && {scan} >>{file}",
     )

@@ -154,8 +154,8 @@ class StreamConnection(ABC):
                 blocks.append(block)
             return program.finish(deadline), b"".join(blocks), program.stderr_tail()
         except (NotReady, TimeoutError) as error:
-            said = program.stderr_tail().strip() or "nothing on stderr"
-            raise NotReady(f"end of {argv[0]} on {self._name}", within_s, said) from error
+            stderr = program.stderr_tail().strip() or "nothing on stderr"
+            raise NotReady(f"end of {argv[0]} on {self._name}", within_s, stderr) from error
         finally:
             program.end()
             feeder.join(_KILL_S)

@@ -52,7 +52,7 @@ class RemoteProgram:
         self._keep = keep_errors
         self._errors = bytearray()
         self._group: int | None = None
-        self._told = threading.Event()
+        self._reported = threading.Event()
         self._silent = False
         """Whether its output has ended."""
         self._closed = False
@@ -74,7 +74,7 @@ class RemoteProgram:
             ConnectionFailed: The way to it is gone; whether it was started is not known.
             NotReady: Nothing is known in time.
         """
-        if not self._told.wait(within_s):
+        if not self._reported.wait(within_s):
             raise NotReady(f"{self.argv[0]} on {self._machine}", within_s, self.stderr_tail() or "nothing on stderr")
         if self._group is None:
             status = self._streams.status(_ENDING_S)
@@ -86,10 +86,10 @@ class RemoteProgram:
         rest = b""
         try:
             while block := self._streams.read_errors():
-                rest = self._before_the_start(rest + block) if not self._told.is_set() else self._keep_errors(block)
+                rest = self._before_the_start(rest + block) if not self._reported.is_set() else self._keep_errors(block)
         finally:
             self._keep_errors(rest)
-            self._told.set()
+            self._reported.set()
 
     def _before_the_start(self, text: bytes) -> bytes:
         """Look for the announcement, a line of its own, which a login script or sudo may precede; return the rest."""
@@ -97,7 +97,7 @@ class RemoteProgram:
         for position, line in enumerate(lines):
             if self._is_announcement(line):
                 self._keep_errors(b"\n".join([*lines[position + 1 :], rest]))
-                self._told.set()
+                self._reported.set()
                 return b""
             self._keep_errors(line + b"\n")
         return rest if len(rest) < _ANNOUNCEMENT_BYTES else self._keep_errors(rest)
@@ -216,8 +216,8 @@ class RemoteProgram:
         status = self._streams.status(_ENDING_S)
         how = "no longer reads" if status is None else f"has ended with {status}"
         self._reader.join(_LAST_WORDS_S if status is not None else 0)
-        said = self.stderr_tail().strip() or "nothing on stderr"
-        return f"{self.argv[0]} on {self._machine} {how}: {said}"
+        stderr = self.stderr_tail().strip() or "nothing on stderr"
+        return f"{self.argv[0]} on {self._machine} {how}: {stderr}"
 
     def _way_gone(self) -> str:
         return f"{self._machine}: {self._streams.broken() or 'the session ended'}"

@@ -60,28 +60,28 @@ def route(access: Access, config: paramiko.SSHConfig) -> tuple[SshHop, ...]:
     Raises:
         ConfigError: The configuration wants something that this connection cannot do.
     """
-    said = _lookup(config, access.host)
-    jumps = access.jump or tuple(_jumps(access.host, said))
+    options = _lookup(config, access.host)
+    jumps = access.jump or tuple(_jumps(access.host, options))
     hops = [_hop(config, jump, access, None) for jump in jumps]
     return (*hops, _hop(config, access, access, access.password))
 
 
 def _hop(config: paramiko.SSHConfig, end: Access | Jump, access: Access, password: SecretReference | None) -> SshHop:
-    said = _lookup(config, end.host)
-    port = end.port if "port" in end.model_fields_set else int(str(said.get("port", end.port)))
-    host = str(said.get("hostname", end.host))
-    asked = [access.key_file] if access.key_file else list(said.get("identityfile", ()))
-    alias = said.get("hostkeyalias")
-    files = [Path(name).expanduser() for name in str(said.get("userknownhostsfile", "")).split()]
+    options = _lookup(config, end.host)
+    port = end.port if "port" in end.model_fields_set else int(str(options.get("port", end.port)))
+    host = str(options.get("hostname", end.host))
+    asked = [access.key_file] if access.key_file else list(options.get("identityfile", ()))
+    alias = options.get("hostkeyalias")
+    files = [Path(name).expanduser() for name in str(options.get("userknownhostsfile", "")).split()]
     own = [Path(access.known_hosts).expanduser()] if access.known_hosts else []
     return SshHop(
         host=host,
         port=port,
-        user=end.user or str(said.get("user") or getpass.getuser()),
+        user=end.user or str(options.get("user") or getpass.getuser()),
         known_as=name_of(str(alias), 22) if alias else name_of(host, port),
         known_hosts=(*own, *(files or [file.expanduser() for file in USER_FILES]), *SYSTEM_FILES),
         keys=tuple(Path(key).expanduser() for key in asked or _DEFAULT_KEYS),
-        asked_for=access.key_file is not None or str(said.get("identitiesonly", "no")).lower() == "yes",
+        asked_for=access.key_file is not None or str(options.get("identitiesonly", "no")).lower() == "yes",
         password=password,
     )
 
@@ -94,10 +94,10 @@ def _lookup(config: paramiko.SSHConfig, host: str) -> dict[str, str | list[str]]
         raise ConfigError(f"the SSH configuration for {host} cannot be used: {error}") from error
 
 
-def _jumps(host: str, said: dict[str, str | list[str]]) -> Iterator[Jump]:
-    named = str(said.get("proxyjump", "none"))
+def _jumps(host: str, options: dict[str, str | list[str]]) -> Iterator[Jump]:
+    named = str(options.get("proxyjump", "none"))
     if named.lower() == "none":
-        if str(said.get("proxycommand", "none")).lower() != "none":
+        if str(options.get("proxycommand", "none")).lower() != "none":
             raise ConfigError(
                 f"the SSH configuration for {host} has ProxyCommand; use ProxyJump, or jump in the topology"
             )

@@ -67,8 +67,8 @@ def install() -> dict[str, object]:
             (new / name / LINK).symlink_to(Path("..", packages))
         tried = try_modules(new) if modules else None
         if tried is not None and tried.returncode:
-            said = tried.stdout.decode(errors="replace").strip().splitlines()
-            return {"problem": "trial", "said": said[-1] if said else "nothing"}
+            output = tried.stdout.decode(errors="replace").strip().splitlines()
+            return {"problem": "trial", "said": output[-1] if output else "nothing"}
         flush(new)
         return rename(parts)
     except OSError as error:

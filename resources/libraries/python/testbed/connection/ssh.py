@@ -152,12 +152,12 @@ def _shake_hands(transport: Transport, hop: SshHop, who: str, before: Sequence[S
         transport.start_client(timeout=CONNECT_S)
         key = transport.get_remote_server_key()  # there is none where the time has passed
     except (paramiko.SSHException, EOFError, OSError) as error:
-        said = str(error) or "it closed the connection"
-        if said.startswith("Error reading SSH protocol banner"):
-            said = (
+        reason = str(error) or "it closed the connection"
+        if reason.startswith("Error reading SSH protocol banner"):
+            reason = (
                 "it sent no SSH version; OpenSSH refuses clients for a while after failed logins (PerSourcePenalties)"
             )
-        raise ConnectionFailed(f"{who} does not answer as an SSH server: {said}") from error
+        raise ConnectionFailed(f"{who} does not answer as an SSH server: {reason}") from error
     shown = PresentedKey(hop.known_as, key.get_name(), key.asbytes())
     known_hosts.check(shown, entries, hop.known_hosts, who, _scan(hop, shown.kind, before))
 

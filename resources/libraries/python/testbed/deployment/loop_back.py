@@ -36,7 +36,7 @@ def qualify(
     frames: Sequence[Frame],
     flow_counts: Sequence[int],
     effort: Effort,
-    tell: Callable[[QualifiedPoint | None, int, int], None] = lambda *_: None,
+    report: Callable[[QualifiedPoint | None, int, int], None] = lambda *_: None,
 ) -> Qualification:
     """Measure a generator for frame sizes and numbers of flows.
 
@@ -47,7 +47,7 @@ def qualify(
         frames: Sizes, each measured with each number of flows.
         flow_counts: Numbers of flows.
         effort: How much is spent on each point.
-        tell: Called before the first point with None, and with each point, the number of points done, and of all.
+        report: Called before the first point with None, and with each point, the number of points done, and of all.
 
     Raises:
         PlanError: The generator cannot be looped back on this testbed.
@@ -58,7 +58,7 @@ def qualify(
     points: list[QualifiedPoint] = []
     notes: list[str] = []
     sending = ""
-    tell(None, 0, len(frames) * len(flow_counts))
+    report(None, 0, len(frames) * len(flow_counts))
     cables = loop_cables(topology)
     largest = max(frames, key=lambda frame: frame.largest_bytes)
     for flows in flow_counts:
@@ -89,7 +89,7 @@ def qualify(
                     notes.append(f"{size.name} is left out: {error}")
                     continue
                 points.append(point)
-                tell(point, len(points), len(frames) * len(flow_counts))
+                report(point, len(points), len(frames) * len(flow_counts))
     if not points:
         raise Unsupported("; ".join(dict.fromkeys(notes)))
     return Qualification(
@@ -105,7 +105,7 @@ def qualify(
 
 
 def qualification_for_run(
-    topology: Topology, world: Testbed, environment: Environment, tell: Callable[[str], None], folder: Path = FOLDER
+    topology: Topology, world: Testbed, environment: Environment, report: Callable[[str], None], folder: Path = FOLDER
 ) -> Qualification | None:
     """Return the kept qualification of a testbed's generator; where there is none, measure a short one and keep it.
 
@@ -113,7 +113,7 @@ def qualification_for_run(
         topology: The testbed.
         world: The same, open, with nothing deployed.
         environment: Its fingerprint.
-        tell: Says what takes time, and why there is none.
+        report: Says what takes time, and why there is none.
         folder: Of qualifications.
 
     Returns:
@@ -126,7 +126,7 @@ def qualification_for_run(
         if not world.simulation.get("generator"):
             return None
     elif reason := why_not(topology):
-        tell(f"the generator is not qualified: {reason}")
+        report(f"the generator is not qualified: {reason}")
         return None
     key = key_of(topology, environment, port_kind(topology))
     if world.simulation is None and (found := stored(key, folder)) is not None:
@@ -135,7 +135,7 @@ def qualification_for_run(
     names = (f"{driver.least_frame_bytes}B",) if driver.keeps_log else BRIEF_FRAMES
     effort = _brief(topology)
     ports = "its ports are looped back" if not loop_cables(topology) else f"{key.nic} ports are looped back by a cable"
-    tell(f"qualifying the generator, once for this machine: {ports} for {effort_in_words(topology)}")
+    report(f"qualifying the generator, once for this machine: {ports} for {effort_in_words(topology)}")
     made = qualify(topology, world, key, frames=[frame(name) for name in names], flow_counts=(2,), effort=effort)
     if not made.simulated:
         store(made, folder)
@@ -209,9 +209,7 @@ def looped_back(plan: Plan, world: Testbed, largest: Frame, generator: str | Non
         CsitError: It cannot be started.
     """
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0)
-    asked = Experiment(
-        test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"), generator=generator
-    )
+    asked = Experiment(test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"), generator=generator)
     parts = world.loop_back(plan, asked)
     with ExitStack() as stack:
         for part in (*parts.cables, parts.generator):

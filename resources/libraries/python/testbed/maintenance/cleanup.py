@@ -27,8 +27,8 @@ _WITHIN_S = 180.0
 _PROGRAM = """\
 import json, sys
 sys.path[:0] = json.loads({paths})
-from resources.libraries.python.testbed.maintenance.cleanup import said_here
-sys.stdout.write({mark!r} + json.dumps(said_here({wait_s})) + "\\n")
+from resources.libraries.python.testbed.maintenance.cleanup import cleanup_of_this_node
+sys.stdout.write({mark!r} + json.dumps(cleanup_of_this_node({wait_s})) + "\\n")
 """
 
 
@@ -56,7 +56,7 @@ def tidy_here(wait_s: float = 0.0) -> list[str]:
             time.sleep(0.5)
 
 
-def said_here(wait_s: float) -> dict[str, object]:
+def cleanup_of_this_node(wait_s: float) -> dict[str, object]:
     """As `tidy_here`, for a caller on another machine."""
     try:
         return {"removed": tidy_here(wait_s)}
@@ -114,8 +114,8 @@ def find(machines: Machines, *, all_runtimes: bool = False) -> list[MachineLefto
 
 
 def _find(place: MaintainedMachine, *, all_runtimes: bool) -> MachineLeftovers:
-    said = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
-    left = Leftovers.model_validate(said)
+    answer = ask(place.connection, leftovers, {}, python=place.python, root=place.nodes[0].access is not None)
+    left = Leftovers.model_validate(answer)
     stale = tuple(each for each in left.runtimes if all_runtimes or each.unused_days > STALE_DAYS)
     return MachineLeftovers(place.name, left, stale)
 
@@ -132,24 +132,24 @@ def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> 
         InUse: A run is alive there, or another owner has the reservation.
         CsitError: Something could not be removed.
     """
-    said = []
+    lines = []
     with _reserved(machines) as joined:
         for each in found:
             place = machines.places[each.machine]
             _wait_for_end(place, each, wait_s)
             if each.left.lines():
-                said += [f"{each.machine}: {line}" for line in _tidy(place, wait_s)]
+                lines += [f"{each.machine}: {line}" for line in _tidy(place, wait_s)]
             if each.stale:
                 names = [runtime.name for runtime in each.stale]
                 ask(place.connection, runtimes, {"names": names}, python=place.python)
                 folders = f"{len(names)} folder{'s' * (len(names) > 1)}"
-                said.append(f"{each.machine}: removed {folders} of agent runtimes")
+                lines.append(f"{each.machine}: removed {folders} of agent runtimes")
         for each in reversed(found):
             if each.left.prepared and joined:
-                said.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")
+                lines.append(f"{each.machine}: prepared for this reservation; ./csit release puts its settings back")
             elif each.left.prepared:
-                said += restore(machines.places[each.machine])
-    return said
+                lines += restore(machines.places[each.machine])
+    return lines
 
 
 @contextmanager

@@ -32,7 +32,7 @@ _ENERGY_S = 0.5
 
 
 def examine(
-    topology: model.Topology, *, thorough: bool = False, tell: Callable[[str], None] = lambda _: None
+    topology: model.Topology, *, thorough: bool = False, report: Callable[[str], None] = lambda _: None
 ) -> list[CheckFinding]:
     """Look at a testbed. Nothing on it is changed.
 
@@ -40,13 +40,13 @@ def examine(
         topology: The testbed.
         thorough: Also let the drivers of a lab's nodes try what they need, for which an agent is installed there.
             In the local world they always do.
-        tell: Called with what this waits for.
+        report: Called with what this waits for.
     """
     findings: list[CheckFinding] = []
     facts: dict[str, Facts] = {}
     with Machines(topology) as machines:
         if machines.places:
-            tell(f"asking {', '.join(machines.places)}")
+            report(f"asking {', '.join(machines.places)}")
         pool = ThreadPoolExecutor(max(1, len(machines.places)))
         futures = {name: pool.submit(_look, topology, place) for name, place in machines.places.items()}
         for name, future in futures.items():
@@ -59,7 +59,7 @@ def examine(
     findings += check_together(topology, facts)
     findings += _of_api(topology)
     if topology.world is not model.World.LAB or (thorough and len(facts) == len(topology.machines)):
-        tell("trying what drivers need")
+        report("trying what drivers need")
         findings += _of_drivers(topology, world_of(topology))
     return findings
 
@@ -69,10 +69,10 @@ def _completed(topology: model.Topology, name: str, facts: Facts) -> model.Topol
     if name not in topology.nodes:
         return topology
     there = {port: None if row is None else row.numa_node for port, row in facts.ports.ports.items()}
-    said = {port: each.numa_node for port, each in topology.nodes[name].interfaces.items()}
-    unsaid = {port: node for port, node in there.items() if said.get(port) is None}
+    configured = {port: each.numa_node for port, each in topology.nodes[name].interfaces.items()}
+    unknown = {port: node for port, node in there.items() if configured.get(port) is None}
     try:
-        return located(topology, {name: unsaid})
+        return located(topology, {name: unknown})
     except ConfigError:  # ports on several NUMA nodes: a run says so
         return topology
 

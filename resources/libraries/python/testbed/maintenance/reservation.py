@@ -11,7 +11,7 @@ from resources.libraries.python.testbed.maintenance.preparation import is_prepar
 from resources.libraries.python.testbed.node import reservation
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, Holder
 
-Tell = Callable[[str], None]
+ReportLine = Callable[[str], None]
 TOKEN_VARIABLE = VARIABLE
 
 
@@ -28,7 +28,7 @@ class ReservationState:
     """Why it is not known."""
 
 
-def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell: Tell) -> str:
+def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, report: ReportLine) -> str:
     """Reserve all machines of a testbed for a time; the reservation outlives this process.
 
     Args:
@@ -36,7 +36,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell
         reason: Why, for others to read.
         lease_s: For how long.
         wait_s: How long to wait for others.
-        tell: Is told whom this waits for, and what was taken over.
+        report: Is told whom this waits for, and what was taken over.
 
     Returns:
         The token, which belongs into the environment variable CSIT_RESERVATION.
@@ -49,19 +49,19 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, tell
     claim = Claim(topology.metadata.name, reason, lease_s, heartbeat=False)
     with Machines(topology) as machines:
         if not machines.places:
-            tell(f"{topology.metadata.name} is simulated: it needs no reservation")
-        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, tell):
-            tell(sentence)
+            report(f"{topology.metadata.name} is simulated: it needs no reservation")
+        for sentence in reservation.acquire_within(machines.reservable, claim, wait_s, report):
+            report(sentence)
     return claim.token
 
 
-def release(topology: Topology, token: str | None, tell: Tell = lambda _: None) -> tuple[str, ...]:
+def release(topology: Topology, token: str | None, report: ReportLine = lambda _: None) -> tuple[str, ...]:
     """Give a testbed back, with the settings that its machines had before they were prepared.
 
     Args:
         topology: The testbed.
         token: Of the reservation; None for the one in the environment.
-        tell: Gets a line for each setting that is put back.
+        report: Gets a line for each setting that is put back.
 
     Returns:
         A sentence for each machine that was not ours.
@@ -75,18 +75,18 @@ def release(topology: Topology, token: str | None, tell: Tell = lambda _: None) 
     with Machines(topology) as machines:
         if machines.places and not token:
             raise ConfigError(f"no token: export {VARIABLE}=… as ./csit reserve said, or say --token or --force")
-        failed = _put_back(machines, lambda place: _is_ours(place, token) and is_prepared(place), tell)
+        failed = _put_back(machines, lambda place: _is_ours(place, token) and is_prepared(place), report)
         strange = reservation.release(machines.reservable, token or "")
     if failed:
         raise CsitError("; ".join(failed))
     return strange
 
 
-def break_open(topology: Topology, tell: Tell = lambda _: None) -> dict[str, Holder | None]:
+def break_open(topology: Topology, report: ReportLine = lambda _: None) -> dict[str, Holder | None]:
     """Take a testbed away from its holder and put its settings back; returns the holder, by machine."""
     with Machines(topology) as machines:
         broken = reservation.break_open(machines.reservable)
-        failed = _put_back(machines, lambda _: True, tell)
+        failed = _put_back(machines, lambda _: True, report)
     if failed:
         raise CsitError("; ".join(failed))
     return broken
@@ -96,14 +96,14 @@ def _is_ours(place: MaintainedMachine, token: str | None) -> bool:
     return reservation.holder_of(place.reservable, token)[1]
 
 
-def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], tell: Tell) -> list[str]:
+def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], report: ReportLine) -> list[str]:
     """Put back the settings of machines; a sentence for each where that failed."""
     failed = []
     # The other way round than they were prepared, as two nodes may have one kernel.
     for place in reversed(machines.places.values()):
         try:
             for sentence in restore(place) if wanted(place) else ():
-                tell(sentence)
+                report(sentence)
         except InUse:
             raise
         except CsitError as error:

@@ -239,11 +239,11 @@ def read_meter(
     ready()
     asked = {**question(name, meter), "duration_s": duration_s, **(more or {})}
     answers = ask_all(connection, {sent: asked}, python=python, within_s=duration_s + _MORE_S, root=root)
-    said = answers.by_program["energy"]
-    if "missing" in said:
-        return Readings((), {name: str(said["missing"])})
+    answer = answers.by_program["energy"]
+    if "missing" in answer:
+        return Readings((), {name: str(answer["missing"])})
     try:
-        rows = _ROWS.validate_python([{**row, "node": name, "meter": meter.meter} for row in said["domains"]])
+        rows = _ROWS.validate_python([{**row, "node": name, "meter": meter.meter} for row in answer["domains"]])
     except (KeyError, TypeError, ValidationError) as error:
         raise CsitError(f"{name}: the energy meter's answer is not of this version: {error_text(error)}") from error
     offset_s = answers.clock_offset_s

@@ -85,17 +85,17 @@ def gather(
             for key, value in arguments.items():
                 both = isinstance(value, dict) and isinstance(known.get(key), dict)
                 known[key] = {**known[key], **value} if both else value
-    said = ask_all(connection, asked, python=python, within_s=60.0, root=root)
-    answers = dict(said.by_program)
+    node_answers = ask_all(connection, asked, python=python, within_s=60.0, root=root)
+    answers = dict(node_answers.by_program)
     keys = [each.key for each in driver_registry.node_checks() if each.key in answers]
     try:
         return Facts.model_validate(
             {
                 "packages": {key: answers.pop(key) for key in keys},
                 **answers,
-                "clock_offset_s": said.clock_offset_s,
-                "clock_error_s": said.clock_error_s,
-                "round_trip_s": said.round_trip_s,
+                "clock_offset_s": node_answers.clock_offset_s,
+                "clock_error_s": node_answers.clock_error_s,
+                "round_trip_s": node_answers.round_trip_s,
             }
         )
     except ValidationError as error:

@@ -107,9 +107,9 @@ def read_answer(connection: Connection, python: str, done: CompletedProgram) -> 
     Raises:
         CsitError: There is none.
     """
-    _, mark, said = done.stdout.rpartition(MARK)
+    _, mark, body = done.stdout.rpartition(MARK)
     try:
-        answered = record_of(said) if mark else None
+        answered = record_of(body) if mark else None
     except CsitError as error:
         raise CsitError(f"{connection.name}: {python} gave half an answer: {error}") from error
     if answered is None:

@@ -51,10 +51,10 @@ def observe(
         CsitError: The machine cannot be asked, or answers with something else.
     """
     asked = {"cpus": sorted(cpus), "duration_s": duration_s}
-    said = ask(connection, sent, asked, python=python, within_s=duration_s + _MORE_S, root=root)
-    for cpu, why in said.get("refused", ()):
+    answer = ask(connection, sent, asked, python=python, within_s=duration_s + _MORE_S, root=root)
+    for cpu, why in answer.get("refused", ()):
         _log.warning("%s: the noise floor of CPU %s is not known: %s", connection.name, cpu, why)
     try:
-        return _ROWS.validate_python([{**row, "machine": machine} for row in said["rows"]])
+        return _ROWS.validate_python([{**row, "machine": machine} for row in answer["rows"]])
     except (KeyError, TypeError, ValidationError) as error:
         raise CsitError(f"{connection.name}: the noise floor is not of this version: {error_text(error)}") from error

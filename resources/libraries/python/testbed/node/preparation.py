@@ -320,14 +320,14 @@ def apply(connection: Connection, python: str, wanted: Preparation, by: str) -> 
     asked = {
         "do": "apply", "by": by, "settings": list(value.items()), "stop_irqbalance": wanted.stop_irqbalance,
     }  # fmt: skip
-    said = ask(connection, tunables, asked, python=python, within_s=_WITHIN_S)
-    done = [(path, old, new) for path, old, new in said["changed"]]
+    answer = ask(connection, tunables, asked, python=python, within_s=_WITHIN_S)
+    done = [(path, old, new) for path, old, new in answer["changed"]]
     wrong = [(path, value[path], new) for path, _, new in done if new != value[path]]
-    stopped = ["irqbalance: stopped (it moves interrupts while packets are measured)"] if said["irqbalance"] else []
-    failed = ["irqbalance could not be stopped"] if said["irqbalance"] is False else []
+    stopped = ["irqbalance: stopped (it moves interrupts while packets are measured)"] if answer["irqbalance"] else []
+    failed = ["irqbalance could not be stopped"] if answer["irqbalance"] is False else []
     return TuningResult(
         tuple(changes(done, wanted.settings)),
-        (*_refused(said["refused"]), *failed),
+        (*_refused(answer["refused"]), *failed),
         tuple(f"{each.subject}: asked for {each.old}, got {each.new}" for each in changes(wrong)),
         tuple(stopped),
     )
@@ -339,13 +339,13 @@ def restore(connection: Connection, python: str) -> TuningResult:
     Raises:
         CsitError: The record cannot be read.
     """
-    said = ask(connection, tunables, {"do": "restore"}, python=python, within_s=_WITHIN_S)
-    notes = ["irqbalance: started again"] if said["irqbalance"] else []
-    if said["restarted"]:
+    answer = ask(connection, tunables, {"do": "restore"}, python=python, within_s=_WITHIN_S)
+    notes = ["irqbalance: started again"] if answer["irqbalance"] else []
+    if answer["restarted"]:
         notes.append("it has restarted since it was prepared, and has the settings of its start")
-    done = changes((path, old, new) for path, old, new in said["restored"])
-    failed = ["irqbalance could not be started again"] if said["irqbalance"] is False else []
-    return TuningResult(tuple(done), (*_refused(said["failed_paths"]), *failed), notes=tuple(notes))
+    done = changes((path, old, new) for path, old, new in answer["restored"])
+    failed = ["irqbalance could not be started again"] if answer["irqbalance"] is False else []
+    return TuningResult(tuple(done), (*_refused(answer["failed_paths"]), *failed), notes=tuple(notes))
 
 
 def _refused(rows: Collection[tuple[str, str]]) -> tuple[str, ...]:

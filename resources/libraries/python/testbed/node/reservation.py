@@ -93,7 +93,7 @@ def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...
         InUse: One of them is reserved; the text says by whom, since when and why.
         CsitError: One cannot be asked.
     """
-    said = []
+    lines = []
     # Everybody goes in the same order, so of two that want the same nodes one has the first and goes on.
     names = sorted(nodes)
     for place, name in enumerate(names):
@@ -111,8 +111,8 @@ def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...
                     nodes[taken].ask("release", token=claim.token, owner=claim.owner)
             raise
         if answer["took_over"]:
-            said.append(f"{name} is taken over from {Holder.model_validate(answer['took_over'])}")
-    return tuple(said)
+            lines.append(f"{name} is taken over from {Holder.model_validate(answer['took_over'])}")
+    return tuple(lines)
 
 
 def _has_ended(holder: Holder, claim: Claim) -> bool:
@@ -124,7 +124,7 @@ def _has_ended(holder: Holder, claim: Claim) -> bool:
 
 
 def acquire_within(
-    nodes: Mapping[str, ReservableNode], claim: Claim, wait_s: float, tell: Callable[[str], None]
+    nodes: Mapping[str, ReservableNode], claim: Claim, wait_s: float, report: Callable[[str], None]
 ) -> tuple[str, ...]:
     """As `acquire`, and wait for others.
 
@@ -132,13 +132,13 @@ def acquire_within(
         nodes: What to reserve.
         claim: For whom.
         wait_s: For how long.
-        tell: Is told whom this waits for, whenever that changes.
+        report: Is told whom this waits for, whenever that changes.
 
     Raises:
         NotReady: It was not given in time; the text says who has it.
         InUse: It is reserved, and `wait_s` is zero.
     """
-    begin, told = time.monotonic(), ""
+    begin, reported = time.monotonic(), ""
     while True:
         try:
             return acquire(nodes, claim)
@@ -148,9 +148,9 @@ def acquire_within(
                 raise
             if waited_s >= wait_s:
                 raise NotReady(f"testbed {claim.testbed}", waited_s, str(error)) from error
-            if str(error) != told:
-                told = str(error)
-                tell(told)
+            if str(error) != reported:
+                reported = str(error)
+                report(reported)
             # Of several that wait none should always come right after another.
             time.sleep(min(wait_s - waited_s, random.uniform(0.5, 1.0) * _ASK_AGAIN_S))  # noqa: S311
 
@@ -174,7 +174,7 @@ def release(nodes: Mapping[str, ReservableNode], token: str) -> tuple[str, ...]:
     Raises:
         CsitError: One cannot be asked; the others were given back.
     """
-    said, failed = [], []
+    lines, failed = [], []
     for name, node in sorted(nodes.items()):
         try:
             answer = node.ask("release", token=token, owner=f"{user()}@{platform.node()}")
@@ -182,10 +182,10 @@ def release(nodes: Mapping[str, ReservableNode], token: str) -> tuple[str, ...]:
             failed.append(f"{name}: {error}")
             continue
         if not answer["released"]:
-            said.append(f"{name} is not reserved with this token: {answer['why']}")
+            lines.append(f"{name} is not reserved with this token: {answer['why']}")
     if failed:
         raise CsitError("; ".join(failed))
-    return tuple(said)
+    return tuple(lines)
 
 
 def break_open(nodes: Mapping[str, ReservableNode]) -> dict[str, Holder | None]:

@@ -153,8 +153,8 @@ class AgentLink:
     def last_words(self) -> str:
         """Return what is known of an agent that does not answer."""
         silent_s = time.monotonic() - self._heard
-        said = self._said_last()
-        return f"last heard of {silent_s:.0f} s ago; its last output: {said or 'nothing'}"
+        output = self._last_output()
+        return f"last heard of {silent_s:.0f} s ago; its last output: {output or 'nothing'}"
 
     def close(self) -> None:
         """Close the connection; the agent then removes everything and exits. Safe to call more than once."""
@@ -223,10 +223,10 @@ class AgentLink:
         while (status := self._channel.status()) is None and time.monotonic() < deadline:
             time.sleep(0.02)  # it comes after the end of the output
         how = "the connection was cut" if status is None else f"the agent ended with {status}"
-        said = self._said_last()
-        return f"{how}; it said last: {said}" if said else how
+        output = self._last_output()
+        return f"{how}; it said last: {output}" if output else how
 
-    def _said_last(self) -> str:
+    def _last_output(self) -> str:
         """The end of the agent's log on one line; of a traceback the error, and all of it is kept."""
         tail = self._channel.stderr_tail()
         _, begin, trace = tail.rpartition(_TRACEBACK)

@@ -239,7 +239,7 @@ class LabNode:
 
     def _come_back(self, why: str, within_s: float) -> tuple[str, ...]:
         begin = time.monotonic()
-        told = begin - _TELL_S
+        reported_s = begin - _TELL_S
         while True:
             self._end_agent()
             try:
@@ -253,9 +253,9 @@ class LabNode:
             now = time.monotonic()
             if now - begin > within_s:
                 raise NotReady(f"{self.name}, which was lost ({why}),", now - begin, last)
-            if now - told >= _TELL_S:
+            if now - reported_s >= _TELL_S:
                 _log.warning("%s: waiting for up to %.0f s: %s", self.name, within_s - (now - begin), last)
-                told = now
+                reported_s = now
             time.sleep(_BETWEEN_S)
 
     def close(self) -> None:

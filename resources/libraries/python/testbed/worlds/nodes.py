@@ -17,7 +17,7 @@ from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeri
 from resources.libraries.python.model.frames import capture_content
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment, Environment
+from resources.libraries.python.model.result import Environment, Experiment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.physical_ports import conflicts

@@ -98,7 +98,7 @@ def version() -> str:
     Raises:
         CsitError: nginx cannot be run.
     """
-    return _said(path_of(NAME) or NAME, "-v").rpartition(" ")[2].strip()
+    return _stderr_of(path_of(NAME) or NAME, "-v").rpartition(" ")[2].strip()
 
 
 def counted(snmp: str) -> tuple[ProcessedPackets, int]:
@@ -118,10 +118,10 @@ def counted(snmp: str) -> tuple[ProcessedPackets, int]:
 
 
 def _has_stream_built_in(path: str) -> bool:
-    return "--with-stream" in _said(path, "-V").split()
+    return "--with-stream" in _stderr_of(path, "-V").split()
 
 
-def _said(path: str, option: str) -> str:
+def _stderr_of(path: str, option: str) -> str:
     try:
         done = subprocess.run([path, option], capture_output=True, timeout=_WITHIN_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

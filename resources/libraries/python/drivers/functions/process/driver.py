@@ -37,22 +37,22 @@ def filled(argv: Sequence[str], words: Mapping[str, str]) -> list[str]:
     return row
 
 
-def processed(said: str, what: str) -> ProcessedPackets:
+def processed(output: str, what: str) -> ProcessedPackets:
     """The counters that a program prints: lines of `name value`, of which `packets` has to be there.
 
     Args:
-        said: What its command for them printed.
+        output: What its command for them printed.
         what: For messages: whose they are.
 
     Raises:
         CsitError: There are none.
     """
-    rows = dict(words for line in said.splitlines() if len(words := line.split()) == 2)
+    rows = dict(words for line in output.splitlines() if len(words := line.split()) == 2)
     try:
         dropped = rows.get(_DROPPED)
         return ProcessedPackets(int(rows[_PACKETS]), None if dropped is None else int(dropped))
     except (KeyError, ValueError) as error:
-        last = (said.strip().splitlines() or ["nothing"])[-1][:200]
+        last = (output.strip().splitlines() or ["nothing"])[-1][:200]
         raise CsitError(f"{what} printed no counter `{_PACKETS} <number>`; last output: {last}") from error
 
 

@@ -44,18 +44,18 @@ _STREAM = re.compile(r"^\s+RX P=(\d+)/Q=(\d+)")
 _VERSION = re.compile(r"(?<!\d)(\d++\.\d+\S*)")
 
 
-def not_ready(said: str) -> str:
+def not_ready(output: str) -> str:
     """Missing conditions until it forwards; empty when it does."""
-    if _READY in said:
+    if _READY in output:
         return ""
     return "it does not forward yet"
 
 
-def receiving_lcores(said: str) -> dict[tuple[int, int], int]:
+def receiving_lcores(output: str) -> dict[tuple[int, int], int]:
     """Which lcore receives from each queue, by numbers of port and queue."""
     found: dict[tuple[int, int], int] = {}
     lcore: int | None = None
-    for line in said.splitlines():
+    for line in output.splitlines():
         if match := _FORWARDING.match(line):
             lcore = int(match[1])
         elif (match := _STREAM.match(line)) and lcore is not None:
@@ -63,9 +63,9 @@ def receiving_lcores(said: str) -> dict[tuple[int, int], int]:
     return found
 
 
-def version(said: str) -> str:
+def version(output: str) -> str:
     """DPDK's version in what `dpdk-testpmd -v` prints: `EAL: RTE Version: 'DPDK 22.11.11'`."""
-    line = next((line for line in said.splitlines() if "Version" in line), "")
+    line = next((line for line in output.splitlines() if "Version" in line), "")
     match = _VERSION.search(line)
     return match[0].strip("'") if match else "unknown version"
 
@@ -138,7 +138,7 @@ class Testpmds(Disturbed):
 
     def _wait_forwarding(self, function: NfPlan, within_s: float) -> None:
         daemon = self._daemons[function.name]
-        daemon.wait_for("forwarding", lambda: not_ready(daemon.said()), within_s)
+        daemon.wait_for("forwarding", lambda: not_ready(daemon.output()), within_s)
         self._find_threads(function)
 
     def steps(self, target: str, event: PartEvent) -> Steps | None:
@@ -210,7 +210,7 @@ class Testpmds(Disturbed):
         daemon = self._daemons[function.name]
         running = threads_of(daemon.pid, _LCORE)
         ports = self._ports(function)
-        for (port, queue), lcore in receiving_lcores(daemon.said()).items():
+        for (port, queue), lcore in receiving_lcores(daemon.output()).items():
             if lcore in running:
                 self._lcores[ports[port].queue_names[queue]] = running[lcore]
 
@@ -251,9 +251,9 @@ class Testpmds(Disturbed):
 
     def facts(self) -> Mapping[str, str]:
         """How frames get in and out, and its version."""
-        said = next((daemon.said() for daemon in self._daemons.values()), "")
+        output = next((daemon.output() for daemon in self._daemons.values()), "")
         ports = "virtio-user (vhost-user to the vSwitch)" if self._vhost else "net_af_packet"
-        return {"testpmd": f"DPDK {version(said)}, mac forwarding, {ports}"} if said else {}
+        return {"testpmd": f"DPDK {version(output)}, mac forwarding, {ports}"} if output else {}
 
     def problems(self) -> tuple[str, ...]:
         """Those that have ended, ports that have lost their data thread or their carrier."""
@@ -264,7 +264,7 @@ class Testpmds(Disturbed):
         daemons, self._daemons = self._daemons, {}
         self._lcores = {}
         for daemon in daemons.values():
-            daemon.tell_to_end(b"\n")
+            daemon.request_end(b"\n")
         for daemon in daemons.values():
             daemon.wait_end(_END_S)
         if self._folder is not None:

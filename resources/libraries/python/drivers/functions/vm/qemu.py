@@ -168,8 +168,8 @@ class Monitor:
             if "return" in message:
                 return message["return"]
             if (error := message.get("error")) is not None:
-                said = error.get("desc") if isinstance(error, dict) else None
-                raise CommandFailed(("qmp", command), None, f"{self._name}: {said or shown(error)}")
+                reason = error.get("desc") if isinstance(error, dict) else None
+                raise CommandFailed(("qmp", command), None, f"{self._name}: {reason or shown(error)}")
 
     def close(self) -> None:
         self._socket.close()

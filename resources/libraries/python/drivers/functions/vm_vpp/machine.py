@@ -116,12 +116,12 @@ class GuestVpp:
         self._cli.close()
 
     def _ask(self, command: str) -> str:
-        return self._told(lambda: self._cli.ask(command))
+        return self._naming_guest(lambda: self._cli.ask(command))
 
     def _do(self, *commands: str) -> None:
-        self._told(lambda: self._cli.do(commands))
+        self._naming_guest(lambda: self._cli.do(commands))
 
-    def _told(self, work: Callable[[], Answer]) -> Answer:
+    def _naming_guest(self, work: Callable[[], Answer]) -> Answer:
         """Say whose reply it was."""
         try:
             return work()

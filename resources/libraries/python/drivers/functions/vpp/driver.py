@@ -212,7 +212,7 @@ class VppRouters(Disturbed):
 
     def _end(self, members: Sequence[VppMember]) -> None:
         for member in members:
-            member.instance.tell_to_end()
+            member.instance.request_end()
         for member in members:
             member.instance.wait_end()
             remove_folder(self._site.folder, member.owner)

@@ -245,12 +245,12 @@ class BuiltInGenerator:
                 self._workers.append(worker)
                 specs = tuple(_spec(flow) for flow in flows)
                 capture = b64encode(self._capture).decode()
-                worker.tell(asdict(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending, capture)))
-            said = [worker.answer("generator worker", _START_S) for worker in self._workers]
+                worker.send(asdict(WorkerSpec(self._namespace, cpus, self._alone, specs, self._sending, capture)))
+            answers = [worker.answer("generator worker", _START_S) for worker in self._workers]
         except CsitError:
             self.stop()
             raise
-        self._facts = _facts(said)
+        self._facts = _facts(answers)
         _LOG.info("generator started: %d flows, workers %s, %s", self._flow_count, self.pids(), self._facts)
 
     def _worker(self) -> WorkerProcess:
@@ -352,11 +352,11 @@ class BuiltInGenerator:
                 flows=trial.frame.flows or 0,
                 captured=trial.frame.capture is not None,
             )
-            worker.tell({"prepare": asdict(spec)})
+            worker.send({"prepare": asdict(spec)})
         for worker in self._workers:
             worker.answer("generator's frames", _PREPARE_S)
         for worker in self._workers:
-            worker.tell({"do": "go"})
+            worker.send({"do": "go"})
         counted = load_pps * duration_s if trial.count_losses and load_pps else 0.0
         return self._reports(duration_s + _REPORT_S + _COUNTED_S * counted)
 
@@ -399,7 +399,7 @@ class BuiltInGenerator:
             if report.aborted:
                 for other in self._workers:
                     if other.pid not in reports:
-                        other.tell({"do": "stop"})
+                        other.send({"do": "stop"})
         return [reports[worker.pid] for worker in self._workers]
 
 
@@ -416,10 +416,10 @@ def _timeline_ns(trial: Trial) -> int:
     return max(1, round(trial.timeline_s * 1e9))
 
 
-def _facts(said: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
+def _facts(answers: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
     """How frames are sent, and why not otherwise."""
-    facts = {"sending": " and ".join(dict.fromkeys(str(answer["sending"]) for answer in said))}
-    reasons = dict.fromkeys(answer["fallback"] for answer in said if answer["fallback"])
+    facts = {"sending": " and ".join(dict.fromkeys(str(answer["sending"]) for answer in answers))}
+    reasons = dict.fromkeys(answer["fallback"] for answer in answers if answer["fallback"])
     if reasons:
         facts["not XDP"] = "; ".join(filter(None, reasons))
     return facts

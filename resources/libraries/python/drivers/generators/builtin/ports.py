@@ -169,21 +169,21 @@ class FlowPorts:
         self,
         spec: WorkerSpec,
         stop_asked: Callable[[], bool] = lambda: False,
-        tell: Callable[[Sequence[int]], None] | None = None,
+        report: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         """Wait until every port has a carrier, and find out how to send.
 
         Args:
             spec: flows, and the way of sending that is wanted.
             stop_asked: whether the driver wants a running trial to end.
-            tell: called with the packets sent of each flow, in a trial with `TrialSpec.progress`.
+            report: called with the packets sent of each flow, in a trial with `TrialSpec.progress`.
 
         Raises:
             CsitError: there is no such port, or XDP is a must and does not work.
             NotReady: a port has no carrier.
         """
         self._flows = spec.flows
-        self._stop_asked, self._tell = stop_asked, tell
+        self._stop_asked, self._report = stop_asked, report
         _wait_for_carrier({name for flow in spec.flows for name in (flow.tx_interface, flow.rx_interface)})
         self._aside = BackgroundCloser()
         self._counters = Counters(
@@ -226,8 +226,8 @@ class FlowPorts:
         rings = self._rings(load.per_flow) if spec.gaps else []
         try:
             refused, before = self._counters.refused(), self._received()
-            tell = self._tell if spec.progress else None
-            watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked, tell)
+            report = self._report if spec.progress else None
+            watch = LossWatch(self._counters.received, before, spec.most_lost, self._stop_asked, report)
             ready()
             begun_ns = time.time_ns()
             sent = sender.send(watch)

@@ -82,7 +82,7 @@ class WorkerProcess:
         """Whether a record of it is waiting here."""
         return bool(self._heard)
 
-    def tell(self, record: Mapping[str, object]) -> None:
+    def send(self, record: Mapping[str, object]) -> None:
         """Send a record.
 
         Raises:

@@ -46,8 +46,8 @@ class LossWatch:
         received: Callable[[], Sequence[int]],
         before: Sequence[int],
         most_lost: int | None,
-        told_to_stop: Callable[[], bool] = lambda: False,
-        tell: Callable[[Sequence[int]], None] | None = None,
+        stop_asked: Callable[[], bool] = lambda: False,
+        report: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         """Start watching.
 
@@ -55,20 +55,20 @@ class LossWatch:
             received: counters of the packets that came back, per flow.
             before: what they were before the trial.
             most_lost: how many may be lost; None: any number.
-            told_to_stop: Whether another worker has ended the trial.
-            tell: Called at each look with the packets sent; the trial then also ends where nothing may be lost.
+            stop_asked: Whether another worker has ended the trial.
+            report: Called at each look with the packets sent; the trial then also ends where nothing may be lost.
         """
         self._received = received
         self._most_lost = most_lost
-        self._told_to_stop = told_to_stop
-        self._tell = tell
+        self._stop_asked = stop_asked
+        self._report = report
         self._before = before
         self._sent: Sequence[int] = [0] * len(before)
 
     @property
     def needed(self) -> bool:
         """Whether any check is needed."""
-        return self._most_lost is not None or self._tell is not None
+        return self._most_lost is not None or self._report is not None
 
     def ends_it(self, sent: Sequence[int]) -> bool:
         """Look; to be called every 0.1 s and not more often.
@@ -76,17 +76,17 @@ class LossWatch:
         Args:
             sent: packets sent so far per flow, probes included.
         """
-        if self._tell is not None:
-            self._tell(sent)
+        if self._report is not None:
+            self._report(sent)
         if self._most_lost is None:
-            return self._tell is not None and self._told_to_stop()
+            return self._report is not None and self._stop_asked()
         received = self._received()
         lost = sum(
             max(0, earlier - (now - before))
             for earlier, now, before in zip(self._sent, received, self._before, strict=True)
         )
         self._sent = tuple(sent)
-        return lost > self._most_lost or self._told_to_stop()
+        return lost > self._most_lost or self._stop_asked()
 
 
 class Sender(Protocol):

@@ -32,7 +32,7 @@ class Exchange(JsonPipe):
         self.hear()
         return True
 
-    def tell_sent(self, sent: Sequence[int]) -> None:
+    def report_sent(self, sent: Sequence[int]) -> None:
         """Report what has been sent of each flow while a trial runs."""
         self.say({"sent": list(sent)})
 
@@ -56,7 +56,7 @@ def _open(exchange: Exchange) -> FlowPorts | None:
             _go_first()
         if spec.namespace:
             kernel.enter_namespace(spec.namespace)
-        ports = FlowPorts(spec, exchange.stop_asked, exchange.tell_sent)
+        ports = FlowPorts(spec, exchange.stop_asked, exchange.report_sent)
     except CsitError as error:
         exchange.fail(error)
         return None

@@ -35,16 +35,16 @@ def command(interfaces: Sequence[str], seconds: int) -> list[str]:
     return [PROGRAM, "-n", "DEV", f"--iface={','.join(interfaces)}", "1", str(seconds)]
 
 
-def sent_by_second(said: str, interfaces: Collection[str]) -> tuple[float, ...]:
+def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
     """Packets per second that left these interfaces together, by second.
 
     Args:
-        said: All that sar wrote.
+        log: All that sar wrote.
         interfaces: Whose packets.
     """
     totals: dict[str, float] = {}
     column = None
-    for line in said.splitlines():
+    for line in log.splitlines():
         words = line.split()
         if "txpck/s" in words:
             column = words.index("txpck/s")
@@ -206,7 +206,7 @@ class DitgPrograms:
         """
         self._folder = self._machine.folder("ditg")
         for program, port in _PORTS.items():
-            daemon = Daemon(program, [program], self._folder / f"{program}.said", folder=self._folder)
+            daemon = Daemon(program, [program], self._folder / f"{program}.log", folder=self._folder)
             self._standing.append(daemon)
             self._start(daemon)
             daemon.wait_for(f"listening on port {port}", partial(self._not_listening, port), _READY_S)
@@ -225,32 +225,32 @@ class DitgPrograms:
         """
         within_s = seconds + _LONGER_S
         (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
-        reporter = Daemon(PROGRAM, command(interfaces, round(within_s)), self.folder / "sar.said", ENVIRONMENT)
+        reporter = Daemon(PROGRAM, command(interfaces, round(within_s)), self.folder / "sar.log", ENVIRONMENT)
         server = [SIGNALLING, _TRANSPORT]
         argv = [SENDER, _SCRIPT, "-l", _SENT, "-L", *server, "-x", _ARRIVED, "-X", *server]
-        sender = Daemon(SENDER, argv, self.folder / f"{SENDER}.said", folder=self.folder)
+        sender = Daemon(SENDER, argv, self.folder / f"{SENDER}.log", folder=self.folder)
         try:
             self._start(reporter)
             self._start(sender)
             wait_until(
                 f"{SENDER} of {seconds:g} s",
-                lambda: "" if sender.problem() else f"runs; it said last: {sender.said_last()}",
+                lambda: "" if sender.problem() else f"runs; it said last: {sender.last_output()}",
                 within_s,
                 pause_s=_POLL_S,
             )
         finally:
             for daemon in (sender, reporter):
-                daemon.tell_to_end()
+                daemon.request_end()
             for daemon in (sender, reporter):
                 daemon.wait_end(_END_S)
-        said = sender.said()
-        if "rror" in said or "ERROR" in said or said.count("Finished sending") < len(script.lines):
-            raise CommandFailed([SENDER], None, sender.said_last())
+        log = sender.output()
+        if "rror" in log or "ERROR" in log or log.count("Finished sending") < len(script.lines):
+            raise CommandFailed([SENDER], None, sender.last_output())
         self._wait_written()
         return SenderRun(
             returned=self._decoded(_SENT),
             arrived=self._decoded(_ARRIVED),
-            sender_pps=sent_by_second(reporter.said(), frozenset(interfaces)),
+            sender_pps=sent_by_second(reporter.output(), frozenset(interfaces)),
         )
 
     def problems(self) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ class DitgPrograms:
         """End logger and receiver. Safe to call at any time and more than once."""
         standing, self._standing = self._standing[::-1], []
         for daemon in standing:
-            daemon.tell_to_end()
+            daemon.request_end()
         for daemon in standing:
             daemon.wait_end(_END_S)
         if self._folder is not None:

@@ -259,7 +259,7 @@ class HttperfClients:
         self._end_clients()
         server, self._server = self._server, None
         if server is not None:
-            server.tell_to_end()
+            server.request_end()
             server.wait_end(_END_S)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -268,14 +268,14 @@ class HttperfClients:
     def _end_clients(self) -> None:
         clients, self._clients = self._clients, []
         for daemon in clients:
-            daemon.tell_to_end()
+            daemon.request_end()
         for daemon in clients:
             daemon.wait_end(_END_S)
 
 
 def _report(daemon: Daemon) -> ClientReport:
     try:
-        return read_report(daemon.said())
+        return read_report(daemon.output())
     except ValueError as error:
         raise CommandFailed((daemon.what,), None, str(error)) from error
 
@@ -294,12 +294,12 @@ def missing() -> Iterator[PreflightProblem]:
 
 def _version() -> str:
     """`httperf 0.9.0 against nginx 1.22.1`."""
-    client = _said(PROGRAM, *TELL_VERSION, pattern=r"httperf-(\S+) compiled")
-    server = _said(SERVER, "-v", pattern=r"nginx/(\S+)")
+    client = _version_of(PROGRAM, *TELL_VERSION, pattern=r"httperf-(\S+) compiled")
+    server = _version_of(SERVER, "-v", pattern=r"nginx/(\S+)")
     return f"httperf {client} against nginx {server}"
 
 
-def _said(program: str, *options: str, pattern: str) -> str:
+def _version_of(program: str, *options: str, pattern: str) -> str:
     """The version in what a program says of itself."""
     try:
         done = subprocess.run([str(path_of(program)), *options], capture_output=True, timeout=_VERSION_S, check=True)

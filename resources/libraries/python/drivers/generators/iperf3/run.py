@@ -65,8 +65,8 @@ def report(text: str, warned: str = "") -> dict[str, Any]:
     try:
         found = record_of(text)
     except CsitError as error:
-        said = " ".join(filter(None, (text.strip()[-200:], warned.strip()[-200:])))
-        raise ValueError(f"no report: {said or 'nothing was written'}") from error
+        complaint = " ".join(filter(None, (text.strip()[-200:], warned.strip()[-200:])))
+        raise ValueError(f"no report: {complaint or 'nothing was written'}") from error
     if "error" in found:
         raise ValueError(short(str(found["error"])))
     return found
@@ -160,7 +160,7 @@ class _FlowEnd:
             CommandFailed: It is no JSON, or contains an error; the text quotes iperf3.
         """
         try:
-            return report(self.place.read_text(encoding="utf-8", errors="replace"), self.daemon.said())
+            return report(self.place.read_text(encoding="utf-8", errors="replace"), self.daemon.output())
         except ValueError as error:
             raise CommandFailed((self.daemon.what,), None, str(error)) from error
 
@@ -201,18 +201,18 @@ class Runs:
             clients = [self._start("client", flow, argv, folder) for flow, argv in zip(flows, argvs, strict=True)]
             within_s = command.seconds(trial) + _LONGER_S
             wait_until("the end of iperf3", lambda: _still_running(clients), within_s, pause_s=_POLL_S)
-            said = [client.report() for client in clients]
+            reports = [client.report() for client in clients]
             wait_until("the end of iperf3's servers", lambda: _still_running(servers), _END_S, pause_s=_POLL_S)
             heard = [server.report() for server in servers]
         finally:
             self.stop()
-        return tuple(Reports(*row) for row in zip(flows, said, heard, strict=True))
+        return tuple(Reports(*row) for row in zip(flows, reports, heard, strict=True))
 
     def stop(self) -> None:
         """End what still runs. Safe to call at any time and more than once."""
         running, self._running = self._running, []
         for daemon in running:
-            daemon.tell_to_end()
+            daemon.request_end()
         for daemon in running:
             daemon.wait_end(_END_S)
 

@@ -166,11 +166,11 @@ class OtgClient:
         try:
             return call()
         except Exception as error:  # boundary: snappi raises Exception itself, and whatever its parts raise
-            said = self._api.from_exception(error)
-            text = "; ".join(map(str, said.errors)) if said is not None else str(error)
+            answer = self._api.from_exception(error)
+            text = "; ".join(map(str, answer.errors)) if answer is not None else str(error)
             reason = quoted(" ".join(text.split()) or type(error).__name__, LONGEST_REASON)
             text = f"OTG server {self._location}: {what}: {reason}"
-            if said is not None and said.code in _NOT_IMPLEMENTED:
+            if answer is not None and answer.code in _NOT_IMPLEMENTED:
                 raise Unsupported(f"{text} (not supported by this server)") from error
             raise CsitError(text) from error
 

@@ -100,20 +100,20 @@ class Server:
         """Why it does not run, with its last words; empty while it does."""
         return self._daemon.problem() if self._daemon is not None else "TRex is not started"
 
-    def said_last(self) -> str:
+    def last_output(self) -> str:
         """Its last words."""
-        return self._daemon.said_last() if self._daemon is not None else "nothing"
+        return self._daemon.last_output() if self._daemon is not None else "nothing"
 
-    def tell_to_end(self) -> None:
+    def request_end(self) -> None:
         """Ask it to end; several end at the same time."""
         if self._daemon is not None:
-            self._daemon.tell_to_end()
+            self._daemon.request_end()
 
     def stop(self) -> None:
         """End it and remove what it wrote. Safe to call at any time and more than once."""
         if self._daemon is not None:
             # SIGTERM is to it what SIGINT is: it stops its threads, gives ports back, and ends within 2 to 3 s.
-            self._daemon.tell_to_end()
+            self._daemon.request_end()
             self._daemon.wait_end(_END_S)
             self._daemon = None
         if self._leaves_files:

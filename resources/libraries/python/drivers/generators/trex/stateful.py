@@ -273,7 +273,7 @@ class TrexConnections:
         if client is not None:
             client.stop()
         for server in self._servers:
-            server.tell_to_end()
+            server.request_end()
         for server in self._servers:
             server.stop()
 

@@ -221,5 +221,5 @@ def read(record: type[Record], plain: object) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "all of it"
-        said = str(plain)[:200]
-        raise CsitError(f"TRex's client sent an invalid answer: {place}: {first['msg']}; it said {said}") from error
+        excerpt = str(plain)[:200]
+        raise CsitError(f"TRex's client sent an invalid answer: {place}: {first['msg']}; it said {excerpt}") from error

@@ -37,9 +37,9 @@ def answer(sock: socket.socket, kind: int, body: bytes, flags: int = 0) -> bytes
         OSError: The kernel refused.
     """
     sock.send(struct.pack("=IHHII", _HEADER_BYTES + len(body), kind, _REQUEST | flags, 1, 0) + body)
-    said = sock.recv(1 << 16)
-    if struct.unpack_from("=H", said, 4)[0] != _ERROR:
-        return said[_HEADER_BYTES:]
-    if code := -struct.unpack_from("=i", said, _HEADER_BYTES)[0]:
+    message = sock.recv(1 << 16)
+    if struct.unpack_from("=H", message, 4)[0] != _ERROR:
+        return message[_HEADER_BYTES:]
+    if code := -struct.unpack_from("=i", message, _HEADER_BYTES)[0]:
         raise OSError(code, os.strerror(code))
     return b""

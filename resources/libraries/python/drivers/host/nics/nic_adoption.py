@@ -225,23 +225,23 @@ def give_back(ports: Iterable[AdoptedPort]) -> list[str]:
     Raises:
         CsitError: A port could not be restored; the others were.
     """
-    said: list[str] = []
+    problems: list[str] = []
     failures: list[str] = []
     for port in ports:
         try:
             try:
-                said += aside(partial(_give_back, port))
+                problems += aside(partial(_give_back, port))
             except CommandFailed as error:
                 if error.status not in GONE:
                     raise
-                said += aside(
+                problems += aside(
                     partial(_give_back, port)
                 )  # it went away with its peer meanwhile; a second look finds that
         except (CsitError, OSError) as error:
             failures.append(f"{port} cannot be given back: {error}")
     if failures:
         raise CsitError("; ".join(failures))
-    return said
+    return problems
 
 
 def _give_back(port: AdoptedPort) -> list[str]:

@@ -123,15 +123,15 @@ class Daemon:
         status = self._process.poll()
         if status is None:
             return f"{self.what} is stopped (SIGSTOP)" if is_stopped(self._process.pid) else ""
-        return f"{self.what} {ending(status)}; it said last: {self.said_last()}"
+        return f"{self.what} {ending(status)}; it said last: {self.last_output()}"
 
-    def said(self) -> str:
-        """All it has said."""
+    def output(self) -> str:
+        """All that it has written."""
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
 
-    def said_last(self) -> str:
+    def last_output(self) -> str:
         """Its last lines as one."""
-        lines = [line.strip() for line in self.said()[-_TAIL_BYTES:].splitlines() if line.strip()]
+        lines = [line.strip() for line in self.output()[-_TAIL_BYTES:].splitlines() if line.strip()]
         return " | ".join(lines[-_TAIL_LINES:]) or "nothing"
 
     def wait_for(self, what: str, missing: Callable[[], str], within_s: float) -> None:
@@ -146,11 +146,11 @@ class Daemon:
             if problem := self.problem():
                 raise CsitError(problem)
             lacks = missing()
-            return f"{lacks}; it said last: {self.said_last()}" if lacks else ""
+            return f"{lacks}; it said last: {self.last_output()}" if lacks else ""
 
         wait_until(f"{self.what}: {what}", still_missing, within_s, pause_s=0.01)
 
-    def tell_to_end(self, last_line: bytes = b"") -> None:
+    def request_end(self, last_line: bytes = b"") -> None:
         """Ask it to end: by closing its standard input after a last line, or by SIGTERM where there is no such line.
 
         It is continued in case it is stopped (SIGSTOP), as it could not end otherwise.

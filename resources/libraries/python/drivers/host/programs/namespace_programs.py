@@ -160,7 +160,7 @@ class Companions:
         """End all of them together. Safe to call at any time and more than once."""
         daemons, self._daemons = self._daemons, {}
         for daemon in daemons.values():
-            daemon.tell_to_end()
+            daemon.request_end()
         for daemon in daemons.values():
             daemon.wait_end(_END_S)
         for child in self._children:

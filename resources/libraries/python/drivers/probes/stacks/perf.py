@@ -41,10 +41,10 @@ def why_unsampled(program: str = "perf") -> str:
     if path is None:
         return f"{program} is not installed, so call stacks cannot be sampled; {_FIX}"
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, check=False, timeout=_VERSION_S)
+        done = subprocess.run([path, "--version"], capture_output=True, check=False, timeout=_VERSION_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{path} does not run ({error}), so call stacks cannot be sampled; {_FIX}"
-    if said.returncode:  # Ubuntu's is a script that looks for one of the kernel's version
+    if done.returncode:  # Ubuntu's is a script that looks for one of the kernel's version
         return f"{path} does not run with this kernel, so call stacks cannot be sampled; {_FIX}"
     if refused := why_not_on(min(os.sched_getaffinity(0)), CPU_CLOCK):
         level = _text(Path("/proc/sys/kernel/perf_event_paranoid"))
@@ -103,26 +103,26 @@ class PerfSampler:
             folder = self._machine.folder("stacks")
             held.callback(rmtree, folder, ignore_errors=True)
             recorder = held.enter_context(_Recorder(self._argv(), folder, self._machine, self._cpu))
-            recorder.tell("enable")
+            recorder.send("enable")
             self._recorder = recorder
             self._held = held.pop_all()
 
     def pause(self) -> None:
         """Sample nothing until `resume`."""
         if self._recorder is not None:
-            self._recorder.tell("disable")
+            self._recorder.send("disable")
 
     def resume(self) -> None:
         """Go on after `pause`."""
         if self._recorder is not None:
-            self._recorder.tell("enable")
+            self._recorder.send("enable")
 
     def stop(self) -> tuple[NodeStacks, ...]:
         recorder, self._recorder = self._recorder, None
         with self._held:
             if recorder is None:
                 return ()
-            recorder.tell("disable")
+            recorder.send("disable")
             sampled_s = recorder.sampled_s
             owners = {**self._known, **owners_of(self._owners())}
             self.cpu_s = recorder.end()
@@ -196,7 +196,7 @@ class _Recorder:
             self._open = held.pop_all()
         return self
 
-    def tell(self, command: str) -> None:
+    def send(self, command: str) -> None:
         """Send a command and wait until it is done.
 
         Raises:
@@ -206,10 +206,10 @@ class _Recorder:
         os.write(self._commands, f"{command}\n".encode())
         ready, _, _ = select.select([self._answers], [], [], _READY_S)
         if not ready:
-            raise NotReady(f"perf to {command} its events", _READY_S, self._said())
+            raise NotReady(f"perf to {command} its events", _READY_S, self._log_tail())
         if not os.read(self._answers, 100):
             assert self._process is not None  # noqa: S101 - started before
-            raise CommandFailed(self._argv, self._process.wait(_END_S), self._said())
+            raise CommandFailed(self._argv, self._process.wait(_END_S), self._log_tail())
         now = time.monotonic()
         if self._began_s is not None:
             self.sampled_s += now - self._began_s
@@ -228,7 +228,7 @@ class _Recorder:
         cpu_s = _cpu_s(process.pid)
         process.send_signal(signal.SIGINT)
         if not end_group(process, _END_S) or not self.file.exists():
-            raise NotReady("samples of perf", _END_S, self._said())
+            raise NotReady("samples of perf", _END_S, self._log_tail())
         return cpu_s
 
     def __exit__(self, *_: object) -> None:
@@ -239,7 +239,7 @@ class _Recorder:
                 end_group(process, _END_S)
                 self._machine.release_process(process.pid)
 
-    def _said(self) -> str:
+    def _log_tail(self) -> str:
         with suppress(OSError):
             return self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL_BYTES:].strip() or "nothing"
         return "nothing"
@@ -267,9 +267,9 @@ def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
     argv = [path_of("perf") or "perf", "script", "-i", str(file), "-F", COLUMNS, "--no-inline", "--show-lost-events"]
     environment = {**os.environ, "LC_ALL": "C"}
     with (
-        TemporaryFile() as said,
+        TemporaryFile() as stderr,
         subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, env=environment
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=environment
         ) as process,
     ):
         assert process.stdout is not None  # noqa: S101 - asked for above
@@ -280,8 +280,8 @@ def read_samples(file: Path, owners: Mapping[int, str]) -> StackCounts:
             process.kill()
             raise
         if status:
-            said.seek(0)
-            raise CommandFailed(argv, status, said.read(_TAIL_BYTES).decode(errors="replace").strip())
+            stderr.seek(0)
+            raise CommandFailed(argv, status, stderr.read(_TAIL_BYTES).decode(errors="replace").strip())
     return found
 
 

@@ -106,10 +106,10 @@ class KernelTracer:
         self._machine.claim_process(worker.pid)
         held.callback(self._machine.release_process, worker.pid)
         spec = Specification(self._name, self._events, self._followed, self._window_s, self._period_s, self._cpu)
-        worker.tell(asdict(spec))
+        worker.send(asdict(spec))
         worker.answer("the reader of kernel events", _READY_S)
         self._began_s = time.monotonic()
-        worker.tell({"do": "begin"})
+        worker.send({"do": "begin"})
         worker.answer("the process that opens windows of the tracer", _READY_S)
         return worker
 
@@ -171,7 +171,7 @@ class KernelTracer:
             # No measurement is running any more, so it need not wait for an idle CPU.
             with suppress(ProcessLookupError):
                 os.sched_setscheduler(worker.pid, os.SCHED_OTHER, os.sched_param(0))
-            worker.tell({"do": "end"})
+            worker.send({"do": "end"})
             lasted_s = time.monotonic() - self._began_s
             found = worker.answer("graphs of kernel events", _GRAPHS_S)
         self.cpu_s = found["cpu_s"]

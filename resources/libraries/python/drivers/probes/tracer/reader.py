@@ -118,19 +118,19 @@ class _ReadPacer:
         """Record; return whether that was stopped."""
         self._instance.enable(self._events, True)
         self._instance.write("tracing_on", "1")
-        begin_ns = told_ns = time.monotonic_ns()
+        begin_ns = reported_ns = time.monotonic_ns()
         end_s = float("inf") if length_s is None else begin_ns / 1e9 + length_s
         stopped = False
         while not stopped and (now_s := time.monotonic()) < end_s:
             stopped = self._stopped_by(min(end_s, now_s + _STEP_S))
             if now_s + _STEP_S < end_s:
-                told_ns = self._tell(told_ns)
-        self._tell(told_ns)
+                reported_ns = self._report_span(reported_ns)
+        self._report_span(reported_ns)
         self._instance.write("tracing_on", "0")
         self._instance.enable(self._events, False)
         return stopped
 
-    def _tell(self, begin_ns: int) -> int:
+    def _report_span(self, begin_ns: int) -> int:
         end_ns = time.monotonic_ns()
         os.write(self._spans, SPAN.pack(begin_ns, end_ns))
         return end_ns

@@ -208,7 +208,7 @@ class Daemons:
     def stop(self) -> None:
         """End both. Safe to call at any time and more than once."""
         for daemon in (self.forwarder, self.database):
-            daemon.tell_to_end()
+            daemon.request_end()
             daemon.wait_end(_END_S)
 
     def _configure(self, words: Sequence[str], within_s: float) -> str:
@@ -230,7 +230,7 @@ class Daemons:
                         process.kill()
                         if problems:
                             raise CsitError(problems[0]) from None
-                        raise NotReady(" ".join(argv[:4]), within_s, self.forwarder.said_last()) from None
+                        raise NotReady(" ".join(argv[:4]), within_s, self.forwarder.last_output()) from None
         if process.returncode:
             raise CommandFailed(_short(argv), process.returncode, stderr)
         return stdout

@@ -69,9 +69,9 @@ def polling_cpus(shown: str) -> dict[str, dict[int, int]]:
     return found
 
 
-def version(said: str) -> str:
+def version(output: str) -> str:
     """The version in what `version` answers: `ovs-vswitchd (Open vSwitch) 3.1.0`."""
-    match = _VERSION.search(said)
+    match = _VERSION.search(output)
     return match[0] if match else "unknown version"
 
 

@@ -234,7 +234,7 @@ class VppSwitch(Disturbed):
             self._end(member)
 
     def _end(self, member: VppMember) -> None:
-        member.instance.tell_to_end()
+        member.instance.request_end()
         member.instance.wait_end()
         remove_folder(self._site.folder, self._owner)
 

@@ -211,24 +211,24 @@ def _portions_changed(each: Evidence) -> Iterator[WeightedReason]:
             grown = "" if not alone else f" ({100 * (portion.time_ratio / alone - 1):+.0f} %)"
             yield WeightedReason(
                 abs(portion.time_ratio - alone),
-                f"{each.name} {verb.said}: {100 * portion.time_ratio:.0f} % of the time, "
+                f"{each.name} {verb.words}: {100 * portion.time_ratio:.0f} % of the time, "
                 f"{100 * alone:.0f} % alone{grown}",
             )
 
 
-class _Said(NamedTuple):
+class _WorkflowChange(NamedTuple):
     more: bool
-    said: str
+    words: str
 
 
-_MEANING: Mapping[str, _Said] = {
-    Workflow.IDLENESS: _Said(True, "spends more time idle"),
-    Workflow.COMPUTATION: _Said(False, "spends less time computing"),
-    Workflow.IO: _Said(True, "spends more time on I/O"),
-    Workflow.INTERRUPT: _Said(True, "spends more time on interrupts"),
-    Workflow.MEMORY: _Said(True, "spends more time on memory access"),
-    Workflow.HARD_SWITCH: _Said(True, "spends more time preempted"),
-    Workflow.NOT_ASSIGNED: _Said(True, "spends more time without a CPU"),
+_MEANING: Mapping[str, _WorkflowChange] = {
+    Workflow.IDLENESS: _WorkflowChange(True, "spends more time idle"),
+    Workflow.COMPUTATION: _WorkflowChange(False, "spends less time computing"),
+    Workflow.IO: _WorkflowChange(True, "spends more time on I/O"),
+    Workflow.INTERRUPT: _WorkflowChange(True, "spends more time on interrupts"),
+    Workflow.MEMORY: _WorkflowChange(True, "spends more time on memory access"),
+    Workflow.HARD_SWITCH: _WorkflowChange(True, "spends more time preempted"),
+    Workflow.NOT_ASSIGNED: _WorkflowChange(True, "spends more time without a CPU"),
 }
 
 _RULES: tuple[Callable[[Evidence], Iterator[WeightedReason]], ...] = (

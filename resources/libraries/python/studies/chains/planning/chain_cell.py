@@ -69,8 +69,8 @@ def faults_in(chain: Chain, spec: ChainStudySpec) -> tuple[Fault, ...]:
 
 def planted(chain: Chain, spec: ChainStudySpec) -> str | None:
     """Faults planted in a chain, as text; None where none is."""
-    said = [f"{fault.vnf} is limited to {limits_in_words(fault.limits)}" for fault in faults_in(chain, spec)]
-    return "; ".join(said) or None
+    parts = [f"{fault.vnf} is limited to {limits_in_words(fault.limits)}" for fault in faults_in(chain, spec)]
+    return "; ".join(parts) or None
 
 
 def limits_in_words(limits: Limits) -> str:

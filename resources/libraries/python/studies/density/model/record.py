@@ -13,10 +13,10 @@ from resources.libraries.python.model.record import PACKED, Record, is_empty, is
 from resources.libraries.python.model.result import (
     Affinity,
     BackToBack,
+    Experiment,
     LatencyAtLoad,
     LossesAtLoad,
     ReceiveRate,
-    Experiment,
     Verdict,
 )
 from resources.libraries.python.model.stacks import Stacks

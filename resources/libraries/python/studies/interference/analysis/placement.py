@@ -187,11 +187,11 @@ def _others(server: Sequence[str], place: int) -> tuple[str, ...]:
 
 def _one(throughputs: ColocatedThroughputs, ranked: Sequence[Placement], begun: Servers, name: str) -> str:
     best = ranked[0]
-    said = f"put {name} on server {_server_of(best, begun)}: total capacity {best.capacity:.2f}"
+    advice = f"put {name} on server {_server_of(best, begun)}: total capacity {best.capacity:.2f}"
     if len(ranked) == 1:
-        return f"{said}; all servers are equal" if len(begun) > 1 else said
+        return f"{advice}; all servers are equal" if len(begun) > 1 else advice
     rest = " and ".join(f"{each.capacity:.2f} on server {_server_of(each, begun)}" for each in ranked[1 : 1 + OTHERS])
-    return f"{said} against {rest}{_doubt(throughputs, ranked)}"
+    return f"{advice} against {rest}{_doubt(throughputs, ranked)}"
 
 
 def _server_of(placement: Placement, begun: Servers) -> int:
@@ -207,11 +207,11 @@ def _several(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> 
     where = ", ".join(
         f"{' + '.join(server) or 'nothing'} on server {number}" for number, server in enumerate(best.servers, 1)
     )
-    said = f"put {where}: total capacity {best.capacity:.2f}"
+    advice = f"put {where}: total capacity {best.capacity:.2f}"
     if len(ranked) == 1:
-        return said
+        return advice
     last = f", {ranked[-1].capacity:.2f} in the worst of {len(ranked)} placements" if len(ranked) > 2 else ""
-    return f"{said} against {ranked[1].capacity:.2f} in the next best one{last}{_doubt(throughputs, ranked)}"
+    return f"{advice} against {ranked[1].capacity:.2f} in the next best one{last}{_doubt(throughputs, ranked)}"
 
 
 def _doubt(throughputs: ColocatedThroughputs, ranked: Sequence[Placement]) -> str:

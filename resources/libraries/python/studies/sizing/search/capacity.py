@@ -30,12 +30,12 @@ class OfferedLoad:
 def offered_load(load: float, repeat: int, offer: Callable[[float], OfferedLoad]) -> Offered:
     """Offer one load so many times."""
     runs = [offer(load) for _ in range(repeat)]
-    said = tuple(run.indicator for run in runs)
+    indicators = tuple(run.indicator for run in runs)
     return Offered(
         load=load,
-        indicators=said,
-        mean=fmean(said),
-        stdev=stdev(said) if repeat > 1 else None,
+        indicators=indicators,
+        mean=fmean(indicators),
+        stdev=stdev(indicators) if repeat > 1 else None,
         figures={
             name: fmean(run.figures[name] for run in runs if name in run.figures)
             for name in dict.fromkeys(name for run in runs for name in run.figures)

@@ -43,9 +43,9 @@ def observe(points: Sequence[SweepPoint]) -> tuple[tuple[LoadObservation, ...], 
     known = [point for point in usable if not _rate_is_in_doubt(point)]
     flagged = sum(point.flagged is not None for point in known)
     notes = (
-        _told(len(points) - len(usable), "in which nothing was sent: left out"),
-        _told(len(usable) - len(known), "at which the sender's interface counted another rate: left out"),
-        _told(flagged, "flagged: counted at the rate actually sent"),
+        _counted(len(points) - len(usable), "in which nothing was sent: left out"),
+        _counted(len(usable) - len(known), "at which the sender's interface counted another rate: left out"),
+        _counted(flagged, "flagged: counted at the rate actually sent"),
     )
     return tuple(sorted(map(_observed, known), key=lambda each: each.rate)), tuple(filter(None, notes))
 
@@ -54,7 +54,7 @@ def _rate_is_in_doubt(point: SweepPoint) -> bool:
     return point.sender_pps is not None and abs(point.sender_pps - point.input_pps) > SENDER_TOLERANCE * point.input_pps
 
 
-def _told(count: int, what: str) -> str:
+def _counted(count: int, what: str) -> str:
     return f"{count} point{'s' if count > 1 else ''} {what}" if count else ""
 
 

@@ -38,15 +38,15 @@ def profile_of(name: str, points: Sequence[SweepPoint], vcpus: Mapping[str, int]
     """
     observed, notes = observe(points)
     break_point, unknown = find_break_point(observed, vcpus)
-    said = [*notes, *unknown]
+    remarks = [*notes, *unknown]
     metrics = []
     for metric in ProfileMetric:
         row, missing = _metric(metric, observed, break_point)
         metrics.append(row)
-        said += missing
+        remarks += missing
     profile = Profile(name=name, break_point=break_point, metrics=tuple(metrics), notes=())
     contradiction = _contradiction(profile, observed)
-    return profile.model_copy(update={"notes": (*said, *([contradiction] if contradiction else []))})
+    return profile.model_copy(update={"notes": (*remarks, *([contradiction] if contradiction else []))})
 
 
 def _metric(

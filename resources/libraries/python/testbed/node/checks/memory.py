@@ -23,7 +23,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
     total = sum(pages.total * pages.size_kb for row in rows.values() for pages in row.hugepages) // 1024
     needed, wanted, why = huge_pages(topology, name)
     here = free.get(node.numa_node, 0)
-    said = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
+    free_mb = ", ".join(f"{each} MB free on NUMA {number}" for number, each in free.items())
     # Pages in use stay in use: as many have to be added.
     there = rows[node.numa_node].hugepages if node.numa_node in rows else ()
     pages = sum(each.total for each in there if each.size_kb == 2048) - (here - wanted) // 2
@@ -36,7 +36,7 @@ def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]
         text = f"{why} takes {wanted} MB on NUMA {node.numa_node}, {here} MB are free there: it gets pages of 4 KB"
         yield warning(place, "huge pages", text, fix)
     else:
-        text = f"{said or 'none'}, of {total} MB; {f'{wanted} MB needed' if wanted else 'none needed'}"
+        text = f"{free_mb or 'none'}, of {total} MB; {f'{wanted} MB needed' if wanted else 'none needed'}"
         yield ok(place, "huge pages", text)
     yield from _ordinary(topology, name, facts)
 

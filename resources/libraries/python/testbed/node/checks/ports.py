@@ -58,9 +58,9 @@ def _missing(place: str, interface: Interface, ports: PortInventory) -> CheckFin
 
 def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[CheckFinding]:
     """Whether it is the port that the file means, where it is said to be."""
-    said = interface.numa_node
-    if there.numa_node is not None and said is not None and there.numa_node != said:
-        text = f"is on NUMA {there.numa_node}, and the file says NUMA {said}"
+    configured = interface.numa_node
+    if there.numa_node is not None and configured is not None and there.numa_node != configured:
+        text = f"is on NUMA {there.numa_node}, and the file says NUMA {configured}"
         yield problem(f"{place}.numa_node", "NUMA", text, f"set numa_node: {there.numa_node}, or use another port")
     mac = interface.mac_address
     if mac is not None and there.mac_address is not None and mac != there.mac_address:

@@ -67,13 +67,13 @@ def _program(name: str, version: str) -> dict[str, Any]:
     path = shutil.which(name, path=_PATH)
     found: dict[str, Any] = {"there": path is not None, "version": None, "problem": None}
     if path is not None:
-        said, found["problem"] = _said([path, "--version"])
-        match = re.search(version, (said.splitlines() or [""])[0])
+        output, found["problem"] = _output_of([path, "--version"])
+        match = re.search(version, (output.splitlines() or [""])[0])
         found["version"] = match.group(1) if match else None
     return found
 
 
-def _said(argv: list[str]) -> tuple[str, str | None]:
+def _output_of(argv: list[str]) -> tuple[str, str | None]:
     """Return what a program prints, and why it failed."""
     environment = {"PATH": _PATH, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:

@@ -59,10 +59,10 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
                     raise
                 _write(directory, {})
                 return {"broken": None, "damaged": str(error)}
-            after, said = decide(state, arguments, _now())
+            after, answer_of = decide(state, arguments, _now())
             if after != state:
                 _write(directory, after)
-            return said
+            return answer_of
     except (OSError, ValueError) as error:
         return {"failed": f"{directory}: the reservation cannot be used: {error}"}
 

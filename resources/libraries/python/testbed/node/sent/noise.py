@@ -53,22 +53,22 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         if pid == 0:  # the child never returns from here
             try:
                 os.close(reader)
-                said = json.dumps(_observe(cpu, begin_ns, int(duration_s * 1e9))).encode()
+                observed = json.dumps(_observe(cpu, begin_ns, int(duration_s * 1e9))).encode()
             except OSError as error:
-                said = json.dumps({"refused": error.strerror}).encode()
-            os.write(writer, said)
+                observed = json.dumps({"refused": error.strerror}).encode()
+            os.write(writer, observed)
             os._exit(0)
         os.close(writer)
         children.append((cpu, pid, reader))
     rows, refused = [], []
     for cpu, pid, reader in children:
         with os.fdopen(reader, "rb") as stream:
-            said = json.loads(stream.read() or b'{"refused": "its observer was killed"}')
+            observed = json.loads(stream.read() or b'{"refused": "its observer was killed"}')
         os.waitpid(pid, 0)
-        if "refused" in said:
-            refused.append([cpu, said["refused"]])
+        if "refused" in observed:
+            refused.append([cpu, observed["refused"]])
         else:
-            rows.append(said)
+            rows.append(observed)
     after = _accounts(root, cpus)
     for row in rows:
         row.update(_difference(before[row["cpu"]], after[row["cpu"]]))

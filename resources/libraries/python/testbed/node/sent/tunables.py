@@ -106,12 +106,12 @@ def _apply(root: Path, directory: Path, asked: dict[str, Any]) -> dict[str, Any]
 
 def _restore(root: Path, directory: Path, _: dict[str, Any]) -> dict[str, Any]:
     record = _load(directory)
-    said: dict[str, Any] = {"restored": [], "failed_paths": [], "irqbalance": None, "restarted": False}
+    answer: dict[str, Any] = {"restored": [], "failed_paths": [], "irqbalance": None, "restarted": False}
     if record is None:
-        return said
+        return answer
     if record["boot_id"] != _read(root / "proc/sys/kernel/random/boot_id"):
         (directory / RECORD).unlink()
-        return {**said, "restarted": True}
+        return {**answer, "restarted": True}
     left = dict(record["settings"])
     for path, old in reversed(list(record["settings"].items())):
         now = _read(root / path[1:])
@@ -120,16 +120,16 @@ def _restore(root: Path, directory: Path, _: dict[str, Any]) -> dict[str, Any]:
         # What is gone, such as the interrupt of a device that was taken away, needs nothing.
         if after in (None, old):
             del left[path]
-            said["restored"] += [[path, now, old]] if now not in (None, old) else []
+            answer["restored"] += [[path, now, old]] if now not in (None, old) else []
         else:
-            said["failed_paths"].append([path, problem or f"is {after} and not {old}"])
+            answer["failed_paths"].append([path, problem or f"is {after} and not {old}"])
     if record["irqbalance"] and _daemon(root) is None:
-        said["irqbalance"] = _start(record["irqbalance"])
+        answer["irqbalance"] = _start(record["irqbalance"])
     if left:
         _save(directory, {**record, "settings": left, "irqbalance": None})
     else:
         (directory / RECORD).unlink()
-    return said
+    return answer
 
 
 def _read(path: Path) -> str | None:

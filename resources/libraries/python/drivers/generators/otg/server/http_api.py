@@ -193,5 +193,5 @@ def serve(server: _Server, traffic: Traffic) -> None:
         try:
             done.set_result(work(traffic, *asked))
         except Exception as error:  # boundary: a defect is answered, and the server goes on
-            _LOG.error(said := report_defect(error))
-            done.set_result(_error(500, "internal", said))
+            _LOG.error(reason := report_defect(error))
+            done.set_result(_error(500, "internal", reason))

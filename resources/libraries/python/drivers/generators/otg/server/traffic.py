@@ -75,7 +75,7 @@ class _Flow:
             self._worker = WorkerProcess()
             self._stack.callback(self._worker.close)
             spec = WorkerSpec(namespace, cpus, alone=bool(cpus), flows=(plan.spec,), sending="ring")
-            self._worker.tell(asdict(spec))
+            self._worker.send(asdict(spec))
         except CsitError:
             self.close()
             raise
@@ -89,14 +89,14 @@ class _Flow:
         return self._thread is not None and self._thread.is_alive()
 
     def prepare(self) -> None:
-        self._worker.tell({"prepare": asdict(self.plan.trial)})
+        self._worker.send({"prepare": asdict(self.plan.trial)})
 
     def go(self) -> None:
         """Begin, in a thread that follows the worker."""
         self._before = self._counter.read()
         self.sent = self.received = 0
         self.latency, self.failure, self.rates = None, "", CounterRates()
-        self._worker.tell({"do": "go"})
+        self._worker.send({"do": "go"})
         self._thread = threading.Thread(target=self._follow, name=f"flow {self.plan.name}", daemon=True)
         self._thread.start()
 
@@ -130,7 +130,7 @@ class _Flow:
     def stop(self) -> None:
         """Ask it to stop; `wait_stopped` waits for it."""
         if self.running:
-            self._worker.tell({"do": "stop"})
+            self._worker.send({"do": "stop"})
 
     def wait_stopped(self) -> None:
         if self._thread is not None:
