@@ -57,7 +57,8 @@ def import_(
         figures = {"dataset": str(into), "files": added + known, "known": known, "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        print_sentence(f"{into}: {tests} tests of {added} files added; {known} files already there")
+        files, kept = (f"{number} file{'s' * (number != 1)}" for number in (added, known))
+        print_sentence(f"{into}: {tests} tests of {files} added; {kept} already there")
     if problems:
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
+from csit_utils.commands.tables import print_sentence
 from csit_utils.report.units import DASH, rate, seconds
 from csit_utils.studies.density.plan_time import Times
 from resources.libraries.python.model.cell import Dimensions, Frame
@@ -49,11 +50,11 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
         title = f"{kind}  NF-{size}{'  ' + nf_kinds if nf_kinds else ''}  vSwitch-{vs_dtc}c"
         console.print(_matrix(title, list(group)))
     letters = ", ".join(f"{letter} {MEANINGS[limit]}" for limit, letter in LETTERS.items() if _has(rows, limit))
-    console.print("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
+    print_sentence("Numbers: physical cores of a cell, system core included. *: queues or threads are uneven.")
     if letters:
-        console.print(f"Not enough: {letters}.")
+        print_sentence(f"Not enough: {letters}.")
     fits, runs = sum(row.fits for row in rows), sum(row.runs for row in rows)
-    console.print(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
+    print_sentence(f"{len(rows)} cells: {fits} fit, {runs - fits} run oversubscribed, {len(rows) - runs} do not.")
     lists = (
         ("Why not", examples(rows)),
         ("Uneven", uneven(rows)),
@@ -62,7 +63,7 @@ def print_plan(console: Console, rows: Sequence[Candidate], times: Times) -> Non
     )
     for heading, found in lists:
         for example, count in found:
-            console.print(f"  {heading}: {example}" + (f" (and {count - 1} similar cells)" if count > 1 else ""))
+            print_sentence(f"  {heading}: {example}" + (f" (and {count - 1} similar cells)" if count > 1 else ""))
     _print_times(console, times)
 
 
@@ -74,9 +75,9 @@ def _print_times(console: Console, times: Times) -> None:
         table.add_row(suite.suite, str(suite.tests), seconds(suite.seconds) if suite.tests else DASH)
     table.add_row("all", str(times.tests), seconds(times.seconds))
     console.print(table)
-    console.print(f"Times are estimates: {times.error()}.")
+    print_sentence(f"Times are estimates: {times.error()}.")
     if times.simulated:
-        console.print(f"They are virtual time; in real time all tests take about {seconds(times.real_seconds)}.")
+        print_sentence(f"They are virtual time; in real time all tests take about {seconds(times.real_seconds)}.")
 
 
 def _has(rows: Iterable[Candidate], limit: Limit) -> bool:
@@ -155,24 +156,24 @@ def print_cell(console: Console, row: Candidate, plan: Plan | None, frames: Sequ
         frames: Frame sizes for the line rate, if the cables of a lab have one.
     """
     state = "fits" if row.fits else "runs oversubscribed" if row.runs else "does not fit"
-    console.print(f"{name_of(row)}: {state}")
+    print_sentence(f"{name_of(row)}: {state}")
     for reason in row.reasons:
-        console.print(f"  {reason.text}")
+        print_sentence(f"  {reason.text}")
     if plan is None or row.balance is None:
         return
     for text in (*row.balance.uneven(), *spread_warnings(row.ports), *row.balance.siblings()):
-        console.print(f"  {text}")
+        print_sentence(f"  {text}")
     cores = plan.cores
-    console.print(
+    print_sentence(
         f"  {cores.cores_needed} physical cores of {cores.cores_there} on NUMA {cores.numa_node}, "
         f"SMT {'on' if cores.smt else 'off'}; suite {plan.suite_id}"
     )
     for frame in frames:
         if highest := max_rate(plan, frame):
             flow, both = rate(highest.flow_pps), rate(highest.aggregate_pps)
-            console.print(f"  {frame.name}: at most {both}, {flow} for each instance and direction ({highest.reason})")
+            print_sentence(f"  {frame.name}: at most {both}, {flow} for each instance and direction ({highest.reason})")
         if short := too_few_senders(plan, frame):
-            console.print(f"  {short}")
+            print_sentence(f"  {short}")
     for name, physical in _machines(plan):
         console.print(_core_table(name, physical, cores.on(name)))
     for table in (

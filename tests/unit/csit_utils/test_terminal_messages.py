@@ -158,3 +158,11 @@ def test_data_are_not_wrapped(shown: Shown) -> None:
     assert piped == terminal
     piped, terminal = shown("plan", str(PROJECT / "topologies" / "sim.yaml"), "--cells", "1x1", "--json")
     assert max(map(len, terminal)) > _WIDTH and len(piped) == len(terminal)
+
+
+def test_sentences_of_a_plan_are_whole_in_a_pipe(shown: Shown) -> None:
+    piped, terminal = shown("plan", str(PROJECT / "topologies" / "sim.yaml"), "--types", "CSC", "--cells", "1x1,10x10")
+    (times,) = (line for line in piped if line.startswith("Times are estimates: "))
+    assert times.endswith(".") and len(times) > _WIDTH
+    assert times not in terminal
+    assert all(len(re.sub(r"\x1b\[[\d;]*m", "", line)) <= _WIDTH for line in terminal)
