@@ -335,7 +335,9 @@ STUDIES: dict[str, type[Frozen]] = {
 """Files that are no topologies, by a key that only they have."""
 _SPECS = "tests/characterization/specs"
 FRAGMENTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "world": ("topologies/available/lab-2n-otg.yaml", ()),
     "nodes": ("topologies/local.yaml", ()),
+    "TG": ("topologies/available/lab-2n-kernel.yaml", ("nodes",)),
     "simulation": ("topologies/sim.yaml", ()),
     "vswitch": ("topologies/available/lab-2n-vpp.yaml", ("nodes", "DUT1")),
     "energy": ("topologies/available/lab-2n-kernel.yaml", ("nodes", "DUT1")),
