@@ -65,6 +65,7 @@ def bench(
     (root, trafgen, MLRsearch) is skipped, with the reason. Exit status 1: a benchmark failed.
 
     \b
+    Examples:
     ./csit bench --only search_time --json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     names = [measure.name for measure in MEASURES]

@@ -46,6 +46,7 @@ def compare(
     status: 0 in any case.
 
     \b
+    Examples:
     ./csit compare monday/output.xml tuesday/output.xml
     ./csit compare testbed=lab-1 testbed=lab-2 --data results --csv > both.csv
     ./csit compare label=v25.06 label=v25.10 --data history --outcome regression

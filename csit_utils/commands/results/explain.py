@@ -20,6 +20,7 @@ def explain(
     """Explain a metric: definition, unit, how it is measured, common misreadings.
 
     \b
+    Examples:
     ./csit explain pdr
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.studies.registry import explanations  # noqa: PLC0415 - numpy costs time of every --help

@@ -42,6 +42,7 @@ def export(
     Verdicts become tags such as VERDICT_OVERSUBSCRIBED; simulated results have the host and NIC `simulated`.
 
     \b
+    Examples:
     ./csit export results/night/output.xml --uti -o uti --gzip
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if not uti:

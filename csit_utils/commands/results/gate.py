@@ -46,6 +46,7 @@ def gate(
     cannot be judged: they are counted, with the reason.
 
     \b
+    Examples:
     ./csit gate baseline/ results/output.xml --tolerance 2% --junit gate.xml
     ./csit gate 'night=2026-11-01..2026-11-14' night=2026-11-15 --require 50
     ./csit gate before=14 results/output.xml --data history --require 0

@@ -34,6 +34,7 @@ def import_(
     full are reported, and the others are imported; the exit status is then 1.
 
     \b
+    Examples:
     ./csit import results/ --into history --label nightly
     ./csit import /archive/2026-11.zip --into history
     ./csit report history -o site

@@ -67,6 +67,7 @@ def report(
     message.html, the body of an e-mail, and message.md, a chat message, with what changed and what failed.
 
     \b
+    Examples:
     ./csit report results/20261121-122909/output.xml
     ./csit report monday/output.xml tuesday/output.xml --mean -o both.html
     ./csit report results/ -o site --reference fdio-2019

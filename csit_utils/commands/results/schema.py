@@ -15,6 +15,7 @@ def schema(
     """Print the JSON Schema of result files (OUTPUT/results/*.json).
 
     \b
+    Examples:
     ./csit schema density > density.schema.json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if study is not None and study not in RECORDS:

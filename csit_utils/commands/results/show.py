@@ -27,6 +27,7 @@ def show(
     instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is tab-separated.
 
     \b
+    Examples:
     ./csit show results/output.xml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     from csit_utils.report.characterizations import (  # noqa: PLC0415 - numpy costs time of every --help

@@ -51,6 +51,7 @@ def trend(
     to the highest figure.
 
     \b
+    Examples:
     ./csit trend results
     ./csit trend results --json | jq 'select(.state == "regression") | .cell'
     ./csit trend history --steps steps.json

@@ -48,6 +48,7 @@ def why(
     case.
 
     \b
+    Examples:
     ./csit why monday/output.xml tuesday/output.xml
     ./csit why results/chains/output.xml
     ./csit why few.xml many.xml --folded both.folded

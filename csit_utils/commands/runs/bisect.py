@@ -71,6 +71,7 @@ def bisect(
     Exit status: 0 the culprit, or two, are named; 1 failed; 2 invalid input; 3 good and bad do not differ; 4 undecided.
 
     \b
+    Examples:
     ./csit bisect nightly.yaml -d results/bisect
 
     A step that ./csit gate --steps steps.json reported: ./csit bisect vpp.yaml --step steps.json

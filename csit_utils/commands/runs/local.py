@@ -73,6 +73,7 @@ def local(
     everything it makes on the machine; if it is killed, the next run cleans up.
 
     \b
+    Examples:
     ./csit local --cells '{1,2,4}x{1,2}' --search ladder
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if resume is not None:

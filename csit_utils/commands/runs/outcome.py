@@ -26,6 +26,7 @@ def outcome(
     --resume RUN. Robot's own exit status, the number of failed tests, does not distinguish these.
 
     \b
+    Examples:
     ./csit outcome results/night
     """  # noqa: D301 - \b keeps the lines of the examples apart
     worst = 0

@@ -22,6 +22,7 @@ def robot(context: typer.Context) -> None:
     --resume FOLDER as the first option resumes the interrupted run of that folder.
 
     \b
+    Examples:
     ./csit robot -v TOPOLOGY:topologies/sim.yaml --include CSC tests/density
     """  # noqa: D301 - \b keeps the lines of the examples apart
     folder, arguments = _resumed(context.args)

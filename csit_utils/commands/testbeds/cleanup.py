@@ -29,6 +29,7 @@ def cleanup(
     reservation has ended.
 
     \b
+    Examples:
     ./csit cleanup topologies/available/NAME.yaml              list
     ./csit cleanup topologies/available/NAME.yaml --yes        remove
     """  # noqa: D301 - \b keeps the lines of the examples apart

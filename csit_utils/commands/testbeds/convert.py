@@ -26,6 +26,7 @@ def convert(
     of an environment variable, a private key the path of a file. Fill in a template of CSIT before converting it.
 
     \b
+    Examples:
     ./csit convert csit/topologies/available/2n_icx.yaml -o icx.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     topology, made = convert_topology(file)

@@ -34,6 +34,7 @@ def doctor(
     changed at run time.
 
     \b
+    Examples:
     ./csit doctor                                          this machine
     ./csit doctor topologies/available/NAME.yaml           a lab
     ./csit doctor topologies/available/NAME.yaml --thorough

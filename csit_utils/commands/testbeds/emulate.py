@@ -55,6 +55,7 @@ def emulate(
     are those of software emulation, not density figures.
 
     \b
+    Examples:
     ./csit emulate up                          prints the topology's path
     ./csit doctor "$(./csit emulate status)"   status prints it too
     ./csit emulate down

@@ -44,6 +44,7 @@ def otg(
     raw packets.
 
     \b
+    Examples:
     ./csit otg eth1 eth2
     ./csit otg --namespace lab --port 9000
     ./csit otg eth1 eth2 --address 192.0.2.1 --certificate server.pem

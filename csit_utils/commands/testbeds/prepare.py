@@ -45,6 +45,7 @@ def prepare(
     uses the existing reservation. Exit status 1: fewer huge pages than requested.
 
     \b
+    Examples:
     ./csit prepare topologies/available/NAME.yaml --dry-run
     export "$(./csit prepare topologies/available/NAME.yaml --lease 2h)"
     ./csit robot -v TOPOLOGY:topologies/available/NAME.yaml tests/density

@@ -72,6 +72,7 @@ def qualify(
     its machine, else over virtual ports there.
 
     \b
+    Examples:
     ./csit qualify topologies/local.yaml               this machine, two minutes
     ./csit qualify topologies/local.yaml --frames 64B --flows 2,16,64
     ./csit qualify topologies/local.yaml --show --csv

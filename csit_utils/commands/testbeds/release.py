@@ -25,6 +25,7 @@ def release(
     Exit status 1: the reservation has expired or belongs to another user.
 
     \b
+    Examples:
     ./csit release topologies/available/NAME.yaml
     ./csit release topologies/available/NAME.yaml --force   also of another user
     """  # noqa: D301 - \b keeps the lines of the examples apart

@@ -30,6 +30,7 @@ def reserve(
     each reserves its testbed while it lasts.
 
     \b
+    Examples:
     export "$(./csit reserve topologies/available/NAME.yaml --reason tuning)"
     ./csit robot -v TOPOLOGY:topologies/available/NAME.yaml tests/density
     ./csit release topologies/available/NAME.yaml

@@ -21,6 +21,7 @@ def status(
     Exit status 1: a node is unreachable.
 
     \b
+    Examples:
     ./csit status topologies/available/NAME.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     with Machines(load_topology(topology)) as machines:

@@ -162,4 +162,4 @@ def test_bad_input_is_told_in_one_sentence(arguments: tuple[str, ...], reason: s
 
 def test_help_teaches_by_example() -> None:
     for command in ("compare", "trend", "gate"):
-        assert "Example: ./csit" in run(command, "--help").stdout
+        assert f"Examples:\n  ./csit {command}" in run(command, "--help").stdout

@@ -167,7 +167,7 @@ def test_help_teaches() -> None:
     shown = invoked("--help").stdout
     for name in ("report", "show", "explain", "bench"):
         assert name in shown
-        assert "Example" in invoked(name, "--help").stdout
+        assert f"Examples:\n  ./csit {name}" in invoked(name, "--help").stdout
 
 
 def _measures(monkeypatch: pytest.MonkeyPatch, *functions: Callable[[], dict[str, object]]) -> None:

@@ -40,6 +40,7 @@ def suspects(
     baselines, as a note says.
 
     \b
+    Examples:
     ./csit suspects results/output.xml --why
     Names of suspects:
       ./csit suspects results --json | jq -r '.chain'

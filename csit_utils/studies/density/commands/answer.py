@@ -74,6 +74,7 @@ def answer(
     numbers of instances that a test has measured; nothing is interpolated.
 
     \b
+    Examples:
     ./csit answer results/output.xml --rate 500kpps --p99 100us
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked_rate, bound = parse_rate(rate), parse_time_ns(p99) if p99 else None

@@ -82,6 +82,7 @@ def plan(
     the variables of the suites, so that the plan is what a run would measure.
 
     \b
+    Examples:
     ./csit plan topologies/sim.yaml --cells 1-10x1-10 --html plan.html
     """  # noqa: D301 - \b keeps the lines of the examples apart
     words = {"CELLS": cells, "NF_SIZES": nf_sizes, "NF_KINDS": nf_kinds, "VSWITCH": vswitch, "FRAMES": frames}

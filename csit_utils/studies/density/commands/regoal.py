@@ -38,6 +38,7 @@ def regoal(
     that are missing. docs/how-to/compare-tools.md describes the rules.
 
     \b
+    Examples:
     ./csit regoal results/output.xml --goal rfc2544
     Trials to run next:
       ./csit regoal results/output.xml --json | jq -c '[.test, .needed_pps]'

@@ -45,6 +45,7 @@ def size(
     Checks both specifications and their scripts. Deploys and measures nothing: ./csit robot does.
 
     \b
+    Examples:
     ./csit size deployment.json workload.json --heat templates
     """  # noqa: D301 - \b keeps the lines of the examples apart
     asked = load_specifications(deployment, workload, _chosen(option or []))
