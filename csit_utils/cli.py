@@ -161,7 +161,7 @@ def _run() -> int:
             sys.stderr.write(outgoing(traceback.format_exc()))
         sentence, status = _reported(error)
         command = error.command if isinstance(error, CsitError) and sentence.endswith(error.command) else ""
-        width = terminal_width() if sys.stderr.isatty() else None
+        width = terminal_width(sys.stderr) if sys.stderr.isatty() else None
         sys.stderr.write(with_command(sentence.removesuffix(command).rstrip(), command, width) + "\n")
         if isinstance(error, OSError) and error.filename == _STREAMS["<stdout>"]:
             _discard_output()
@@ -214,10 +214,10 @@ class _Redacting:
             parts = _OWN_ESCAPES.split(shown)
             shown = "".join(part if place % 2 else outgoing(part) for place, part in enumerate(parts))
             if self._wraps:
-                shown = wrapped(shown, terminal_width(), self._column)
-            self._column = len(_OWN_ESCAPES.sub("", _CURSOR_AT_START.split(shown)[-1])) + (
-                0 if _CURSOR_AT_START.search(shown) else self._column
-            )
+                shown = wrapped(shown, terminal_width(self._stream), self._column)
+                self._column = len(_OWN_ESCAPES.sub("", _CURSOR_AT_START.split(shown)[-1])) + (
+                    0 if _CURSOR_AT_START.search(shown) else self._column
+                )
         with self._named():
             self._stream.write(shown)
         return len(text)
@@ -261,8 +261,8 @@ def _redacted_streams() -> Iterator[None]:
     names = ("stdout", "stderr", "__stdout__", "__stderr__")  # Robot's console is the last two
     streams = {name: getattr(sys, name) for name in names}
     for name, stream in streams.items():
-        # Tables fit already, and JSON and CSV are copied from there.
-        setattr(sys, name, stream and _Redacting(stream, wraps=name != "stdout"))
+        # Tables fit already, JSON and CSV are copied from there, and failures that Robot shows end with commands.
+        setattr(sys, name, stream and _Redacting(stream, wraps=name == "stderr"))
     try:
         yield
     finally:

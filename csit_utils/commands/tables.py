@@ -226,5 +226,5 @@ def print_sentence(text: str, command: str = "", *, err: bool = False) -> None:
         err: Write to stderr.
     """
     stream = sys.stderr if err else sys.stdout
-    stream.write(with_command(text, command, terminal_width() if stream.isatty() else None) + "\n")
+    stream.write(with_command(text, command, terminal_width(stream) if stream.isatty() else None) + "\n")
     stream.flush()

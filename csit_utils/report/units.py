@@ -1,4 +1,4 @@
-"""Quantities of pages as texts, and those that messages have too."""
+"""Formatted quantities of pages; those of messages are in `quantities`."""
 
 import math
 from collections.abc import Sequence

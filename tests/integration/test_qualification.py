@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import asi
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import VerdictKind
+from resources.libraries.python.quantities import rates
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
 from tests.integration.robot_runs import PROJECT, csit, network_state, results, run_robot, wait_for_network_state
@@ -131,7 +132,7 @@ def test_a_run_qualifies_once_and_keeps_it_in_its_records(tmp_path: Path) -> Non
     ((row,), (again,)) = results(tmp_path / "first"), results(tmp_path / "second")
     assert row.verdict and VerdictKind.UNQUALIFIED not in row.verdict.of("MRR"), row.verdict
     assert again.verdict and VerdictKind.UNQUALIFIED in again.verdict.of("MRR"), again.verdict
-    assert again.mrr and f"{again.mrr.mean_pps:.0f} pps is beyond {LOW_PPS:.0f} pps" in " ".join(again.verdict.evidence)
+    assert again.mrr and " is beyond ".join(rates(again.mrr.mean_pps, LOW_PPS)) in " ".join(again.verdict.evidence)
     assert row.qualification is not None and not row.qualification.simulated
     assert [point.frame.name for point in row.qualification.points] == ["64B", "1518B"]
     assert again.qualification == Qualification.model_validate_json(file.read_bytes()) != row.qualification

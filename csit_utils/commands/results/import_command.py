@@ -59,7 +59,7 @@ def import_(
         typer.echo(json.dumps(figures))
     else:
         files, kept = (f"{number} file{'s' * (number != 1)}" for number in (added, known))
-        print_sentence(f"{into}: {tests} tests of {files} added; {kept} already there")
+        print_sentence(f"{into}: {tests} test{'s' * (tests != 1)} of {files} added; {kept} already there")
     if problems:
         raise typer.Exit(1)
 

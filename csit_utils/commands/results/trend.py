@@ -55,7 +55,7 @@ def trend(
     ./csit trend results
     ./csit trend results --json | jq 'select(.state == "regression") | .cell'
     ./csit trend history --steps steps.json
-    ./csit bisect nightly.yaml --step steps.json      the largest of these steps
+    ./csit bisect nightly.yaml --step steps.json      # the largest of these steps
     ./csit trend history --new-with results/output.xml --steps steps.json
     """  # noqa: D301 - \b keeps the lines of the examples apart
     if not 0 < false_alarms < 1:

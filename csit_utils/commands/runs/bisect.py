@@ -73,8 +73,7 @@ def bisect(
     \b
     Examples:
     ./csit bisect nightly.yaml -d results/bisect
-
-    A step that ./csit gate --steps steps.json reported: ./csit bisect vpp.yaml --step steps.json
+    ./csit bisect vpp.yaml --step steps.json   # a step of ./csit gate --steps
     """  # noqa: D301 - \b keeps the lines of the examples apart
     spec = load_yaml(specification, BisectionSpec)
     if step is not None:

@@ -153,7 +153,8 @@ def night(
         return
     folder = output or RESULTS / f"night-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     if (folder / PLAN_FILE).exists():
-        raise ConfigError(f"{folder}: has a night already; choose another folder, or --resume {folder}")
+        again = command_text("--resume", folder)
+        raise ConfigError(f"{folder}: has a night already; choose another folder, or ", again)
     check_folder(folder, _SPACE_BYTES)
     write_whole(folder / PLAN_FILE, state.model_dump_json(indent=1) + "\n")
     _measure(folder, state)

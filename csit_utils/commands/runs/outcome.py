@@ -39,7 +39,7 @@ def outcome(
             resume = command_text("./csit", "robot", "--resume", folder)
             print_sentence(f"{folder}: incomplete: {reason}; resume with", resume)
         else:
-            print_sentence(f"{folder}: {len(statuses)} tests, {failed} failed")
+            print_sentence(f"{folder}: {len(statuses)} test{'s' * (len(statuses) != 1)}, {failed} failed")
         worst = max(worst, UNFINISHED if reason is not None else FAILED if failed else 0)
     raise typer.Exit(worst)
 

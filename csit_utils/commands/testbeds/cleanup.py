@@ -30,8 +30,8 @@ def cleanup(
 
     \b
     Examples:
-    ./csit cleanup topologies/available/NAME.yaml              list
-    ./csit cleanup topologies/available/NAME.yaml --yes        remove
+    ./csit cleanup topologies/available/NAME.yaml              # list
+    ./csit cleanup topologies/available/NAME.yaml --yes        # remove
     """  # noqa: D301 - \b keeps the lines of the examples apart
     wait_s = seconds(wait, "--wait")
     testbed = load_topology(topology)

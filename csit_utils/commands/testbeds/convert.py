@@ -27,7 +27,7 @@ def convert(
 
     \b
     Examples:
-    ./csit convert csit/topologies/available/2n_icx.yaml -o icx.yaml
+    ./csit convert lf_2n_icx_testbed212.yaml -o icx.yaml
     """  # noqa: D301 - \b keeps the lines of the examples apart
     topology, made = convert_topology(file)
     # Leaf mappings on one line, as the files of topologies/ have their interfaces.

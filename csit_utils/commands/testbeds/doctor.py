@@ -35,8 +35,8 @@ def doctor(
 
     \b
     Examples:
-    ./csit doctor                                          this machine
-    ./csit doctor topologies/available/NAME.yaml           a lab
+    ./csit doctor                                          # this machine
+    ./csit doctor topologies/available/NAME.yaml           # a lab
     ./csit doctor topologies/available/NAME.yaml --thorough
     ./csit doctor TOPOLOGY --json | jq '.findings[] | select(.level == "problem")'
     """  # noqa: D301 - \b keeps the lines of the examples apart

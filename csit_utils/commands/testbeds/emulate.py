@@ -56,8 +56,8 @@ def emulate(
 
     \b
     Examples:
-    ./csit emulate up                          prints the topology's path
-    ./csit doctor "$(./csit emulate status)"   status prints it too
+    ./csit emulate up                          # prints the topology's path
+    ./csit doctor "$(./csit emulate status)"   # status prints it too
     ./csit emulate down
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = EmulatedTestbed(state_folder() / _checked(name))
@@ -172,7 +172,7 @@ class _Line:
             return
         self._said = text
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{shortened(text, terminal_width() - 1)}")
+            sys.stderr.write(f"\r\x1b[K{shortened(text, terminal_width(sys.stderr) - 1)}")
         else:
             sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

@@ -73,7 +73,7 @@ def qualify(
 
     \b
     Examples:
-    ./csit qualify topologies/local.yaml               this machine, two minutes
+    ./csit qualify topologies/local.yaml               # this machine, two minutes
     ./csit qualify topologies/local.yaml --frames 64B --flows 2,16,64
     ./csit qualify topologies/local.yaml --show --csv
     """  # noqa: D301 - \b keeps the lines of the examples apart

@@ -27,7 +27,7 @@ def release(
     \b
     Examples:
     ./csit release topologies/available/NAME.yaml
-    ./csit release topologies/available/NAME.yaml --force   also of another user
+    ./csit release topologies/available/NAME.yaml --force   # also of another user
     """  # noqa: D301 - \b keeps the lines of the examples apart
     testbed = load_topology(topology)
     if force:

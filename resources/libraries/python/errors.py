@@ -70,7 +70,8 @@ class CsitError(Exception):
 
     Args:
         text: The sentence.
-        command: A command line that ends the sentence, to be copied: it is not shortened, and not broken on a terminal.
+        command: A command line that ends the sentence, to be copied: it is not broken on a terminal, and the last part
+            of the message to be shortened.
     """
 
     def __init__(self, text: str = "", command: str = "") -> None:
@@ -78,6 +79,8 @@ class CsitError(Exception):
         super().__init__(f"{text}{command}")
 
     def __str__(self) -> str:
+        if not self.command or not self.whole.endswith(self.command):  # args were replaced
+            return message(self.whole)
         return message(self.whole.removesuffix(self.command), self.command)
 
     @property

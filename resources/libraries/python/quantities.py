@@ -57,7 +57,11 @@ def rate(value_pps: float | None) -> str:
 def rates(*values_pps: float) -> tuple[str, ...]:
     """Return packet rates that are compared: in full where three digits do not tell them apart, `211,950 pps`."""
     texts = tuple(map(rate, values_pps))
-    return texts if len(set(texts)) == len(set(values_pps)) else tuple(f"{value:,.0f} pps" for value in values_pps)
+    for decimals in range(4):
+        if len(set(texts)) == len(set(values_pps)):
+            break
+        texts = tuple(f"{value:,.{decimals}f} pps" for value in values_pps)
+    return texts
 
 
 @lru_cache(KEPT_TEXTS)

@@ -1,17 +1,29 @@
 """Messages on a terminal: wrapped at words there, one line anywhere else."""
 
+import os
 import re
 import shutil
+import sys
 import textwrap
+from contextlib import suppress
+from typing import TextIO
 
-_LAID_OUT = re.compile(r"\s|.*[\t\r\x1b]")
+_LAID_OUT = re.compile(r"\s|.*[\t\x1b]|.*\r(?!$)")
 """Start of a line that is not wrapped: indented, in columns, rewritten or coloured."""
 _ELLIPSIS = " … "
 
 
-def terminal_width() -> int:
-    """Return the columns of the terminal, at least 40."""
-    return max(40, shutil.get_terminal_size().columns)
+def terminal_width(stream: TextIO | None = None) -> int:
+    """Return the columns of the terminal, at least 40: those of `COLUMNS` where it is set.
+
+    Args:
+        stream: Leads to the terminal; None for standard output.
+    """
+    found = 0
+    if not os.environ.get("COLUMNS", "").isdigit():
+        with suppress(OSError, ValueError):  # neither a terminal nor a file
+            found = os.get_terminal_size((stream or sys.stdout).fileno()).columns
+    return max(40, found or shutil.get_terminal_size().columns)
 
 
 def wrapped_line(line: str, width: int) -> str:

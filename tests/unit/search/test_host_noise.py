@@ -70,8 +70,8 @@ def test_the_highest_rate_is_that_at_which_the_queue_overflows() -> None:
     assert here.highest_pps(0.005, 20e6) == 20e6, "0.5 ms in a second are less than 0.5 %"
     sentence = here.too_noisy([("NDR", 0.0), ("PDR", 0.005)], 20e6)
     assert sentence is not None and sentence.startswith(
-        "this machine can limit NDR above 1.02 Mpps: it interrupts a data CPU for longer than a receive queue of 256 "
-        "frames lasts at that rate (longest: 500.0 us on CPU "
+        "interruptions of data CPUs can limit NDR above 1.02 Mpps: receive queues of 256 frames lose more there than "
+        "the goal allows (longest: 500.0 us on CPU "
     )
     assert sentence.endswith("); the search goes up to 20.0 Mpps")
     assert here.too_noisy([("NDR", 0.0)], 1e6) is None
@@ -113,7 +113,7 @@ def measured(**simulation: object) -> Draft[DensityRecord]:
 
 def test_a_noisy_host_is_named_before_the_search_and_as_the_limit_of_ndr() -> None:
     draft = measured(host_gap_hz=50.0, host_gap_us=800.0)
-    assert draft.warnings and draft.warnings[0].startswith("this machine can limit NDR above ")
+    assert draft.warnings and draft.warnings[0].startswith("interruptions of data CPUs can limit NDR above ")
     assert VerdictKind.HOST_NOISE in draft.verdict.of("NDR")
     quiet = measured()
     assert quiet.ndr.lower_pps > 1.5 * draft.ndr.lower_pps, "the truth: the host takes it"

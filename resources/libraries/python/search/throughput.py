@@ -28,7 +28,7 @@ from resources.libraries.python.model.goal import (
     SearchRecord,
 )
 from resources.libraries.python.model.trial import Trial, TrialResult
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.bounds import (
     GoalReading,
@@ -323,10 +323,10 @@ def shortfall(result: GoalResult, trials: Sequence[TrialResult]) -> str:
     """Return the shortfall of the generator at the upper bound of a result, as text."""
     at = [trial for trial in trials if trial.trial.load_pps == result.upper_pps and trial.is_evidence]
     short = [trial for trial in at if trial.unsent is not None]
-    best_pps = max(trial.offered_pps for trial in short)
+    load, best = rates(result.upper_pps or 0.0, max(trial.offered_pps for trial in short))
     return (
-        f"the generator fell short in {len(short)} of {len(at)} trials at {rate(result.upper_pps)}, also when they "
-        f"were repeated (offered {rate(best_pps)} in the best of them): the upper bound there is the generator's, "
+        f"the generator fell short in {len(short)} of {len(at)} trials at {load}, also when they were repeated "
+        f"(offered {best} in the best of them): the upper bound there is the generator's, "
         "not that of the system under test"
     )
 

@@ -319,9 +319,9 @@ class Tunnels(NamespaceFunctions):
             received, sent = sum(port.rx_packets for port in ports), sum(port.tx_packets for port in ports)
             # The kernel does not count packets that its queues have no room for.
             if self._in_kernel and row.left < _TAKEN_IN * sent - _FEW:
-                yield f"{name} sent {sent} packets, and only {row.left} came out of its tunnel"
+                yield f"{name} sent {sent:,} packets, and only {row.left:,} came out of its tunnel"
             if not self._in_kernel and row.came < _TAKEN_IN * received - _FEW:
-                yield f"{name} received {received} packets, and only {row.came} went into its tunnel"
+                yield f"{name} received {received:,} packets, and only {row.came:,} went into its tunnel"
 
     def stop(self) -> None:
         """End all of them; their devices and keys go with them. Safe to call at any time and more than once."""

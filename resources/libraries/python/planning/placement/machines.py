@@ -40,7 +40,8 @@ def layouts_of(topology: Topology, given: Layouts) -> dict[str, CpuLayout]:
         files = " ".join(command_text("--cpus", f"{name}=FILE") for name in unknown)
         raise ConfigError(
             f"testbed {topology.metadata.name}: {keys} unknown: `discover`, and no node was reached; list the CPUs "
-            f"there, or give `./csit plan` a file for each with what `lscpu -p` prints on it: {files}"
+            f"there, or give `./csit plan` a file for each with what `lscpu -p` prints on it: ",
+            files,
         )
     return {name: known.get(name) or topology.nodes[name].layout for name in nodes}
 

@@ -74,7 +74,7 @@ class GeneratorRange:
             return ""
         return (
             f"one of 1000 frames of the generator comes {pause_s * 1e6:.0f} us late ({place_of(point)}); at "
-            f"{rate(upper_pps)} {frames:,.0f} frames of a flow follow at once, and a receive queue has "
+            f"{rate(upper_pps)}, {frames:,.0f} frames of a flow follow at once, and a receive queue has "
             f"{QUEUE_FRAMES}: losses may be the generator's doing"
         )
 

@@ -18,7 +18,7 @@ from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Path, Plan
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
 from resources.libraries.python.model.trial import FlowLatency, FlowLosses
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import rates
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 
 QUEUE_FRAMES = 256
@@ -255,11 +255,11 @@ class HostNoise:
         low = {name: limit for name, limit in limits.items() if limit < most_pps}
         if not low or not self.planned:
             return None
-        limited = " and ".join(f"{name} above {rate(limit)}" for name, limit in low.items())
+        *below, most = rates(*low.values(), most_pps)
+        limited = " and ".join(f"{name} above {limit}" for name, limit in zip(low, below, strict=True))
         return (
-            f"this machine can limit {limited}: it interrupts a data CPU for longer than a receive queue of "
-            f"{QUEUE_FRAMES:,} frames lasts at that rate (longest: {longest(self.planned[0])}); the search goes up to "
-            f"{rate(most_pps)}"
+            f"interruptions of data CPUs can limit {limited}: receive queues of {QUEUE_FRAMES:,} frames lose more "
+            f"there than the goal allows (longest: {longest(self.planned[0])}); the search goes up to {most}"
         )
 
     def findings(self, goals: Iterable[GoalResult]) -> list[Finding]:
@@ -277,10 +277,11 @@ class HostNoise:
             limit_pps = self.highest_pps(goal.goal.loss_ratio, goal.upper_pps)
             if limit_pps >= goal.upper_pps or (goal.lower_pps or 0.0) > _TOLERANCE * limit_pps:
                 continue
+            limit, missed = rates(limit_pps, goal.upper_pps)
             text = (
-                f"{goal.goal.name}: above {rate(limit_pps)}, interruptions of the data CPUs alone lose more than the "
+                f"{goal.goal.name}: above {limit}, interruptions of the data CPUs alone lose more than the "
                 f"loss ratio {goal.goal.loss_ratio:g} with receive queues of {QUEUE_FRAMES} frames (longest: "
-                f"{longest(self.planned[0])}), and {rate(goal.upper_pps)} did not meet the goal: the host limits "
+                f"{longest(self.planned[0])}), and {missed} did not meet the goal: the host limits "
                 "this rate, or nearly does"
             )
             found.append(Finding(kind=VerdictKind.HOST_NOISE, text=text, numbers=(goal.goal.name,)))

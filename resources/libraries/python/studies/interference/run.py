@@ -17,6 +17,7 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
+from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
@@ -184,7 +185,7 @@ class InterferenceTest:
         fastest_pps = max(carried.values())
         if not fastest_pps:
             raise NoTraffic(
-                f"no load of {frame.name} from {LEAST_PPS:.0f} pps was received from any of {', '.join(carried)}"
+                f"no load of {frame.name} from {rate(LEAST_PPS)} was received from any of {', '.join(carried)}"
             )
         if self.spec.guarantee and self._server.line_share_pps((next(iter(carried)),), frame) is None:
             self._network_pps[frame.name] = self._network(carried, frame) / _WAYS

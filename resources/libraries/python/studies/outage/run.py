@@ -25,7 +25,7 @@ from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import digest, drivers_of
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import rates
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -191,8 +191,9 @@ class OutageTest:
             noted = len(self._notes)
             found = RateFound(rate_pps=self.spec.rate_pps, ndr_pps=None) if self.spec.rate_pps else self._searched()
             if (most_pps := _MOST_NUMBERED / self.spec.duration_s) < found.rate_pps:
+                most, wanted = rates(most_pps, found.rate_pps)
                 self._notes.append(
-                    f"the load is {rate(most_pps)} instead of {rate(found.rate_pps)} of each flow: the receiver "
+                    f"the load is {most} instead of {wanted} of each flow: the receiver "
                     f"keeps {_MOST_NUMBERED:,} packets"
                 )
                 found = found.model_copy(update={"rate_pps": most_pps})

@@ -103,7 +103,7 @@ class StudyKeeper:
         """
         self._resumed = resumed_folder(lookup)
         if self._resumed is not None and self._resumed.resolve() != folder.resolve() and not elsewhere:
-            raise CsitError(f"a run is resumed in its own folder; use {command_text('-d', self._resumed)}")
+            raise CsitError("a run is resumed in its own folder; use ", command_text("-d", self._resumed))
         check_folder(folder, RESULT_SPACE_BYTES)
         if folder.resolve() not in _BEGUN:
             refuse_active(folder / JOURNAL_FILE)

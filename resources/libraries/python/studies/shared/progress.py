@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import rates
 from resources.libraries.python.redaction import outgoing
 from resources.libraries.python.terminal import shortened, terminal_width, wrapped
 
@@ -142,7 +142,7 @@ class _ConsoleProgress:
         text = " ".join(outgoing(text).split("\n"))
         now = time.monotonic()
         if self._rewrites:
-            shown = shortened(text, terminal_width() - 1)  # a full line may move the cursor to the next one
+            shown = shortened(text, terminal_width(self._stream) - 1)  # a full line may move the cursor to the next one
             self._stream.write("\r" + shown.ljust(self._width))
             self._width = len(shown)
             self._stream.flush()
@@ -154,7 +154,7 @@ class _ConsoleProgress:
         """Write a line that stays, in the place of one that was to be replaced."""
         text = outgoing(text)
         if self._rewrites:
-            text = wrapped(text, terminal_width())
+            text = wrapped(text, terminal_width(self._stream))
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._width = 0
@@ -164,7 +164,8 @@ class _ConsoleProgress:
 
 def human_range(low_pps: float | None, high_pps: float | None) -> str:
     """Format two rates with one unit where they share it, such as `5.95 .. 5.98 Mpps`."""
-    low, high = ("?" if each is None else rate(each) for each in (low_pps, high_pps))
+    known = iter(rates(*(each for each in (low_pps, high_pps) if each is not None)))
+    low, high = ("?" if each is None else next(known) for each in (low_pps, high_pps))
     number, _, unit = low.partition(" ")
     return f"{number if unit == high.partition(' ')[2] else low} .. {high}"
 

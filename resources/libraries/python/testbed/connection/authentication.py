@@ -164,8 +164,8 @@ def resolve(reference: SecretReference, whose: str) -> SecretStr:
         raise ConfigError(f"{whose}: the keyring cannot be read for {reference}: {error}") from error
     if not kept:
         raise ConfigError(
-            f"{whose}: password says {reference}, but the keyring has no such entry: "
-            f"{command_text('keyring', 'set', service, user)}"
+            f"{whose}: password says {reference}, but the keyring has no such entry: ",
+            command_text("keyring", "set", service, user),
         )
     keep_secret(kept)
     return SecretStr(kept)

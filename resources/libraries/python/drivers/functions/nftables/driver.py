@@ -135,7 +135,7 @@ class NftablesRouters(NamespaceFunctions):
                 yield f"the rules of {owner} cannot be read: {error}"
                 continue
             if _MERGED * looked_up < _LOOKED_UP * received - _FEW:
-                yield f"{owner} received {received} packets, and only {looked_up} went through its rules"
+                yield f"{owner} received {received:,} packets, and only {looked_up:,} went through its rules"
 
     def stop(self) -> None:
         """Nothing to do: rules and routes end with their namespaces, which `Fabric.stop` removes."""

@@ -116,7 +116,7 @@ class NginxProxies(ProgramFunctions):
             received = sum(row.rx_packets for row in self._fabric.counters([name]).values())
             came = self._processed(name)[1]
             if came < _TAKEN_IN * received - _FEW:
-                yield f"{name} received {received} packets, and only {came} were UDP datagrams to ports {wanted}"
+                yield f"{name} received {received:,} packets, and only {came:,} were UDP datagrams to ports {wanted}"
 
 
 def _udp_counters() -> str:

@@ -160,7 +160,7 @@ def _remarks(trial: Trial, reports: Sequence[TrialReport], flows: Sequence[tuple
         remarks.append(f"{surplus:,} packets more came back than were sent: they were late from an earlier trial")
     unstamped = sum(report.unstamped for _, report in flows)
     if trial.probe_pps > 0 and unstamped:
-        remarks.append(f"{unstamped} received probes have no usable time stamps")
+        remarks.append(f"{unstamped:,} received probes have no usable time stamps")
     return remarks
 
 

@@ -116,9 +116,9 @@ def _remarks(rows: Sequence[ConnectionCounts]) -> list[str]:
     if dropped := sum(each.dropped for each in rows):
         found.append(f"{dropped:,} connections were reset or given up")
     if repeated := sum(each.repeated for each in rows):
-        found.append(f"{repeated} SYNs were repeated")
+        found.append(f"{repeated:,} SYNs were repeated")
     if unanswered := sum(max(0, each.attempted - each.connected) for each in rows):
-        found.append(f"{unanswered} SYNs had no answer")
+        found.append(f"{unanswered:,} SYNs had no answer")
     if open_ones := sum(max(0, each.connected - each.closed) for each in rows):
         found.append(f"{open_ones:,} connections were not closed")
     errors = sorted({name for each in rows for name, count in each.errors.items() if count and name not in _COUNTED})

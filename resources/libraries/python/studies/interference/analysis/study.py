@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.quantities import rate
+from resources.libraries.python.quantities import rates
 from resources.libraries.python.studies.interference.analysis.matrix import (
     aggressiveness,
     in_order,
@@ -125,11 +125,11 @@ def _capped(meetings: Iterable[ColocationMeasurement]) -> dict[Group, tuple[floa
 
 
 def _of_capped(capped: Mapping[Group, tuple[float, float]]) -> list[str]:
-    by_size = {(target, 1 + len(against)): rates for (target, against), rates in sorted(capped.items())}
+    by_size = {(target, 1 + len(against)): rates(*row) for (target, against), row in sorted(capped.items())}
     return [
-        f"{target} is excluded from the share of network I/O of {size} co-located NFs: it has {rate(carried_pps)} "
-        f"alone, and each is guaranteed {rate(limit_pps)}"
-        for (target, size), (limit_pps, carried_pps) in by_size.items()
+        f"{target} is excluded from the share of network I/O of {size} co-located NFs: it has {carried} alone, and "
+        f"each is guaranteed {limit}"
+        for (target, size), (limit, carried) in by_size.items()
     ]
 
 
