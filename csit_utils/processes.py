@@ -2,18 +2,32 @@
 
 import gc
 import multiprocessing
+import os
+import pickle
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.parent_death import die_with_parent
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _FORK = multiprocessing.get_context("fork")
 """Avoids repeated imports. Must be used before threads start that may hold a lock."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """An error of a helper. Pickling loses its traceback and its cause."""
+
+    error: Exception
+    trace: str | None
+    """Formatted traceback with causes; None for errors that this project raises on purpose."""
 
 
 def shared(
@@ -22,9 +36,11 @@ def shared(
     """Process items in any order, each by the first free process.
 
     Starting a process takes as long as reading a file of 1 MB, so the calling process works as well.
+    The other processes end with the thread that called first.
 
     Args:
-        work: Processes one item; results are sent through a pipe. Its first error ends all.
+        work: Processes one item; results are sent through a pipe. Its first error ends all; that of another process
+            has the traceback as a note, unless it is a `CsitError`, and becomes one where it cannot be pickled.
         items: Longest first.
         processes: Number of processes, including the calling one.
         from_both_ends: Whether the others begin with the last item, so that this one certainly processes the first.
@@ -47,7 +63,9 @@ def shared(
         # Garbage collection would write to every object, and so copy all memory pages for each process.
         gc.freeze()
         stack.callback(gc.unfreeze)
-        theirs = [_helper(partial(done, from_both_ends), stack) for _ in range(min(processes, len(items)) - 1)]
+        theirs: list[Connection] = []
+        for _ in range(min(processes, len(items)) - 1):
+            theirs.append(_helper(partial(done, from_both_ends), stack, theirs))
         for result in done(False):
             yield result
             yield from _arrived(theirs, 0.0)
@@ -55,10 +73,10 @@ def shared(
             yield from _arrived(theirs, None)
 
 
-def _helper(results: Callable[[], Iterator[Any]], stack: ExitStack) -> Connection:
+def _helper(results: Callable[[], Iterator[Any]], stack: ExitStack, earlier: Sequence[Connection]) -> Connection:
     """Start a process; return the pipe with its results."""
     ours, its = _FORK.Pipe(duplex=False)
-    process = _FORK.Process(target=_help, args=(results, its), daemon=True)
+    process = _FORK.Process(target=_help, args=(results, its, [*earlier, ours], os.getpid()), daemon=True)
     process.start()
     its.close()
     stack.callback(process.join)
@@ -67,13 +85,42 @@ def _helper(results: Callable[[], Iterator[Any]], stack: ExitStack) -> Connectio
     return ours
 
 
-def _help(results: Callable[[], Iterator[Any]], pipe: Connection) -> None:
+def _help(results: Callable[[], Iterator[Any]], pipe: Connection, inherited: Sequence[Connection], parent: int) -> None:
+    """Send results, each in a tuple, and then an empty tuple or a `_Failure`.
+
+    Args:
+        results: Yields them.
+        pipe: To the parent.
+        inherited: Read ends of pipes: while a helper has one open, writing to it does not fail when the parent ends.
+        parent: Process ID.
+    """
+    for each in inherited:
+        each.close()
+    die_with_parent()  # it may have ended with the lock that helpers wait for
+    if os.getppid() != parent:  # ended before that
+        return
+    last: _Failure | tuple[()] = ()
     try:
         for result in results():
-            pipe.send((result, None))
-        pipe.send((None, None))
-    except Exception as error:  # process boundary: raised again in the calling process
-        pipe.send((None, error))
+            pipe.send((result,))
+    except KeyboardInterrupt:  # Ctrl-C reaches the parent as well, which reports it
+        return
+    except Exception as error:  # boundary: raised again in the calling process
+        last = _failure(error)
+    with suppress(BrokenPipeError):  # the parent needs no more
+        pipe.send(last)
+
+
+def _failure(error: Exception) -> _Failure:
+    trace = None if isinstance(error, CsitError) else "".join(traceback.format_exception(error))
+    try:
+        whole = type(pickle.loads(pickle.dumps(error))) is type(error)  # noqa: S301 - of this process
+    except Exception:  # boundary: arguments and constructors of any library
+        whole = False
+    if not whole:
+        text = str(error) if isinstance(error, CsitError) else f"{type(error).__name__}: {error}"
+        error = CsitError(text)
+    return _Failure(error, trace)
 
 
 def _arrived(pipes: list[Connection], within_s: float | None) -> Iterator[Any]:
@@ -81,12 +128,15 @@ def _arrived(pipes: list[Connection], within_s: float | None) -> Iterator[Any]:
     for ready in wait(pipes, within_s):
         assert isinstance(ready, Connection)  # noqa: S101 - of those that were given
         try:
-            result, error = ready.recv()
+            message = ready.recv()
         except EOFError as ended:
             raise CsitError("a worker process was killed") from ended
-        if error is not None:
-            raise error
-        if result is None:
-            pipes.remove(ready)
-        else:
-            yield result
+        match message:
+            case _Failure(error, trace):
+                if trace is not None:
+                    error.add_note(f"In a worker process:\n{trace}")
+                raise error
+            case ():
+                pipes.remove(ready)
+            case _:
+                yield from message

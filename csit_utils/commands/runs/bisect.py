@@ -22,7 +22,6 @@ from csit_utils.bisection.spec import CALLED_STEPS, REVISION, BisectionSpec, nar
 from csit_utils.commands.tables import print_sentence
 from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
-from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.cell import Cell, TestType
@@ -31,6 +30,7 @@ from resources.libraries.python.model.load import load_topology, load_yaml, text
 from resources.libraries.python.model.result import Experiment
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.parent_death import die_with_parent
 from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.recording.run_journal import digest_of

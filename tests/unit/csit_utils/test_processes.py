@@ -3,12 +3,21 @@
 import gc
 import multiprocessing
 import os
+import select
 import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 import pytest
 
+from csit_utils import processes
 from csit_utils.processes import shared
+from resources.libraries.python.defects import DEBUG_LOG, expected, report_defect
 from resources.libraries.python.errors import ConfigError, CsitError
+
+WITHIN_S = 60.0
 
 
 def square(number: int) -> tuple[int, int]:
@@ -69,14 +78,123 @@ def test_who_does_not_want_the_rest_leaves_no_process() -> None:
 
 def test_others_begin_with_the_last() -> None:
     me = os.getpid()
+    reports, report = os.pipe()
 
-    def slowly(number: int) -> tuple[int, bool]:
-        signal.sigtimedwait([], 0.02)
+    def work(number: int) -> tuple[int, bool]:
+        if os.getpid() != me:
+            os.write(report, bytes([number]))
+        elif number == 0:
+            assert select.select([reports], [], [], WITHIN_S)[0], "another process has taken its first item"
         return number, os.getpid() == me
 
-    found = dict(shared(slowly, range(9), 2, from_both_ends=True))
+    found = dict(shared(work, range(9), 2, from_both_ends=True))
+    assert os.read(reports, 1) == bytes([8])
+    os.close(reports)
+    os.close(report)
     assert sorted(found) == list(range(9))
-    assert found[0]
-    assert not found[8]
     mine = [number for number in range(9) if found[number]]
     assert mine == list(range(len(mine)))
+
+
+def raised_by_another_process(make: Callable[[], BaseException]) -> Exception:
+    me = os.getpid()
+
+    def fail_there(number: int) -> int:
+        signal.sigtimedwait([], 0.01)
+        if os.getpid() != me:
+            raise make()
+        return number
+
+    with pytest.raises(Exception) as caught:
+        list(shared(fail_there, range(100), 2))
+    return caught.value
+
+
+def test_an_unexpected_error_keeps_its_place_and_its_cause_in_the_log(tmp_path: Path) -> None:
+    def caused() -> ValueError:
+        try:
+            raise KeyError("the cause")
+        except KeyError as cause:
+            error = ValueError("two", 2)
+            error.__cause__ = cause
+            return error
+
+    error = raised_by_another_process(caused)
+    assert type(error) is ValueError and error.args == ("two", 2)
+    (note,) = error.__notes__
+    assert "in fail_there" in note and "KeyError: 'the cause'" in note
+    report_defect(error, tmp_path)
+    assert "in fail_there" in (tmp_path / DEBUG_LOG).read_text()
+
+
+def test_an_error_raised_on_purpose_stays_a_sentence(tmp_path: Path) -> None:
+    error = raised_by_another_process(lambda: ConfigError("results.xml: not a result"))
+    assert type(error) is ConfigError and expected(error, tmp_path) == "results.xml: not a result"
+
+
+class Unpicklable(Exception):
+    def __init__(self, path: str, line: int) -> None:
+        super().__init__(f"{path}, line {line}")
+
+
+class UnpicklableSentence(CsitError):
+    def __init__(self, path: str, *, line: int) -> None:
+        super().__init__(f"{path}, line {line}")
+
+
+def test_an_error_that_cannot_be_pickled_becomes_its_text() -> None:
+    error = raised_by_another_process(lambda: Unpicklable("results.xml", 7))
+    assert type(error) is CsitError and str(error) == "Unpicklable: results.xml, line 7"
+    assert "in fail_there" in error.__notes__[0]
+    error = raised_by_another_process(lambda: UnpicklableSentence("results.xml", line=7))
+    assert type(error) is CsitError and str(error) == "results.xml, line 7" and not hasattr(error, "__notes__")
+
+
+def test_an_interrupted_process_ends_without_output(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "was killed" in str(raised_by_another_process(KeyboardInterrupt))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_items_without_a_result_are_all_processed() -> None:
+    def nothing(_: int) -> None:
+        signal.sigtimedwait([], 0.001)
+
+    assert list(shared(nothing, range(30), 3)) == [None] * 30
+
+
+@pytest.mark.parametrize("signalled", [True, False], ids=["by a signal", "by their pipes"])
+def test_others_end_when_the_calling_process_is_killed(monkeypatch: pytest.MonkeyPatch, signalled: bool) -> None:
+    if not signalled:
+        monkeypatch.setattr(processes, "die_with_parent", lambda: None)
+    started, start = os.pipe()
+
+    def work(parent: int, _: int) -> bytes:
+        os.write(start, os.getpid().to_bytes(4))
+        while signalled or os.getpid() == parent or os.getppid() == parent:
+            signal.sigtimedwait([], 0.01)
+        return bytes(1_000_000)  # more than a pipe holds
+
+    def call() -> None:
+        list(shared(partial(work, os.getpid()), range(50), 3))
+
+    caller = multiprocessing.get_context("fork").Process(target=call)
+    caller.start()
+    handles: list[int] = []
+    try:
+        for _ in range(3):
+            assert select.select([started], [], [], WITHIN_S)[0]
+            if (process := int.from_bytes(os.read(started, 4))) != caller.pid:
+                handles.append(os.pidfd_open(process))
+        caller.kill()
+        caller.join()
+        assert len(handles) == 2
+        for handle in handles:
+            assert select.select([handle], [], [], WITHIN_S)[0], "still running"
+    finally:
+        caller.kill()
+        for handle in handles:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)
+            os.close(handle)
+        os.close(started)
+        os.close(start)

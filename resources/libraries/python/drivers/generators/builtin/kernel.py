@@ -3,7 +3,6 @@
 import ctypes
 import fcntl
 import os
-import signal
 import socket
 import struct
 import time
@@ -32,7 +31,6 @@ TX_SOFTWARE_STAMPS = (1 << 1) | (1 << 4) | (1 << 7) | (1 << 11)
 """SOF_TIMESTAMPING_: TX_SOFTWARE, SOFTWARE (report them), OPT_ID (number them), OPT_TSONLY (without the frame)."""
 
 _PACKET_VERSION, _TPACKET_V2 = 10, 1
-_PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
 _SIOCGIFMTU = 0x8921
@@ -72,15 +70,6 @@ def enter_namespace(name: str) -> None:
         raise CsitError(f"network namespace {name} cannot be entered: {error.strerror}") from error
     finally:
         os.close(handle)
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends, however it ends.
-
-    Raises:
-        CsitError: the kernel refused.
-    """
-    _check(_libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0), "the kernel gives no signal at parent's death")
 
 
 def sharpen_timers() -> None:

@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.generators.builtin import kernel, wire
 from resources.libraries.python.drivers.generators.builtin.ports import FlowPorts
 from resources.libraries.python.drivers.generators.xdp import live_frames
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.parent_death import die_with_parent
 
 _HIGHEST = -20
 
@@ -76,7 +77,7 @@ def _go_first() -> None:
 
 def main() -> None:
     """Serve one driver."""
-    kernel.die_with_parent()
+    die_with_parent()
     kernel.sharpen_timers()
     live_frames.listen()
     exchange = Exchange()

@@ -23,7 +23,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from resources.libraries.python.dialogue import JsonPipe
-from resources.libraries.python.drivers.generators.builtin.kernel import die_with_parent
 from resources.libraries.python.drivers.host.cpu.observer_affinity import stay_on
 from resources.libraries.python.drivers.host.links.namespace_syscalls import keep_freed_memory
 from resources.libraries.python.drivers.probes.tracer import tracefs
@@ -33,6 +32,7 @@ from resources.libraries.python.drivers.probes.tracer.pages import Events, Heads
 from resources.libraries.python.drivers.probes.tracer.tracefs import EventFormat, TraceInstance
 from resources.libraries.python.drivers.probes.tracer.vertices import Vertices
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.parent_death import die_with_parent
 
 BATCH_PAGES = 512
 """At a time, of all CPUs: enough to decode side by side, little enough for what is made of them to fit a cache."""
