@@ -23,7 +23,7 @@ from resources.libraries.python.errors import ConfigError, NoTraffic
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import nf_name
@@ -238,7 +238,7 @@ class Night:
             return MeasuredTest(suite, row, clock, None, "SKIP", f"quarantined: {key}: {_BREAKS}")
         condition = self.story.condition(self.testbed, self.number, cell)
         experiment = self._experiment(
-            Experiment(test_type=test_type, cell=cell, frame=row.frame, profile=self.profile), condition
+            MeasurementRequest(test_type=test_type, cell=cell, frame=row.frame, profile=self.profile), condition
         )
         experiment.draft.started_at = clock.isoformat(timespec="milliseconds")
         message = _quarantine(experiment) if condition.breaks else _measure(experiment)
@@ -257,7 +257,7 @@ class Night:
         result = result.model_copy(update={"finished_at": finished_at})
         return MeasuredTest(suite, row, clock, result, "FAIL" if message else "PASS", message)
 
-    def _experiment(self, asked: Experiment, condition: Condition) -> DensityTest:
+    def _experiment(self, asked: MeasurementRequest, condition: Condition) -> DensityTest:
         simulation = {
             "model": "noisy",
             "noise": self.story.noise(self.testbed),

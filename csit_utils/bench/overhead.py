@@ -9,7 +9,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
@@ -64,7 +64,7 @@ def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: 
         world.close()
         raise Unsupported("; ".join(problems))
     cell = Cell(service_type=ServiceType.CSC, **Dimensions(1, 1).columns)
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(f"quick,sum=1,time={most_s:g}")
     )
     world.open()

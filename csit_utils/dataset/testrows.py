@@ -18,7 +18,7 @@ from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
 from csit_utils.dataset.rows import PLACES, TestRow
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.record import SCHEMA_VERSION
-from resources.libraries.python.model.result import Experiment, Finding, Verdict, VerdictKind, l1_bps, l2_bps
+from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
 from resources.libraries.python.recording.packed_record import Counted, light
 from resources.libraries.python.studies.density.model.record import DensityRecord
@@ -94,16 +94,16 @@ PackedHead: Any = msgspec.defstruct("PackedHead", [("packed", str)], bases=(Head
 """Its `packed` is empty if it was skipped."""
 PARTS: dict[str, Any] = {
     name: field.annotation
-    for name, field in Experiment.model_fields.items()
+    for name, field in MeasurementRequest.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
 }
 """Types of the parts of a requested test, which are equal in many records: they are kept as text and read once."""
-RawAsked: Any = _struct(
-    Experiment, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw)
+RawRequest: Any = _struct(
+    MeasurementRequest, {name: {} for name in _ASKED if name not in PARTS}, **dict.fromkeys(PARTS, msgspec.Raw)
 )
 
 _VERSIONS = {SCHEMA_VERSION, *DENSITY_VERSIONS}
-_HEADS, _PACKED_HEADS, _RAW = (msgspec.json.Decoder(each) for each in (Head, PackedHead, RawAsked))
+_HEADS, _PACKED_HEADS, _RAW = (msgspec.json.Decoder(each) for each in (Head, PackedHead, RawRequest))
 _PACKED, _END = b'"packed":"', b'"}'
 
 
@@ -165,7 +165,7 @@ def _without_packed(text: bytes) -> bytes:
 
 
 def raw_asked(asked: bytes) -> Struct:
-    """Read the requested test; return a `RawAsked`.
+    """Read the requested test; return a `RawRequest`.
 
     Raises:
         ReadError: A part is missing.

@@ -24,7 +24,7 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.deployment.parts import NodeParts
@@ -163,7 +163,7 @@ class Side:
 
     def lay(self, plan: Plan, size: str = "64B") -> None:
         """Make what all else stands on."""
-        asked = cast(Experiment, SimpleNamespace(frame=frame(size), generator=None))
+        asked = cast(MeasurementRequest, SimpleNamespace(frame=frame(size), generator=None))
         self.share = self.machine.share(plan, asked)
         for part in self.share.cables:
             self._started.callback(part.stop)

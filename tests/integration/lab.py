@@ -259,10 +259,15 @@ class Lab:
         """Send a signal to a node's SSH server and its sessions."""
         self.nodes[name].signal_sshd(number)
 
-    def reboot(self, name: str, down_s: float = 0.5) -> None:
+    def reboot(self, name: str, down_s: float = 0.5, *, reimaged: bool = False) -> None:
         """Reset a node; returns when its SSH server answers again.
 
         One that is used again has what an agent runs on afterwards, too: /var/tmp outlives a reboot.
+
+        Args:
+            name: The node's.
+            down_s: How long its cables are without it.
+            reimaged: It comes back with an empty disk.
         """
         node = self.nodes[name]
         if self._used:
@@ -272,7 +277,7 @@ class Lab:
         # Before they are plugged again: other nodes first have to let go of their ends, which have the same names.
         time.sleep(down_s)
         self._plug_cables()
-        if self._used:
+        if self._used and not reimaged:
             _copy_runtimes(_runtimes(), _runtimes_of(node))
         node.start_sshd()
 

@@ -53,8 +53,9 @@ def cable_is_pulled(lab: Lab, name: str = "TG") -> None:
     lab.reconnect(name)
 
 
-def node_reboots(lab: Lab, name: str = "DUT1") -> None:
-    lab.reboot(name, down_s=3.0)
+def node_is_reimaged(lab: Lab, name: str = "DUT1") -> None:
+    """It comes back without what an agent runs on."""
+    lab.reboot(name, down_s=3.0, reimaged=True)
 
 
 def generator_is_killed(lab: Lab) -> None:

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.DensityLibrary import DensityLibrary
@@ -51,7 +51,7 @@ def test_a_keyword_is_few_calls_away_from_the_system_call(tmp_path: Path, monkey
         if event == "call" and called.f_code is WorkerProcess.send.__code__:
             depths.append(depth(called))
 
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.MRR,
         cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
         frame=frame("64B"),

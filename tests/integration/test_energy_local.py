@@ -18,7 +18,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.energy import IDLE
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
@@ -46,7 +46,7 @@ NO_OVS = "; ".join(map(str, missing_on(load_topology(PROJECT / "topologies" / "l
 def test_the_power_of_the_counter_is_found_at_every_load() -> None:
     topology = load_topology(PROJECT / "topologies" / "local.yaml")
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(BRIEF))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(BRIEF))
     name = next(iter(topology.duts))
 
     def read(duration_s: float, ready: Callable[[], None]) -> Readings:

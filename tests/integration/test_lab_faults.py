@@ -19,7 +19,7 @@ from tests.integration.lab_faults import (
     agent_is_killed,
     agent_is_stopped,
     cable_is_pulled,
-    node_reboots,
+    node_is_reimaged,
     run_losing_nodes,
     sshd_is_killed,
     sshd_is_stopped,
@@ -63,7 +63,7 @@ def _nodes_stay_as_they_were(lab: Lab) -> Iterator[None]:
 FAULTS: dict[str, tuple[LabFault, str]] = {
     "128B": (sshd_is_killed, "DUT1"),
     "129B": (agent_is_killed, "DUT1: the agent ended with 137"),
-    "130B": (node_reboots, "DUT1"),
+    "130B": (node_is_reimaged, "DUT1"),
     "131B": (cable_is_pulled, "TG"),
     "132B": (agent_is_stopped, "DUT1: nothing heard from the agent"),
 }

@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.functions.nftables.program import missin
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.search.losses import losses_in_words
 from resources.libraries.python.search.profiles import profile
@@ -45,7 +45,7 @@ def test_planted_losses_are_found_with_their_pattern_over_ssh(tmp_path: Path) ->
         world = world_of(topology)
         world.open()
         cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-        asked = Experiment(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("quick"))
         made = CellUnderTest(topology, world, asked)
         plan = made.plan()
         try:

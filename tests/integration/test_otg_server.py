@@ -144,7 +144,6 @@ def test_fixed_packets_are_sent_and_counted_exactly_as_an_independent_capture_se
     assert (ports["p1"].frames_tx, ports["p2"].frames_rx, ports["p1"].transmit) == (400, 400, "stopped")
 
 
-@realtime(RATE)
 def promiscuous(port: str) -> bool:
     shown = ["ip", "netns", "exec", NAMESPACE, "cat", f"/sys/class/net/{port}/flags"]
     return bool(int(subprocess.run(shown, check=True, capture_output=True, text=True).stdout, 16) & IFF_PROMISC)
@@ -157,6 +156,7 @@ def test_a_port_takes_frames_for_any_address_while_it_counts_a_flow(api: Any) ->
     assert not promiscuous(RIGHT)
 
 
+@realtime(RATE)
 def test_two_flows_of_a_port_and_one_back_are_counted_apart(api: Any) -> None:
     config = configured(api, ("f1", "p1", "p2"), ("f2", "p1", "p2"), ("f3", "p2", "p1"))
     config.flows[1].duration.fixed_packets.packets = 100

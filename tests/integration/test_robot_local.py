@@ -11,7 +11,7 @@ from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment, VerdictKind
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
@@ -137,7 +137,7 @@ def test_a_broken_path_is_told_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
     topology = load_topology(PROJECT / "topologies" / "local.yaml")
     world = world_of(topology)
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.NDRPDR,
         cell=Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2),
         frame=frame("64B"),

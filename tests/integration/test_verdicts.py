@@ -24,7 +24,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment, VerdictKind
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.environment import fingerprint
@@ -139,7 +139,7 @@ def running(
         service_type=ServiceType(service_type), nf_chains=rows, nf_nodes=columns, nf_kinds=tuple(map(NfKind, kinds))
     )
     search = BRIEF.model_copy(update={"mrr_trials": mrr[0], "mrr_duration_s": mrr[1]})
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=search)
     experiment = Capped(TOPOLOGY, world, asked, fingerprint(), on_progress)
     experiment.draft.plan = change(experiment.plan())
     experiment.deploy()

@@ -26,7 +26,7 @@ from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
@@ -207,7 +207,7 @@ def test_every_frame_size_crosses_a_service_with_its_latency(name: str) -> None:
         cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
         whole = make_plan(topology, cell, world.layout)
         asked: Any = SimpleNamespace(frame=frame(name), generator=None)
-        with Deployment(whole, world.parts(whole, cast(Experiment, asked))) as deployment:
+        with Deployment(whole, world.parts(whole, cast(MeasurementRequest, asked))) as deployment:
             trial = Trial(load_pps=8000, duration_s=0.6, frame=frame(name), probe_pps=200)
             result = deployment.parts.generator.run(trial)
             facts = deployment.facts()["generator"]

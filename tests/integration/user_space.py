@@ -29,7 +29,7 @@ from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.qualification import Qualification
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.settings import Container
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
@@ -108,7 +108,7 @@ def prepared(
     try:
         yield world.parts(
             plan or make_plan(topology, asked_cell, discover(), ip_version=frame(frame_name).ip_version),
-            Experiment(
+            MeasurementRequest(
                 test_type=TestType.MRR,
                 cell=asked_cell,
                 frame=frame(frame_name),

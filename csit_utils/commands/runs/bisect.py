@@ -27,7 +27,7 @@ from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology, load_yaml, text_of
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.parent_death import die_with_parent
@@ -207,7 +207,7 @@ class _Measurement:
         self._spec, self._topology, self._world = spec, topology, world
         chosen = profile(spec.search).model_copy(update={"mrr_trials": spec.trials, "mrr_duration_s": spec.trial_s})
         kind = TestType.MRR if spec.metric in ("MRR", "forwarded") else TestType.NDRPDR
-        self._asked = Experiment(test_type=kind, cell=cell, frame=frame(spec.frame), profile=chosen)
+        self._asked = MeasurementRequest(test_type=kind, cell=cell, frame=frame(spec.frame), profile=chosen)
         self._environment = fingerprint()
         self._deployments = deployments
         self.metric = spec.metric

@@ -9,7 +9,7 @@ from csit_utils.dataset.items import RecordedTest, Status
 from csit_utils.report.capsule import capsule, command
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Experiment, Rerun
+from resources.libraries.python.model.result import MeasurementRequest, Rerun
 from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import B64, IMIX, PROFILE, does_not_fit, result
 
@@ -24,7 +24,7 @@ RERUN = Rerun(
 
 def test_the_command_asks_for_this_cell_and_no_other() -> None:
     cell = Cell(service_type=CSC, nf_chains=4, nf_nodes=2, nf_sizes=(NfSize.ONE, NfSize.HALF), vs_dtc=2)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=IMIX, profile=PROFILE)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=IMIX, profile=PROFILE)
     argv = command(result(CSC, 4, 2, rerun=RERUN, asked=asked, test_name="IMIX-2c-eth[x]"))
     assert argv[:2] == ["./csit", "robot"]
     assert [word for before, word in pairwise(argv) if before == "-v"] == [

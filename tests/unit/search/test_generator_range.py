@@ -10,7 +10,7 @@ from resources.libraries.python.model.cell import Cell, Frame, ServiceType, Test
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.goal import GoalResult
 from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.result import Experiment, LatencyAtLoad, ReceiveRate, VerdictKind
+from resources.libraries.python.model.result import LatencyAtLoad, MeasurementRequest, ReceiveRate, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
 from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.recording.draft import Draft
@@ -234,7 +234,7 @@ def test_each_trial_of_a_cell_is_looked_at() -> None:
     world, seen = world_of(SIM), list[TrialResult]()
     world.on_trial = seen.append
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = Experiment(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
+    asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
     under_test = CellUnderTest(SIM, world, asked)
     under_test.deploy(under_test.plan())
     result = under_test.measure(Trial(load_pps=1e6, duration_s=1.0, frame=frame("64B")))
@@ -250,7 +250,7 @@ def measured(tmp_path: Path, **generator: object) -> tuple[Qualification | None,
     world = world_of(topology)
     found = qualification_for_run(topology, world, NOWHERE, lambda _: None, tmp_path)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("ladder"))
     test = DensityTest(topology, world, asked, NOWHERE, qualification=found)
     test.deploy()
     test.verify_traffic()

@@ -11,7 +11,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment, LossesAtLoad, VerdictKind
+from resources.libraries.python.model.result import LossesAtLoad, MeasurementRequest, VerdictKind
 from resources.libraries.python.model.trial import Direction, FlowLosses
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft
@@ -100,7 +100,7 @@ def measured(**simulation: object) -> Draft[DensityRecord]:
     parameters = {**(SIM.simulation or {}), "model": "sharp", **simulation}
     topology = SIM.model_copy(update={"simulation": parameters})
     world = world_of(topology)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=CELL, frame=frame("64B"), profile=profile("ladder"))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=CELL, frame=frame("64B"), profile=profile("ladder"))
     test = DensityTest(topology, world, asked, NOWHERE, noise=world.noise(0.9))
     test.deploy()
     test.verify_traffic()

@@ -10,7 +10,7 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density import run
@@ -28,7 +28,7 @@ def searched() -> DensityTest:
     said["simulation"]["packet_losses"] = {"random_ratio": 0.01}
     topology = type(SIM).model_validate(said)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     test = DensityTest(topology, world_of(topology), asked, NOWHERE)
     test.deploy()
     test.search(("NDR", "PDR"))

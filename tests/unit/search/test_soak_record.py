@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.result import Experiment, VerdictKind
+from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
@@ -12,7 +12,7 @@ from tests.unit.search.search_fakes import found
 
 def test_latency_is_of_shares_of_the_soak_rate_and_the_rate_has_its_verdict() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak"))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("soak"))
     experiment = DensityTest(SIM, world_of(SIM), asked, NOWHERE)
     experiment.deploy()
     experiment.search(("NDR", "PDR"))

@@ -5,7 +5,7 @@ import pytest
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.result import Experiment, Verdict, VerdictKind
+from resources.libraries.python.model.result import MeasurementRequest, Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
@@ -26,7 +26,7 @@ CELLS = {
 
 def measured(cell: Cell, test_type: TestType = TestType.NDRPDR, **simulation: object) -> Draft:
     topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), **simulation}})
-    asked = Experiment(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
+    asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame("64B"), profile=profile("ladder"))
     experiment = DensityTest(topology, world_of(topology), asked, NOWHERE)
     experiment.deploy()
     experiment.verify_traffic()

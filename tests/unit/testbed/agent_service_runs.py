@@ -11,7 +11,7 @@ from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Port
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile
@@ -41,7 +41,7 @@ CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
 
 WORK = CellRequest(
     make_plan(TOPOLOGY, CELL, TOPOLOGY.dut.layout),
-    Experiment(test_type=TestType.MRR, cell=CELL, frame=frame("IMIX"), profile=profile("quick")),
+    MeasurementRequest(test_type=TestType.MRR, cell=CELL, frame=frame("IMIX"), profile=profile("quick")),
 )
 
 

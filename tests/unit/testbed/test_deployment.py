@@ -10,7 +10,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -71,7 +71,7 @@ class Lost:
 
 def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=QUICK)
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=QUICK)
     world = SimulatedTestbed(TOPOLOGY)
     plan = make_plan(TOPOLOGY, cell, world.layout)
     parts = world.parts(plan, asked)
@@ -105,7 +105,7 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     def fails(*_: object) -> None:
         raise Failure("Execution terminated by signal")
 
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.MRR,
         cell=Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1),
         frame=frame("64B"),

@@ -10,8 +10,8 @@ from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.trial import FlowLatency, FlowLosses
 
 
-class Experiment(Frozen):
-    """The choice of the experiment."""
+class MeasurementRequest(Frozen):
+    """What a test of a cell is to measure."""
 
     test_type: TestType
     cell: Cell

@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.journal import (
@@ -160,12 +160,12 @@ def _digest(event: TestEnded) -> str:
     if event.result is None:
         return event.digest
     try:
-        return asked_digest(Experiment.model_validate(event.result.get("asked")))
+        return asked_digest(MeasurementRequest.model_validate(event.result.get("asked")))
     except ValidationError:
         return ""  # measured again
 
 
-def asked_digest(asked: Experiment) -> str:
+def asked_digest(asked: MeasurementRequest) -> str:
     """Digest of a density test."""
     return digest_of(asked.model_dump_json())
 

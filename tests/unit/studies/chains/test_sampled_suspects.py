@@ -10,7 +10,7 @@ from csit_utils.studies.chains.suspect_stacks import stacks_of
 from resources.libraries.python.drivers.sim.probes import shares
 from resources.libraries.python.errors import NotReady
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.studies.chains.analysis.outliers import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
@@ -57,7 +57,7 @@ def test_other_suspects_other_workloads_and_other_resources_are_no_reference() -
 class Hot(SimulatedTestbed):
     """A function of all VNFs takes three times as long in one chain: where the second kind comes first."""
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         kinds = [str(function.kind) for function in plan.functions]
         hot = kinds[1:] and kinds[0] == "linux_nat"
         self._simulation = self._simulation.model_copy(update={"hot": {"sim_filter": 3.0} if hot else {}})
@@ -144,7 +144,7 @@ class World(SimulatedTestbed):
         self._killed_before = killed_before
         self.deployed = 0
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         if self.deployed == self._killed_before:
             raise Killed
         self.deployed += 1
@@ -184,7 +184,7 @@ class Failing:
 class Unsampled(SimulatedTestbed):
     """No call stacks can be sampled."""
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         return replace(super().parts(plan, asked), stacks=Failing(NotReady("perf", 30.0, "nothing")))
 
 

@@ -12,7 +12,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainJournal, ChainStudyTest
@@ -74,7 +74,7 @@ class World(SimulatedTestbed):
         """One for all worlds: a commit meanwhile is no difference of studies."""
         return environment()
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         if self.deployed == self._killed_before:
             raise Killed
         self.deployed += 1

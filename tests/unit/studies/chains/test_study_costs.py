@@ -8,7 +8,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import cost as chain_cost
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
@@ -30,7 +30,7 @@ class World(SimulatedTestbed):
         super().__init__(SIM)
         self.deployed = 0
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         self.deployed += 1
         return super().parts(plan, asked)
 

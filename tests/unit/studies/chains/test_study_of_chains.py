@@ -15,7 +15,7 @@ from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.studies.chains import run as chain_study
@@ -235,7 +235,7 @@ class FragileWorld(SimulatedTestbed):
         super().__init__(SIM)
         self._breaks = iter(breaks)
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """As simulated, with a generator that breaks it."""
         parts = super().parts(plan, asked)
         breaking: TrafficGenerator = Breaking(parts.generator, self._breaks)  # type: ignore[assignment]
@@ -303,7 +303,7 @@ def test_without_trace_events_the_rest_is_measured_and_one_note_says_so(
 ) -> None:
     plain = SimulatedTestbed.parts
 
-    def parts(world: SimulatedTestbed, plan: Plan, asked: Experiment) -> Parts:
+    def parts(world: SimulatedTestbed, plan: Plan, asked: MeasurementRequest) -> Parts:
         made = plain(world, plan, asked)
         object.__setattr__(made, "tracer", tracer())
         return made

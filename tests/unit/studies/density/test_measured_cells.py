@@ -8,7 +8,7 @@ import pytest
 
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.goal import Algorithm, SearchRecord
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.search_priors import MeasuredCells
@@ -21,7 +21,7 @@ def rate_pps(instances: int, nfs: int) -> float:
     return 1e6 / (0.2 + 0.1 * (nfs - 1)) / (1.0 if instances == 1 else 1.1)
 
 
-def asked(instances: int, nfs: int, service_type: ServiceType = ServiceType.CSC) -> Experiment:
+def asked(instances: int, nfs: int, service_type: ServiceType = ServiceType.CSC) -> MeasurementRequest:
     cell = Cell(service_type=service_type, nf_chains=instances, nf_nodes=nfs)
     return record_of().asked.model_copy(update={"cell": cell, "test_type": TestType.NDRPDR, "profile": LADDER})
 

@@ -2,7 +2,7 @@
 
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest
 from resources.libraries.python.testbed.worlds.factory import world_of
@@ -11,7 +11,7 @@ from tests.builders import NOWHERE, SIM
 
 def test_a_node_without_a_meter_is_a_warning_and_has_no_power() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     topology = SIM.model_copy(update={"simulation": {**(SIM.simulation or {}), "power": {"platform_w": 0.0}}})
     test = DensityTest(topology, world_of(topology), asked, NOWHERE)
     test.idle_energy(1.0)

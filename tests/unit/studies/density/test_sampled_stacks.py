@@ -12,7 +12,7 @@ from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.environment import fingerprint
@@ -28,7 +28,7 @@ SIM = Path(__file__).parents[4] / "topologies" / "sim.yaml"
 def searched() -> Iterator[DensityTest]:
     topology = load_topology(SIM)
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1, nf_sizes=("1c",), vs_dtc=1)
-    asked = Experiment(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
+    asked = MeasurementRequest(test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile("quick"))
     test = DensityTest(topology, SimulatedTestbed(topology), asked, fingerprint())
     test.deploy()
     test.search(["NDR", "PDR"])

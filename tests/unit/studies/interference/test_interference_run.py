@@ -14,7 +14,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.function import UserProgram
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.interference.analysis.matrix import lowest
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs
 from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
@@ -161,7 +161,7 @@ class WithoutSome(SimulatedTestbed):
         super().__init__(SIM)
         self._kinds, self._after, self._seen = kinds, after, 0
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         self._seen += 1
         if self._seen > self._after and {function.kind for function in plan.functions} & set(self._kinds):
             raise Unsupported("pktstat missing for NFs of kind pktstat; install it: apt-get install pktstat")
@@ -186,7 +186,7 @@ class BreaksOnce(SimulatedTestbed):
         super().__init__(SIM)
         self.deployments = 0
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         self.deployments += 1
         if self.deployments == 1:
             raise SystemBroken("nf-1-1 was killed by SIGKILL")

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import SystemBroken
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -55,7 +55,7 @@ class Dead:
 
 @pytest.fixture
 def cell() -> Iterator[CellUnderTest]:
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.MRR,
         cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1),
         frame=frame("64B"),

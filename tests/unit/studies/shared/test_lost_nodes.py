@@ -15,7 +15,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainStudyTest
@@ -82,7 +82,7 @@ class World(SimulatedTestbed):
     def environment(self) -> Environment:
         return environment()
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         if self.lost:
             raise ConnectionFailed(WHY)
         self.deployed += 1

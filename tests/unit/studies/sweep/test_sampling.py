@@ -12,7 +12,7 @@ from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.trial import (
     Direction,
     FlowCount,
@@ -37,7 +37,7 @@ SPEC = SweepSpec(rates=Rates(start_pps=1000, stop_pps=1000, step_pps=1), duratio
 @pytest.fixture
 def cell() -> Iterator[CellUnderTest]:
     """A simulated router, deployed."""
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.MRR,
         cell=Cell(service_type=ServiceType.CSP, nf_chains=1, nf_nodes=1, nf_kinds=(NfKind("linux_router"),)),
         frame=B64,

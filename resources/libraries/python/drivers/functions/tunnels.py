@@ -60,7 +60,7 @@ class TunnelEnd:
     """One of the two ends of a tunnel."""
 
     device: str
-    """What packets of its side are routed into, and packets of the other side come out of."""
+    """Its tunnel interface."""
     role: str
     """In the handshake, where the ends have different ones."""
     port: int

@@ -158,7 +158,7 @@ class CommandLine:
             try:
                 part = connection.recv(_CHUNK)
             except TimeoutError as error:
-                seen = repr(got[-80:].decode(errors="replace")) if got else "nothing"
+                seen = repr(_shown(got[-80:].decode(errors="replace"))) if got else "nothing"
                 raise NotReady(f"VPP at {self._path}: {what}", self._within_s, seen) from error
             if not part:
                 raise CsitError(f"VPP at {self._path} closed the connection before {what}")

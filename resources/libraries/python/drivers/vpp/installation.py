@@ -41,7 +41,7 @@ def plugins(prefix: Path) -> frozenset[str]:
 
 
 def crypto_engines(prefix: Path) -> frozenset[str]:
-    """Names of what encrypts in an installation: plugins such as `crypto_native`, or libraries that VPP loads itself.
+    """Crypto engines of an installation: plugins such as `crypto_native`, or libraries that VPP loads itself.
 
     VPP 24.10 and earlier have plugins, which are loaded by name.
     """

@@ -15,7 +15,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft, utc_now
@@ -366,7 +366,7 @@ class ChainStudyTest:
         largest = max((workload.frame for workload in workloads), key=lambda frame: frame.largest_bytes)
         cell = cell_of(chain, self.spec)
         self.draft.drivers |= drivers_of(self._topology, cell, self._world.drivers)
-        asked = Experiment(test_type=TestType.MRR, cell=cell, frame=largest, profile=QUICK)
+        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=largest, profile=QUICK)
         return CellUnderTest(self._topology, self._world, asked)
 
     def _take(self, found: ChainMeasured) -> None:

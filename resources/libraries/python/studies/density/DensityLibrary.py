@@ -10,7 +10,7 @@ from robot.libraries.BuiltIn import register_run_keyword
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.frames import frame as frame_named
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.marker import REFUSED_MARKER
@@ -166,7 +166,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         """
         cell = cell_of(service_type, nf_chains, nf_nodes, nf_size, vswitch_cores, nf_kinds)
         profile = chosen_profile(self._choices)
-        asked = Experiment(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
+        asked = MeasurementRequest(test_type=test_type, cell=cell, frame=frame_named(frame), profile=profile)
         test = self._test_of(asked)
         self._number += 1
         self._keeper.begin_test(test.key, failed_again=False, on_carried=self._carry)
@@ -174,7 +174,7 @@ class DensityLibrary(DeployedStudyLibrary[DensityTest]):
         self._progress.open()
         self._progress.status(f"{self._head}: deploying")
 
-    def _test_of(self, asked: Experiment) -> DensityTest:
+    def _test_of(self, asked: MeasurementRequest) -> DensityTest:
         topology, world, environment = self._testbed.opened()
         test = DensityTest(
             topology,

@@ -12,9 +12,9 @@ from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import (
     Environment,
-    Experiment,
     LatencyAtLoad,
     LossesAtLoad,
+    MeasurementRequest,
     ReceiveRate,
 )
 from resources.libraries.python.model.stacks import described
@@ -71,7 +71,7 @@ class DensityTest:
         self,
         topology: Topology,
         world: Testbed,
-        asked: Experiment,
+        asked: MeasurementRequest,
         environment: Environment,
         on_progress: Callable[[Progress], None] = lambda _: None,
         *,

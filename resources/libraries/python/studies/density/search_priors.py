@@ -23,7 +23,7 @@ from typing import Any
 
 from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import World
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
@@ -51,7 +51,7 @@ class PriorBook:
 
     def prior(
         self,
-        asked: Experiment,
+        asked: MeasurementRequest,
         *,
         world: World,
         testbed: str,
@@ -90,7 +90,7 @@ def newest_run(folder: Path) -> Path | None:
     return max(runs, key=lambda run: (run / "results").stat().st_mtime, default=None)
 
 
-def _loads(result: DensityRecord, asked: Experiment) -> dict[str, float]:
+def _loads(result: DensityRecord, asked: MeasurementRequest) -> dict[str, float]:
     """Lower bounds of those goals that are asked for and were found."""
     found = {each.goal: each for each in (result.ndr, result.pdr) if each is not None and _usable(each)}
     wanted = {goal.name: found.get(goal) for goal in asked.profile.goals}
@@ -142,7 +142,7 @@ class MeasuredCells:
         if record.passed and record.search is not None and _of_matrix(record.cell):
             self._matrices.setdefault(_matrix_of(record.asked), _Matrix()).add(record)
 
-    def predict(self, asked: Experiment) -> MatrixPrediction:
+    def predict(self, asked: MeasurementRequest) -> MatrixPrediction:
         """Predict the lower bounds of the goals of a test, as far as there are cells of its matrix."""
         matrix = self._matrices.get(_matrix_of(asked))
         if matrix is None or not _of_matrix(asked.cell):
@@ -174,7 +174,7 @@ def _of_matrix(cell: Cell) -> bool:
     return alike and not special and cell.nf_nodes > 0
 
 
-def _matrix_of(asked: Experiment) -> str:
+def _matrix_of(asked: MeasurementRequest) -> str:
     """Digest of what all cells of a matrix have in common."""
     alike = asked.model_copy(update={"cell": asked.cell.model_copy(update={"nf_chains": 1, "nf_nodes": 1})})
     return digest_of(alike.model_dump_json())

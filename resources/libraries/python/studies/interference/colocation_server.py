@@ -11,7 +11,7 @@ from resources.libraries.python.model.counters import Cost, ProcessedPackets
 from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.kinds import are_vms
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate
@@ -190,7 +190,9 @@ class SharedServer:
             CsitError: One of them does not start.
         """
         plan = self.plan(group, limits)
-        asked = Experiment(test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition)
+        asked = MeasurementRequest(
+            test_type=TestType.MRR, cell=plan.cell, frame=frame, profile=QUICK, repetition=repetition
+        )
         cell = CellUnderTest(self._topology, self._world, asked)
         self._deployed = cell, plan
         cell.deploy(plan)
@@ -244,7 +246,7 @@ class SharedServer:
             programs=programs if any(programs) else (),
             limits=() if limits == _FREE else (limits,) * most,
         )
-        asked = Experiment(test_type=TestType.MRR, cell=cell, frame=self._spec.frame, profile=QUICK)
+        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=self._spec.frame, profile=QUICK)
         plan = CellUnderTest(self._topology, self._world, asked).plan()
         try:
             return first_instances(plan, len(group)) if len(group) < most else plan

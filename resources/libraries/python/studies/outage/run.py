@@ -20,7 +20,7 @@ from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.planning.names import VSWITCH
@@ -394,7 +394,7 @@ class OutageTest:
         return cell
 
     def _cell(self, repetition: int) -> CellUnderTest:
-        asked = Experiment(
+        asked = MeasurementRequest(
             test_type=TestType.MRR,
             cell=self.spec.cell,
             frame=self.spec.frame,

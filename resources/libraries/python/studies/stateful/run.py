@@ -17,7 +17,7 @@ from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
 from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol
 from resources.libraries.python.planning.plan import digest, drivers_of
@@ -323,7 +323,7 @@ class StatefulTest:
         )
 
     def _cell(self, cell: Cell) -> CellUnderTest:
-        asked = Experiment(test_type=TestType.MRR, cell=cell, frame=self.spec.frame, profile=self._profile)
+        asked = MeasurementRequest(test_type=TestType.MRR, cell=cell, frame=self.spec.frame, profile=self._profile)
         return CellUnderTest(self._topology, self._world, asked)
 
 

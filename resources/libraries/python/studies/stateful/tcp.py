@@ -6,7 +6,7 @@ from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
 from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.planning.loop_back import loop_back_plan
@@ -47,7 +47,7 @@ class TcpPeer:
 
     def cell(self, cell: Cell) -> CellUnderTest:
         """Return a cell that the peer loads; not deployed."""
-        asked = Experiment(
+        asked = MeasurementRequest(
             test_type=TestType.MRR,
             cell=cell,
             frame=self._spec.frame,

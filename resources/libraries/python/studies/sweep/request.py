@@ -84,7 +84,7 @@ def _made(kind: type[_Kind], what: str, **values: float) -> _Kind:
 
 @dataclass(frozen=True, slots=True)
 class SweepRequest:
-    """The choice of the experiment."""
+    """What a sweep is to measure."""
 
     name: str
     """Name of the service."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
 from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
@@ -63,7 +63,7 @@ class ServiceSweep:
         asked.check()
         self.asked = asked
         self._on_progress = on_progress
-        test = Experiment(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
+        test = MeasurementRequest(test_type=TestType.MRR, cell=asked.cell, frame=asked.frame, profile=QUICK)
         self._cell = CellUnderTest(topology, world, test)
         by_log = keeps_a_log(topology.tg.generator.driver)
         self._sampling = Sampling(self._cell, asked.frame, asked.protocol, by_log=by_log)

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 from pydantic import Base64Bytes, TypeAdapter
 
 from resources.libraries.python.model.plan import Plan, Port
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
@@ -122,7 +122,7 @@ class CellRequest:
     """Argument of `prepare`."""
 
     plan: Plan
-    asked: Experiment
+    asked: MeasurementRequest
     capture: Base64Bytes | None = None
     """Contents of the capture whose packets are the load."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import CsitError, PlanError, RunStopped, SystemBroken
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Affinity, Experiment
+from resources.libraries.python.model.result import Affinity, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.address_bounds import MOST_SOURCES
@@ -93,7 +93,7 @@ class CellUnderTest:
         asked: The cell, and what drivers need to know of the test.
     """
 
-    def __init__(self, topology: Topology, world: Testbed, asked: Experiment) -> None:
+    def __init__(self, topology: Topology, world: Testbed, asked: MeasurementRequest) -> None:
         self._topology = topology
         self._world = world
         self._asked = asked

@@ -11,7 +11,7 @@ from resources.libraries.python.model.cell import Cell, Frame, ServiceType, Test
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.loop_back import loop_back_plan, no_loop_back
@@ -209,7 +209,9 @@ def looped_back(plan: Plan, world: Testbed, largest: Frame, generator: str | Non
         CsitError: It cannot be started.
     """
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=0)
-    asked = Experiment(test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"), generator=generator)
+    asked = MeasurementRequest(
+        test_type=TestType.MRR, cell=cell, frame=largest, profile=profile("ladder"), generator=generator
+    )
     parts = world.loop_back(plan, asked)
     with ExitStack() as stack:
         for part in (*parts.cables, parts.generator):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
@@ -151,10 +151,10 @@ class Testbed(Protocol):
     def meters(self) -> EnergyMeters:
         """Return what reads the energy meters of all nodes."""
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """Drivers for a cell."""
 
-    def loop_back(self, plan: Plan, asked: Experiment) -> LoopBackParts:
+    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:
         """Drivers for a plan of `planning.loop_back`."""
 
     def host(self, asked: Specifications, folder: Path) -> Host:

@@ -36,7 +36,7 @@ def reserve(topology: Topology, reason: str, lease_s: float, wait_s: float, repo
         reason: Why, for others to read.
         lease_s: For how long.
         wait_s: How long to wait for others.
-        report: Is told whom this waits for, and what was taken over.
+        report: Called with a line about whom this waits for, and about what was taken over.
 
     Returns:
         The token, which belongs into the environment variable CSIT_RESERVATION.

@@ -132,7 +132,7 @@ def acquire_within(
         nodes: What to reserve.
         claim: For whom.
         wait_s: For how long.
-        report: Is told whom this waits for, whenever that changes.
+        report: Called with a line about whom this waits for, whenever that changes.
 
     Raises:
         NotReady: It was not given in time; the text says who has it.

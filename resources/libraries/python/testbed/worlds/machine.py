@@ -30,7 +30,7 @@ from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Plan, Port
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.edges import has_vlan_devices
@@ -131,7 +131,7 @@ class TestbedMachine:
         self._held.enter_context(kept_awake())
         return removed
 
-    def share(self, plan: Plan, asked: Experiment, capture: bytes | None = None) -> NodeParts:
+    def share(self, plan: Plan, asked: MeasurementRequest, capture: bytes | None = None) -> NodeParts:
         """Drivers for what this machine has of a cell.
 
         Args:

@@ -17,7 +17,7 @@ from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeri
 from resources.libraries.python.model.frames import capture_content
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology, World
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.physical_ports import conflicts
@@ -277,7 +277,7 @@ class NodesTestbed:
         remote = [self._topology.tg_name] if self._api is not None and is_remote(self._topology.tg.energy) else []
         return NodeMeters({name: partial(of_node, name) for name in (*self._nodes, *remote)})
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         """Return drivers for a cell, each on its node.
 
         Raises:
@@ -298,7 +298,7 @@ class NodesTestbed:
         over_api = self._api.generator(plan) if self._api is not None else None
         return parts_on_nodes(plan, self._nodes, prepared, self._duts, over_api)
 
-    def loop_back(self, plan: Plan, asked: Experiment) -> LoopBackParts:
+    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:
         """Return generator and links; vSwitch and NFs of the plan's drivers are not used.
 
         Raises:

@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
 from resources.libraries.python.model.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Environment, Experiment
+from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.recording.environment import fingerprint
@@ -69,7 +69,7 @@ class SimulatedTestbed:
     def meters(self) -> SimMeters:
         return SimMeters(self._name, self._simulation.power, lambda: self._system)
 
-    def parts(self, plan: Plan, asked: Experiment) -> Parts:
+    def parts(self, plan: Plan, asked: MeasurementRequest) -> Parts:
         clock = VirtualClock()
         self._system = system = SimulatedSystem(plan, self._simulation, clock, asked.test_type, asked.repetition)
         return Parts(
@@ -85,7 +85,7 @@ class SimulatedTestbed:
             stacks=SimStackSampler(system, self._name),
         )
 
-    def loop_back(self, plan: Plan, asked: Experiment) -> LoopBackParts:
+    def loop_back(self, plan: Plan, asked: MeasurementRequest) -> LoopBackParts:
         del asked
         return LoopBackParts((), SimulatedLoop(plan, self._simulation, VirtualClock()))
 

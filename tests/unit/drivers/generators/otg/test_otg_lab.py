@@ -10,7 +10,7 @@ from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.result import Experiment
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.paths import PROJECT
@@ -100,7 +100,7 @@ def _unreachable(topology: Topology) -> Topology:
 
 def test_a_peer_cannot_take_its_place() -> None:
     cell = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
-    asked = Experiment(
+    asked = MeasurementRequest(
         test_type=TestType.MRR, cell=cell, frame=frame("64B"), profile=profile("ladder"), generator="iperf3"
     )  # fmt: skip
     world = world_of(LAB)

@@ -129,7 +129,7 @@ class GuestConnections:
 
 
 class Applications(Router):
-    """Fulfils `drivers.function.vm.inside.Inside`: guests that route and run an application, or only route.
+    """Fulfils `drivers.functions.vm.guest_software.GuestSoftware`: guests route, and some run an application.
 
     The programs are this machine's, as in network namespaces, so that what differs is the packaging. In a guest they
     are ordinary processes of its scheduler.

@@ -128,7 +128,7 @@ def _made_as(address: str) -> str:
 
 
 class VppInside:
-    """Fulfils `drivers.function.vm.inside.Inside`.
+    """Fulfils `drivers.functions.vm.guest_software.GuestSoftware`.
 
     A guest has a vCPU for VPP's main thread and one for each of its workers. Its VPP drives the network cards by
     itself, in huge pages of the guest's: cards read memory by physical addresses. The host needs none for it.

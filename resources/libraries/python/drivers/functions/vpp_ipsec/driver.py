@@ -1,13 +1,13 @@
 """Network functions as an IPsec tunnel with both ends in one VPP: ESP with AES-GCM.
 
 Each end is a gateway with a routing table of its own. They are joined by a pipe, an interface pair of VPP, which only
-encrypted packets cross. A worker encrypts and decrypts the packets that it received. Keys are generated at each start;
-they are never in a file, an argument or a message.
+encrypted packets cross. VPP encrypts all packets of a direction in one worker, the first that gets one; others hand
+theirs over to it. Keys are generated at each start; they are never in a file, an argument or a message.
 """
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.libraries.python.drivers.context import DriverContext
@@ -39,7 +39,8 @@ CIPHER = "AES-128-GCM"
 _WINDOW = 256
 """Packets that may be late (anti-replay). Sequence numbers are of 64 bits: 32 would end after an hour at 1 Mpps."""
 _OVERHEAD = 100
-"""Bytes that ESP in IPv4 adds at the most: 20 of IPv4, 8 of ESP, 8 of IV, up to 5 of padding, 16 of the check value."""
+"""Bytes, more than the 57 that ESP in IPv4 adds at the most: 20 of IPv4, 8 of ESP, 8 of IV, 5 of padding, 16 of the
+check value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ class TunnelGateway:
     """0 on the left, 1 on the right."""
     prefixes: tuple[str, ...]
     """Networks on the side of the other end."""
-    key: str
+    key: str = field(repr=False)
     """Hexadecimal."""
-    salt: str
+    salt: str = field(repr=False)
     """Of the nonce (RFC 4106), hexadecimal."""
 
     @property
@@ -72,7 +73,7 @@ class TunnelGateway:
 
     @property
     def device(self) -> str:
-        """What packets of its side are routed into, and packets of the other side come out of."""
+        """Its tunnel interface."""
         return _DEVICES[self.number]
 
     @property
@@ -161,14 +162,14 @@ class VppTunnels(VppRouters):
         }
 
     def facts(self) -> Mapping[str, str]:
-        """Those of VPP, and what encrypts in it."""
+        """Those of VPP, and its crypto engine."""
         found = super().facts()
         if not found:
             return found
         running = (member.instance for member in self._members.values() if not member.instance.problem())
         shown = next((instance.ask("show crypto handlers") for instance in running), "")
         by = f" by VPP's engine {engine}" if (engine := show_output.crypto_engine(shown, _HANDLERS)) else ""
-        does = f"encrypts each packet by ESP with {CIPHER}{by} and decrypts it again, in the worker that received it"
+        does = f"encrypts each packet by ESP with {CIPHER}{by} and decrypts it again, each direction in one worker"
         return {**found, "vpp_ipsec": does}
 
 
@@ -179,7 +180,7 @@ def _passed(rows: Mapping[str, show_output.InterfaceRow]) -> ProcessedPackets:
 
 
 def missing(settings: Vpp) -> Iterator[PreflightProblem]:
-    """Requirements that this machine lacks: VPP with its plugins, and something that encrypts."""
+    """Requirements that this machine lacks: VPP with its plugins, and a crypto engine."""
     yield from router_missing(settings)
     prefix = Path(settings.prefix)
     if program(prefix).exists() and not crypto_engines(prefix):

@@ -189,7 +189,7 @@ class FlowPorts:
         self._counters = Counters(
             [flow.rx_interface for flow in spec.flows], [flow.tx_interface for flow in spec.flows]
         )
-        self._lateness = QuietTime()
+        self._quiet = QuietTime()
         self._captured = CapturedLoad(read_capture(b64decode(spec.capture), "capture")) if spec.capture else None
         self._xdp: XdpSender | None = None
         self.fallback: str | None = None
@@ -232,7 +232,7 @@ class FlowPorts:
             begun_ns = time.time_ns()
             sent = sender.send(watch)
             complete = tuple(map(sum, zip(before, sent.packets, sent.probes, strict=True)))
-            settled = settle(self._counters.received, complete, before, self._lateness.quiet_s)
+            settled = settle(self._counters.received, complete, before, self._quiet.quiet_s)
             if spec.losses:
                 numbered = _counted(sent, counting, load, begun_ns)
             elif spec.timeline_ns:
@@ -244,7 +244,7 @@ class FlowPorts:
         finally:
             self._aside.close([*receivers, *counting, *rings])
         received = _difference(settled.counts, before)
-        self._lateness.end(received, _difference(complete, before), settled)
+        self._quiet.end(received, _difference(complete, before), settled)
         return TrialReport(
             planned=load.total,
             offered_s=sent.offered_s,
@@ -274,9 +274,9 @@ class FlowPorts:
     def _received(self) -> tuple[int, ...]:
         """Counters before a trial, when those of the one before have stopped."""
         before = self._counters.received()
-        if not self._lateness.begin(before):
+        if not self._quiet.begin(before):
             return before
-        return settle(self._counters.received, None, quiet_s=self._lateness.quiet_s).counts
+        return settle(self._counters.received, None, quiet_s=self._quiet.quiet_s).counts
 
     def _prepared(self, spec: TrialSpec) -> tuple[Sender, str | None]:
         """Return the prepared sender of this trial, and why it is not the usual one."""

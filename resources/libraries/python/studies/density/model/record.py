@@ -13,9 +13,9 @@ from resources.libraries.python.model.record import PACKED, Record, is_empty, is
 from resources.libraries.python.model.result import (
     Affinity,
     BackToBack,
-    Experiment,
     LatencyAtLoad,
     LossesAtLoad,
+    MeasurementRequest,
     ReceiveRate,
     Verdict,
 )
@@ -27,7 +27,7 @@ class DensityRecord(Record):
     """One cell with one frame size and test type."""
 
     study: Literal["density"] = "density"
-    asked: Experiment
+    asked: MeasurementRequest
     verdict: Verdict
     trials: Annotated[tuple[TrialResult, ...], PACKED]
     ndr: GoalResult | None = None

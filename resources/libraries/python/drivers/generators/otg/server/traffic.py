@@ -41,7 +41,7 @@ _COLUMNS = {"bytes_rx": 0, "frames_rx": 1, "bytes_tx": 8, "frames_tx": 9}
 
 @dataclass
 class CounterRates:
-    """CounterRates of two counters over about the last second."""
+    """Rates of two counters over about the last second."""
 
     samples: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
 
