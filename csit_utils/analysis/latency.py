@@ -22,6 +22,9 @@ _MOST_RATIO = 1032
 _KEPT = 256
 """Decoded histograms, of some kB each, as many as a test with 16 service instances has: each is in several tables and
 figures."""
+_KEPT_SUMS = 32
+"""Merged histograms, as many as a page of a test has of loads and directions, in its table and its figure. A key holds
+the encoded histograms of all instances, of up to some 10 kB: all keys have 5 MB for 16 instances, in each process."""
 _DIGITS = 3
 """Significant digits of a histogram."""
 HALF_LOADS = ("PDR50", "SOAK50")
@@ -98,17 +101,16 @@ def histogram_of(counted: HdrHistogram) -> Histogram:
 
 def merge(encoded: Iterable[str]) -> Histogram | None:
     """Return the sum of all decodable histograms; None if there is none, or all are empty."""
-    return _merged(tuple(encoded))
+    texts = tuple(encoded)
+    # Those of single instances are kept by `_decode`, and would displace the sums.
+    merged = _decode(texts[0]) if len(texts) == 1 else _merged(texts)
+    return merged if merged is not None and merged.total > 0 else None
 
 
-@lru_cache(_KEPT)
+@lru_cache(_KEPT_SUMS)
 def _merged(encoded: tuple[str, ...]) -> Histogram | None:
-    # Kept, as tables and figures of a test merge the same ones.
     found = [decoded for text in encoded if (decoded := _decode(text)) is not None]
-    if not found:
-        return None
-    merged = found[0] if len(found) == 1 else _sum(found)
-    return merged if merged.total > 0 else None
+    return _sum(found) if found else None
 
 
 def _sum(histograms: Sequence[Histogram]) -> Histogram:

@@ -179,7 +179,8 @@ def write_site(
     Args:
         shown: The contents of the report.
         folder: Output folder, created if missing. Existing pages are replaced.
-        processes: Number of processes that write pages of tests; more than one only for contents in memory.
+        processes: The most processes that render pages: two for the pages of all tests, every one for pages of single
+            tests. They are forked, and read contents in memory or of a dataset.
         progress: Called with the number of written pages of tests and the total.
         url: Address at which the folder will be published, for links in the message; empty: links are relative.
 
@@ -253,7 +254,7 @@ class TestPages:
         """Write all pages.
 
         Args:
-            processes: Number of processes; more than one only for contents in memory, since they are forked.
+            processes: The most processes; few pages are written by one.
             progress: Called with the number of written pages and the total.
         """
         anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
