@@ -62,6 +62,27 @@ def lab(
     )
 
 
+def looped(topology: Topology, pairs: int = 1, *, first: bool = False, **port: Any) -> Topology:
+    """The same with cables from the TG to itself, whose ports are as others but for some keys."""
+    said = topology.model_dump(mode="json")
+    ports: dict[str, Any] = said["nodes"]["TG"]["interfaces"]
+    like = next(iter(ports.values()))
+    more = {
+        f"loop{number}{end}": {
+            **like,
+            "link": f"loop{number}",
+            "device": f"l{number}{end}",
+            "pci_address": f"0000:f{number}:00.{end}",
+            "mac_address": f"02:c5:ff:00:0{number}:0{end}",
+            **port,
+        }
+        for number in range(1, pairs + 1)
+        for end in (0, 1)
+    }
+    said["nodes"]["TG"]["interfaces"] = {**more, **ports} if first else {**ports, **more}
+    return Topology.model_validate(said)
+
+
 TWO_NODES = """\
 ---
 metadata:

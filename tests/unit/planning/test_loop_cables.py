@@ -1,5 +1,7 @@
 """Cables from the TG of a lab to itself: no service goes over them, and the generator is looped back over them."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,44 +9,32 @@ import pytest
 from resources.libraries.python.errors import PlanError
 from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.loop_back import loop_back_plan
 from resources.libraries.python.planning.loop_cables import VETH, loop_cables, no_cable, port_kind
 from resources.libraries.python.planning.names import GENERATOR
+from resources.libraries.python.planning.physical_ports import located, silent
 from resources.libraries.python.planning.plan import digest, make_plan
 from resources.libraries.python.testbed.node.checks.ports import used_ports
 from tests.builders import shipped
-from tests.unit.planning.labs import lab
+from tests.unit.planning.labs import TWO_NODES, lab, looped, written
 
 KIND = "i40e 10 Gb/s by the kernel"
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)
 
 
-def looped(topology: Topology, pairs: int = 1, *, first: bool = False, **port: Any) -> Topology:
-    """The same with cables from the TG to itself, whose ports are as others but for some keys."""
-    said = topology.model_dump(mode="json")
-    ports: dict[str, Any] = said["nodes"]["TG"]["interfaces"]
-    like = next(iter(ports.values()))
-    more = {
-        f"loop{number}{end}": {
-            **like,
-            "link": f"loop{number}",
-            "device": f"l{number}{end}",
-            "pci_address": f"0000:f{number}:00.{end}",
-            "mac_address": f"02:c5:ff:00:0{number}:0{end}",
-            **port,
-        }
-        for number in range(1, pairs + 1)
-        for end in (0, 1)
-    }
-    said["nodes"]["TG"]["interfaces"] = {**more, **ports} if first else {**ports, **more}
-    return Topology.model_validate(said)
-
-
 def kernel_lab(**changes: Any) -> Topology:
     return lab(vswitch="linux_bridge", generator="ring", containers="linux_router", **changes)
+
+
+def of_two_kinds(**port: Any) -> Topology:
+    said = kernel_lab().model_dump(mode="json")
+    said["nodes"]["TG"]["interfaces"]["port2"] |= {"driver": "ice", **port}
+    return Topology.model_validate(said)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -57,6 +47,52 @@ def test_services_are_planned_as_without_them(discriminator: Any, first: bool) -
     assert used_ports(with_loop, "TG") == list(with_loop.tg.interfaces), "the doctor looks at them"
     assert used_ports(with_loop, "DUT1") == list(without.dut.interfaces)
     assert digest(make_plan(with_loop, CELL, {})) == digest(make_plan(without, CELL, {}))
+
+
+@pytest.mark.parametrize(
+    "port",
+    [
+        {"driver": None, "pci_address": None, "numa_node": 9},
+        {"driver": "ice", "rate_bps": 10**9, "numa_node": 1},
+        {"pci_address": None},
+        {"driver": "veth", "numa_node": 1},
+    ],
+)
+@pytest.mark.parametrize("ports", ["auto", "dpdk", "af_packet"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_cable_of_another_nic_changes_nothing(ports: str, port: dict[str, Any], first: bool) -> None:
+    without = lab(tg_cores=16, trex={"ports": ports})
+    topology = looped(without, first=first, **port)
+    if ports == "af_packet" and port == {"pci_address": None}:
+        assert topology.loops, "sockets of the kernel need no address"
+        return
+    assert topology.tg.interfaces == without.tg.interfaces
+    assert not topology.loops and list(topology.unused_loop_ports) == ["loop10", "loop11"]
+    assert used_ports(topology, "TG") == ["port1", "port2"], "the doctor leaves it alone"
+    assert silent(topology) == silent(without)
+    found = {"TG": {"port1": 0, "port2": 0, "loop10": 0, "loop11": 0}, "DUT1": {"port1": 0, "port2": 0}}
+    with_numa = located(topology, found)
+    assert digest(make_plan(with_numa, CELL, {})) == digest(make_plan(located(without, found), CELL, {}))
+    assert no_cable(with_numa) == no_cable(topology) and no_cable(topology) != no_cable(without)
+    again = Topology.model_validate(topology.model_dump(mode="json"))
+    assert again.tg.interfaces == without.tg.interfaces
+
+
+def test_a_file_of_csit_with_a_cable_of_another_nic_is_planned_as_without_it(tmp_path: Path) -> None:
+    lines = TWO_NODES.replace("password: in the clear", "password: env:LAB_PASSWORD").splitlines(keepends=True)
+    other = [
+        re.sub(r"pci_address.*}", "link: loop, model: Some-NIC}", line) if "loop" in line else line for line in lines
+    ]
+    without = [line for line in lines if "loop" not in line]
+    assert sum("Some-NIC" in line for line in other) == len(lines) - len(without) == 2
+    loaded, plain = (load_topology(written(tmp_path, "".join(text))) for text in (other, without))
+    assert loaded.tg.interfaces == plain.tg.interfaces
+    given = dict.fromkeys(plain.nodes, layout((cpu, cpu, 0, 0) for cpu in range(32)))
+    assert digest(make_plan(loaded, CELL, given)) == digest(make_plan(plain, CELL, given))
+    why = (
+        r"Intel-E810CQ ice 100 Gb/s by DPDK .*, and no cable to itself joins two of that kind: port5 - port6 \(.*known"
+    )
+    assert re.search(why, str(no_cable(loaded)))
 
 
 def test_a_dut_has_no_cable_to_itself() -> None:
@@ -124,14 +160,32 @@ def test_what_is_measured_is_kept_for_the_nic() -> None:
         ),
         (
             looped(kernel_lab(), rate_bps=25 * 10**9),
-            r"^TG's ports port1, port2 are i40e 10 Gb/s by the kernel, and it has a cable to itself of another NIC: "
+            r"^TG's ports port1, port2 are i40e 10 Gb/s by the kernel, and no cable to itself joins two of that kind: "
             r"loop10 - loop11 \(i40e 25 Gb/s by the kernel\)$",
         ),
         (
             looped(kernel_lab(), driver="ice"),
-            r"of another NIC: loop10 - loop11 \(ice 10 Gb/s by the kernel\)$",
+            r"joins two of that kind: loop10 - loop11 \(ice 10 Gb/s by the kernel\)$",
         ),
-        (looped(shipped("available/lab-2n-kernel")), r"neither model nor driver says of which NIC port1, port2, "),
+        (
+            looped(kernel_lab(), model="unknown", driver=None),
+            r"joins two of that kind: loop10 - loop11 \(unknown 10 Gb/s by the kernel\)$",
+        ),
+        (
+            looped(lab(tg_cores=16, trex={"ports": "dpdk"}), pci_address=None),
+            r"10 Gb/s by DPDK \(vfio-pci\), and .*: loop10 - loop11 \(TRex on DPDK needs a pci_address; .*\)$",
+        ),
+        (
+            looped(of_two_kinds()),
+            r"^TG's ports are of 2 kinds, and a qualification is of one: "
+            r"port1 \(i40e 10 Gb/s by the kernel\); port2 \(ice 10 Gb/s by the kernel\)$",
+        ),
+        (
+            looped(shipped("available/lab-2n-kernel")),
+            r"^nodes.TG.interfaces: model and driver of port1, port2, port3, port4 are unknown, so it is not known "
+            r"whether a cable to itself is of the same NIC$",
+        ),
+        (looped(of_two_kinds(driver=None)), r": model and driver of port2 is unknown, so"),
     ],
 )
 def test_why_nics_are_not_qualified_is_one_sentence(topology: Topology, said: str) -> None:

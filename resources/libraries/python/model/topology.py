@@ -1,15 +1,17 @@
 """A testbed: nodes joined by links, read from topologies/*.yaml."""
 
 from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency
-from resources.libraries.python.model.nodes import DutNode, Name, TgNode
-from resources.libraries.python.model.testbed.attachment import attachment_of
+from resources.libraries.python.model.nodes import DutNode, Interface, Name, TgNode
+from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
 
 
@@ -41,6 +43,7 @@ class Topology(Frozen):
     simulation: dict[str, Any] | None = None
     """Parameters of the simulated system, for the world `sim` only."""
     nodes: dict[Name, Annotated[TgNode | DutNode, Field(discriminator="type")]]
+    _unused_loop_ports: Mapping[str, Interface] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
@@ -114,14 +117,12 @@ class Topology(Frozen):
     def _keep_used_ports(self) -> None:
         """Leave out ports of NICs that are not measured on, which may be on another NUMA node.
 
-        The TG's ports of loop cables stay, behind those that are measured on.
+        The TG's ports of loop cables stay, behind those that are measured on, if the generator is qualified over them.
         """
-        ways = self._ways()
+        ways, loops, every = self._ways(), self.loops, self.tg.interfaces
         used = {(end.node, end.port) for way in ways for cable in way for end in (cable.a, cable.b)}
         for name, node in self.nodes.items():
             kept = {port: row for port, row in node.interfaces.items() if (name, port) in used}
-            if name == self.tg_name:
-                kept |= {end.port: node.interfaces[end.port] for loop in self.loops for end in (loop.a, loop.b)}
             self.nodes[name] = node.model_copy(update={"interfaces": kept})
         for name, node in self.nodes.items():
             try:
@@ -130,6 +131,22 @@ class Topology(Frozen):
                 raise Inconsistency(("nodes", name, *error.location), str(error)) from error
             for port, interface in node.interfaces.items():
                 attachment_of(interface, node, ("nodes", name, "interfaces", port))
+        self._keep_loop_ports({end.port: every[end.port] for loop in loops for end in (loop.a, loop.b)})
+
+    def _keep_loop_ports(self, ports: Mapping[str, Interface]) -> None:
+        """Keep loop cables whose two ports are of the kind of those that are measured on."""
+        tg = self.tg
+        kinds = {nic_kind(interface, tg) for interface in tg.interfaces.values()}
+        others: set[str] = set()
+        for interface in ports.values():
+            kind = None
+            with suppress(Inconsistency):  # nothing uses a port that cannot be driven
+                kind = nic_kind(interface, tg)
+            if kind is None or {kind} != kinds:
+                others.add(interface.link)
+        kept = {name: interface for name, interface in ports.items() if interface.link not in others}
+        self.nodes[self.tg_name] = tg.model_copy(update={"interfaces": {**tg.interfaces, **kept}})
+        self._unused_loop_ports = {name: each for name, each in ports.items() if each.link in others}
 
     def _sockets(self) -> list[Socket]:
         return [
@@ -154,8 +171,16 @@ class Topology(Frozen):
 
     @property
     def loops(self) -> tuple[Cable, ...]:
-        """Cables that join two ports of the TG to each other: the generator is qualified over them."""
+        """Cables that join two ports of the TG to each other: the generator is qualified over them.
+
+        Their ports are of the one kind of the ports that are measured on.
+        """
         return loops(self._sockets(), self.tg_name)
+
+    @property
+    def unused_loop_ports(self) -> Mapping[str, Interface]:
+        """Ports of the TG's other cables to itself, by name, in pairs; nothing else looks at them."""
+        return self._unused_loop_ports
 
     @property
     def machines(self) -> dict[str, TgNode | DutNode]:

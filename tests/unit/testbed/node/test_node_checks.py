@@ -9,6 +9,7 @@ from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.topology import Topology
 from resources.libraries.python.testbed.maintenance.doctor import check_node, check_together
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus, ranges
+from tests.unit.planning.labs import looped
 from tests.unit.testbed.node.node_facts import facts, port, two_nodes
 
 
@@ -298,3 +299,15 @@ def test_a_feature_that_cannot_be_seen_or_is_not_used_is_not_missing() -> None:
 def test_an_answer_of_another_form_is_a_finding() -> None:
     (line,) = of_tg(packages={"trex_facts": {"there": "perhaps"}})
     assert line.startswith("problem nodes.TG: trex_facts: unexpected answer: 1 errors; look at what")
+
+
+def test_a_missing_loop_cable_is_no_reason_to_stop_a_run() -> None:
+    topology = looped(two_nodes())
+    assert topology.loops
+    (line,) = of_tg(topology, **ports(loop10=None, loop11=port(2, pci_address="0000:f1:00.1", mac_address=None)))
+    assert line.startswith(
+        "warning nodes.TG.interfaces.loop10.pci_address: port: there is no PCI device 0000:f1:00.0, so the generator "
+        "is not qualified over this port's cable; "
+    )
+    (line,) = of_tg(topology, **ports(port1=None, loop10=port(1, mac_address=None), loop11=port(2, mac_address=None)))
+    assert line.startswith("problem nodes.TG.interfaces.port1")

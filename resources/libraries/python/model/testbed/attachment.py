@@ -200,6 +200,36 @@ NICS = {
 """Packet rates are the limits that CSIT's own tests keep to (its constants for NICs, one direction). Ports of a cloud
 have the rate that the provider allows, which is below the one in the name."""
 
+
+@dataclass(frozen=True, slots=True)
+class NicKind:
+    """Properties of a port that figures of a generator depend on."""
+
+    model: str | None
+    driver: str | None
+    """The kernel's."""
+    rate_bps: int | None
+    """As the file says or as its model has it."""
+    attachment: Attachment
+    uio_driver: str | None
+    """Where the kernel's driver loses the port for the run; None elsewhere."""
+
+
+def nic_kind(interface: Interface, node: TgNode | DutNode) -> NicKind | None:
+    """Return the kind of a port; None where neither model nor driver is known.
+
+    Raises:
+        Inconsistency: See `attachment_of`.
+    """
+    driver, known = kernel_driver(interface), NICS.get(interface.model or "")
+    if interface.model is None and driver is None:
+        return None
+    attachment = attachment_of(interface, node)
+    rate_bps = interface.rate_bps or (known.rate_bps if known else None)
+    uio = uio_driver(interface, node) or "vfio-pci" if attachment.unbinds else None
+    return NicKind(interface.model, driver, rate_bps, attachment, uio)
+
+
 _MOST_RX_QUEUES = 64
 """Receive queues of a port for RSS: what DPDK's drivers of the models above offer at least."""
 _RX_QUEUES = {"virtio": 1, "e1000": 1, "igb": 2, "ixgbe": 16, "vmxnet3": 8, "ena": 8}

@@ -25,11 +25,13 @@ def used_ports(topology: Topology, name: str) -> list[str]:
 def check(topology: Topology, name: str, facts: Facts) -> Iterator[CheckFinding]:
     """Findings about the ports of a node."""
     node, sound = topology.nodes[name], []
+    looped = {end.port for cable in topology.loops for end in (cable.a, cable.b)} if name == topology.tg_name else ()
     for port in used_ports(topology, name):
         interface, place = topology.nodes[name].interfaces[port], f"nodes.{name}.interfaces.{port}"
         there = facts.ports.ports.get(port)
         if there is None:
-            yield _missing(place, interface, facts.ports)
+            missing = _missing(place, interface, facts.ports)
+            yield _of_qualification(missing) if port in looped else missing
             continue
         findings = [
             *_identity(place, interface, there),
@@ -54,6 +56,12 @@ def _missing(place: str, interface: Interface, ports: PortInventory) -> CheckFin
         text = f"there is no port {interface.device}; there are {', '.join(ports.interfaces) or 'none'}"
         return problem(f"{place}.device", "port", text, "correct it: ip -br link")
     return problem(place, "port", "the file does not say which port it is", "give its device or its pci_address")
+
+
+def _of_qualification(missing: CheckFinding) -> CheckFinding:
+    """A run goes on without its loop cables."""
+    text = f"{missing.what}, so the generator is not qualified over this port's cable"
+    return warning(missing.place, missing.check, text, missing.fix)
 
 
 def _identity(place: str, interface: Interface, there: PortFacts) -> Iterator[CheckFinding]:
