@@ -6,9 +6,9 @@ import pytest
 
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.ownership import preflight
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 
 
 def proc(root: Path, names: dict[int, str]) -> Path:

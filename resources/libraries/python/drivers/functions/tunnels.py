@@ -25,7 +25,6 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.namespace_syscalls import CLONE_NEWNET, aside, unshare
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, Netlink, Request
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import encoded, set_up
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Steps, process_steps
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, NamespaceFunctions
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -33,6 +32,7 @@ from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import NfPlan
 
 READY_S = 30.0

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.drivers.host.cgroups import cgroups
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.services import scripts
 from resources.libraries.python.drivers.services.instances import Instances
 from resources.libraries.python.drivers.services.load import Load
 from resources.libraries.python.drivers.services.scripts import environment
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Port
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.studies.sizing.model.load import Specifications

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.host.nics.port_inventory import numa_nod
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.nics.virtual_functions import VirtualFunctions, on_functions
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem, check
+from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.probes.sampler.costs import LinuxCostMeter
 from resources.libraries.python.drivers.probes.sampler.features import LinuxFeatureSampler
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
@@ -28,6 +28,7 @@ from resources.libraries.python.drivers.services.orchestrator import LocalOrches
 from resources.libraries.python.drivers.services.orchestrator import missing as missing_for_services
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import MeasurementRequest

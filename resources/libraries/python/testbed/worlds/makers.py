@@ -7,8 +7,8 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.containers.engine_choice import missing as container_missing
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.mixed_kinds import ConfinedFunctions, MixedKinds
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, Port, TapPlan
 from resources.libraries.python.planning.names import GENERATOR

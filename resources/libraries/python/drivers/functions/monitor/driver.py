@@ -17,7 +17,6 @@ from resources.libraries.python.drivers.functions.vm.guest_software import cards
 from resources.libraries.python.drivers.functions.vm_application.applications import PLACE, Application, PacketSockets
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
@@ -25,6 +24,7 @@ from resources.libraries.python.drivers.host.sockets import packet_sockets
 from resources.libraries.python.drivers.host.sockets.packet_sockets import PacketSocket
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.counters import ProcessedPackets
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, TapPlan

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import ProcessedPackets
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.frames import TrafficProfile
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode

@@ -21,11 +21,11 @@ from resources.libraries.python.drivers.functions.vm.init import probe_command_l
 from resources.libraries.python.drivers.functions.vm.qemu import QEMU, Hardware, arguments
 from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.image_cache import cache_folder
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import DutNode
 
 _KVM = Path("/dev/kvm")

@@ -11,7 +11,6 @@ from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import set_mac
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, routing
 from resources.libraries.python.drivers.vpp.installation import Site, remove_folder
@@ -22,6 +21,7 @@ from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan, Plan

@@ -13,7 +13,6 @@ from pathlib import Path
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.functions.vpp.driver import VppRouters
 from resources.libraries.python.drivers.functions.vpp.driver import missing as router_missing
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.configuration import commands, routing
 from resources.libraries.python.drivers.vpp.installation import crypto_engines, program
@@ -22,6 +21,7 @@ from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.counters import ProcessedPackets
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan

@@ -28,10 +28,10 @@ from resources.libraries.python.drivers.generators.builtin.wire import (
 from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.core_map import ThreadRole
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import (

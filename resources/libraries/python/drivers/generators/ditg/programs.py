@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from resources.libraries.python.drivers.generators.ditg.flows import SIGNALLING, Script
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 

@@ -16,12 +16,12 @@ from resources.libraries.python.drivers.generators.httperf.registration import M
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult

@@ -16,9 +16,9 @@ from resources.libraries.python.drivers.generators.iperf3.run import DirectionRe
 from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.trial import (

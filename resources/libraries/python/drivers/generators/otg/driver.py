@@ -21,9 +21,9 @@ from resources.libraries.python.drivers.generators.otg.flows import (
 from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult

@@ -11,9 +11,9 @@ from typing import Any
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.registration import Trex
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.model.driver import InstalledProgram
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 
 _API = Path("trex", "stl", "api.py")

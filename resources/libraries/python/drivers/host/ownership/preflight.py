@@ -9,7 +9,6 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from resources.libraries.python.drivers.host.cpu import data_threads
@@ -18,6 +17,7 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import CLO
 from resources.libraries.python.drivers.host.links.namespaces import Namespace
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink, Request
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 
 _CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 21: "CAP_SYS_ADMIN", 23: "CAP_SYS_NICE"}
 """For links, raw packets, namespaces and mounts, affinity and priority of kernel threads."""
@@ -25,18 +25,6 @@ _SOL_PACKET, _PACKET_VERSION, _PACKET_TX_RING, _TPACKET_V2 = 263, 10, 13, 1
 # Kernel threads are named after ports on the whole machine, so a check at the same time must have other ports.
 _NEAR, _FAR, _BRIDGE = ((f"cst{os.getpid()}{letter}", index) for letter, index in (("a", 100), ("b", 101), ("c", 102)))
 _MAC = "02:fe:00:00:00:0"
-
-
-@dataclass(frozen=True, slots=True)
-class PreflightProblem:
-    """A missing requirement and its fix."""
-
-    what: str
-    fix: str
-    """How to fix it."""
-
-    def __str__(self) -> str:
-        return f"{self.what}; {self.fix}"
 
 
 def check() -> tuple[PreflightProblem, ...]:

@@ -14,7 +14,6 @@ from resources.libraries.python.drivers.host.cpu.memory import too_few
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.nics.port_inventory import pci_ids
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.drivers.host.ownership.preflight import PreflightProblem
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps
 from resources.libraries.python.drivers.vpp.configuration import commands
 from resources.libraries.python.drivers.vpp.installation import Site, plugins, remove_folder
@@ -25,6 +24,7 @@ from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_m
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Nic, Plan, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
