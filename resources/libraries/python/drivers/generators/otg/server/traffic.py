@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -29,9 +30,10 @@ from resources.libraries.python.drivers.host.nics import ethtool
 from resources.libraries.python.errors import ConfigError, CsitError, NotReady
 
 _LOG = logging.getLogger(__name__)
-_START_S = 45.0
-"""Less than clients wait for an answer. Workers of all flows start beside each other, which takes long on few CPUs."""
-_PREPARE_S, _PROGRESS_S, _STOP_S = 15.0, 15.0, 15.0
+_START_S, _PREPARE_S, _STOP_S = 45.0, 15.0, 15.0
+"""For all flows of a configuration together: clients wait 60 s for an answer. Workers start beside each other, which
+takes long on few CPUs."""
+_PROGRESS_S = 15.0
 _CLOSE_S = 3.0
 _WINDOW_S = 1.0
 _SAMPLES = 32
@@ -82,9 +84,18 @@ class _Flow:
             self.close()
             raise
 
-    def wait_ready(self) -> None:
-        """Wait until the worker has checked its ports."""
-        self._worker.answer("generator worker", _START_S)
+    def answer(self, what: str, begun_s: float, within_s: float) -> None:
+        """Take the next record of the worker, within a time that all flows of a configuration share.
+
+        Raises:
+            NotReady: No record came in time; it has the time since the beginning.
+            CsitError: As `WorkerProcess.answer`.
+        """
+        try:
+            self._worker.answer(what, begun_s + within_s - time.monotonic())
+        except NotReady as error:
+            waited_s = time.monotonic() - begun_s
+            raise NotReady(f"{error.what} of flow {self.plan.name}", waited_s, error.last_seen) from error
 
     @property
     def running(self) -> bool:
@@ -101,9 +112,6 @@ class _Flow:
         self._worker.send({"do": "go"})
         self._thread = threading.Thread(target=self._follow, name=f"flow {self.plan.name}", daemon=True)
         self._thread.start()
-
-    def wait_prepared(self) -> None:
-        self._worker.answer("generator's frames", _PREPARE_S)
 
     def _follow(self) -> None:
         try:
@@ -134,9 +142,9 @@ class _Flow:
         if self.running:
             self._worker.send({"do": "stop"})
 
-    def wait_stopped(self) -> None:
+    def wait_stopped(self, begun_s: float) -> None:
         if self._thread is not None:
-            self._thread.join(_STOP_S)
+            self._thread.join(max(0.0, begun_s + _STOP_S - time.monotonic()))
             if self._thread.is_alive():
                 raise NotReady(f"the end of flow {self.plan.name}", _STOP_S, "it still sends")
 
@@ -186,8 +194,10 @@ class Traffic:
 
         Raises:
             ConfigError: It asks for something that the generator cannot do; the present configuration stays.
-            CsitError: A port is not there, down, or may not be opened; no configuration is left.
+            CsitError: A port is not there, may not be opened, or is down although there are flows; or workers do not
+                start in time. No configuration is left, or the present one where nothing was opened yet.
         """
+        begun_s = time.monotonic()
         speeds_bps = aside(partial(_speeds_bps, self._namespace, self._locations, config))
         plans = planned_flows(config, speeds_bps, self._mark)
         self.close()
@@ -196,7 +206,7 @@ class Traffic:
             for plan in plans:
                 self._flows[plan.name] = _Flow(plan, self._namespace, self._cpus)
             for flow in self._flows.values():
-                flow.wait_ready()
+                flow.answer("generator worker", begun_s, _START_S)  # after it has checked its ports
             self._ports = aside(self._open_counters)
             self._config, self.given = config, given
             for port in config.ports:
@@ -222,10 +232,11 @@ class Traffic:
         flows = self._named(names)
         if running := [flow.plan.name for flow in flows if flow.running]:
             raise ConfigError(f"traffic.flow_transmit: already sent: {', '.join(running)}")
+        begun_s = time.monotonic()
         for flow in flows:
             flow.prepare()
         for flow in flows:
-            flow.wait_prepared()
+            flow.answer("generator's frames", begun_s, _PREPARE_S)
         for flow in flows:
             flow.go()
 
@@ -237,10 +248,11 @@ class Traffic:
             NotReady: One does not stop.
         """
         flows = self._named(names)
+        begun_s = time.monotonic()
         for flow in flows:
             flow.stop()
         for flow in flows:
-            flow.wait_stopped()
+            flow.wait_stopped(begun_s)
 
     def _named(self, names: Sequence[str]) -> list[_Flow]:
         if unknown := [name for name in names if name not in self._flows]:
@@ -263,6 +275,7 @@ class Traffic:
             raise ConfigError(f"there is no port '{unknown[0]}' ({', '.join(known) or 'no configuration'})")
         running = {flow.plan.tx_port for flow in self._flows.values() if flow.running}
         found: list[dict[str, object]] = []
+        is_up = aside(partial(_links, self._namespace, [known[name] for name in names or known]))
         for name in names or known:
             counts = {key: now - self._before[name][key] for key, now in self._port(known[name]).items()}
             rates, now_s = self._rates[name], time.monotonic()
@@ -272,7 +285,7 @@ class Traffic:
                 {
                     "name": name,
                     "location": known[name],
-                    "link": "up",
+                    "link": "up" if is_up[known[name]] else "down",
                     "transmit": "started" if name in running else "stopped",
                     **counts,
                     "frames_tx_rate": tx_pps,
@@ -292,19 +305,26 @@ class Traffic:
         with ExitStack() as stack:
             if self._ports is not None:
                 stack.callback(self._ports.close)
-            for flow in self._flows.values():
-                stack.callback(flow.close)
+            stack.callback(_close, list(self._flows.values()))
             for flow in self._flows.values():
                 flow.stop()
             self._flows, self._ports, self._before = {}, None, {}
             self._config, self.given = OtgConfig(), {}
 
 
+def _close(flows: Sequence[_Flow]) -> None:
+    """Close flows at the same time: each may take some seconds, and a client waits for the answer."""
+    with ThreadPoolExecutor(MOST_FLOWS) as pool:
+        pending = [pool.submit(flow.close) for flow in flows]
+    for each in pending:
+        each.result()
+
+
 def _speeds_bps(namespace: str, locations: Sequence[str], config: OtgConfig) -> dict[str, float | None]:
     """Return the speed of each interface that a configuration may use.
 
     Raises:
-        CsitError: One that it does use is not there or has no carrier.
+        CsitError: One that it does use is not there, or has no carrier although there are flows.
     """
     if namespace:
         kernel.enter_namespace(namespace)
@@ -312,9 +332,16 @@ def _speeds_bps(namespace: str, locations: Sequence[str], config: OtgConfig) -> 
     used = {port.location: f"ports[{index}].location" for index, port in enumerate(config.ports)}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in names:
-            if name in used and not kernel.link_is_up(name):
+            # Without flows clients ask whether ports exist, before the other ends are taken into use.
+            if name in used and not kernel.link_is_up(name) and config.flows:
                 raise CsitError(f"{used[name]}: {name} is down")
         return {name: ethtool.speed_bps(sock, name) for name in names}
+
+
+def _links(namespace: str, names: Sequence[str]) -> dict[str, bool]:
+    if namespace:
+        kernel.enter_namespace(namespace)
+    return {name: kernel.link_is_up(name) for name in names}
 
 
 def _flow_metrics(flow: _Flow) -> dict[str, object]:
