@@ -1,5 +1,7 @@
 """An OTG server behind PCI NICs as the generator of a lab: our own one on the TG, whose API a tunnel leads to."""
 
+import select
+import shlex
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -23,12 +25,16 @@ pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requ
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
 PORTS = {"port1": "enp65s0", "port2": "enp66s0"}
 SERVER = """
-import os, sys
+import os, sys, threading
+def end_with_the_connection():
+    sys.stdin.read()
+    os._exit(0)
+threading.Thread(target=end_with_the_connection, daemon=True).start()
 sys.path[:0] = os.environ["PYTHONPATH"].split(":")
 from resources.libraries.python.drivers.generators.otg.server.http_api import listening, serve
 from resources.libraries.python.drivers.generators.otg.server.traffic import Traffic
 with listening(("127.0.0.1", 8443)) as server:
-    print("pid", os.getpid(), flush=True)
+    print("listening", flush=True)
     serve(server, Traffic(sys.argv[1:], cpus=(2, 3, 4, 5)))
 """
 _WITHIN_S = 180.0
@@ -47,31 +53,32 @@ def serving(emulated: Emulated) -> Iterator[Otg]:
     paths = f"{program.parent}/project:{program.parent}/packages"
     tunnel = [
         "ssh", "-p", str(access.port), "-i", access.key_file, "-o", f"UserKnownHostsFile={access.known_hosts}",
-        "-o", "BatchMode=yes", "-L", f"{port}:127.0.0.1:8443", f"{access.user}@{access.host}",
-        f"PYTHONPATH={paths} exec {access.python} - {' '.join(PORTS.values())}",
+        "-o", "BatchMode=yes", "-o", "ExitOnForwardFailure=yes", "-L", f"{port}:127.0.0.1:8443",
+        f"{access.user}@{access.host}",
+        f"PYTHONPATH={paths} exec {access.python} -c {shlex.quote(SERVER)} {' '.join(PORTS.values())}",
     ]  # fmt: skip
-    with subprocess.Popen(tunnel, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin and server.stdout
-        server.stdin.write(SERVER)
-        server.stdin.close()
-        said = server.stdout.readline().split()
-        assert said[:1] == ["pid"], said
-        settings = Otg(location=f"http://127.0.0.1:{port}", ports=PORTS)
-        client = OtgClient(settings)
+    settings = Otg(location=f"http://127.0.0.1:{port}", ports=PORTS)
+    client = OtgClient(settings)
 
-        def silent() -> str:
-            try:
-                client.version()
-            except CsitError as error:
-                return str(error)
-            return ""
-
+    def silent() -> str:
         try:
+            client.version()
+        except CsitError as error:
+            return str(error)
+        return ""
+
+    with subprocess.Popen(tunnel, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdin and server.stdout
+            ready, _, _ = select.select([server.stdout], [], [], _WITHIN_S)
+            assert ready, f"the server did not listen within {_WITHIN_S} s"
+            assert server.stdout.readline() == "listening\n"
             wait_until("OTG server", silent, _WITHIN_S, pause_s=1.0)
             yield settings
+            server.stdin.close()
+            assert server.wait(_WITHIN_S) == 0
         finally:
-            emulated.run("TG", "kill", said[1])
-            server.wait(_WITHIN_S)
+            server.kill()  # without the connection the server on the TG ends too
 
 
 @realtime(LOSS)
@@ -80,7 +87,7 @@ def test_instances_of_two_vlans_are_counted_by_a_server_behind_pci_nics(emulated
         tg = {
             "access": None, "cpus": None, "generator": {"driver": "otg"}, "otg": server.model_dump(mode="json"),
             # Without addresses of the NICs frames are for those of the plan, which only a promiscuous port takes.
-            "interfaces": {port: {"mac_address": None} for port in PORTS},
+            "interfaces": {port: {"mac_address": None, "pci_address": None} for port in PORTS},
         }  # fmt: skip
         topology = emulated.write_topology(tmp_path, discriminator="vlan", nodes={"TG": tg})
         words = (
