@@ -1,7 +1,9 @@
 """An OTG server as the generator of a lab: only its API is reached, here of our own server beside the TG's ports."""
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
 from resources.libraries.python.drivers.generators.otg.registration import Otg
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.errors import InUse, Unsupported
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.trial import Direction, Trial
@@ -51,7 +53,7 @@ def topology(lab: Lab, folder: Path, server: OtgServer, **changes: Any) -> Path:
     """The lab with the server in place of the TG's machine."""
     otg = {"location": server.url, "ca_file": str(server.log.with_name("cert.pem")), "ports": PORTS}
     tg = {
-        "access": None, "generator": {"driver": "otg"}, "otg": otg | changes.pop("otg", {}),
+        "access": None, "cpus": None, "generator": {"driver": "otg"}, "otg": otg | changes.pop("otg", {}),
         "interfaces": {port: {"device": None, "driver": None} for port in PORTS},
     }  # fmt: skip
     return lab.topology(folder, nodes={"TG": tg}, **changes)
@@ -107,11 +109,14 @@ def test_a_server_that_is_not_there_or_not_trusted_is_refused_in_a_sentence(
     lab: Lab, server: OtgServer, tmp_path: Path, otg: dict[str, Any], said: str
 ) -> None:
     file = topology(lab, tmp_path, server, otg=otg)
-    done = csit("doctor", str(file), "--json")
+    done = csit("doctor", str(file), "--json", "--thorough")
     assert done.returncode == 1, done.stdout
-    (found,) = [row for row in json.loads(done.stdout)["findings"] if row["place"] == "nodes.TG"]
-    assert found["level"] == "problem" and found["check"] == "generator"
-    assert "otg.location, verify and ca_file" in found["fix"]
+    findings = json.loads(done.stdout)["findings"]
+    (found,) = [row for row in findings if row["place"] == "nodes.TG" or "OTG server" in row["what"]]
+    assert (found["level"], found["place"], found["check"]) == ("problem", "nodes.TG", "generator")
+    assert re.match(said, found["what"])
+    assert found["fix"] == "start the server, or say where it is by otg.location, verify and ca_file"
+    assert any(row["check"] == "drivers" for row in findings), "--thorough asks the nodes, too"
     world = world_of(load_topology(file))
     with pytest.raises(Unsupported, match=rf"^TG: {said}") as caught:
         world.open()
@@ -143,3 +148,35 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
         world.close()
     assert f"TG: stopped 2 flows of {server.url}" in removed
     assert client.flow_metrics() == {}
+
+
+def test_a_server_that_sends_flows_of_another_program_is_left_alone(
+    lab: Lab, server: OtgServer, tmp_path: Path
+) -> None:
+    file = topology(lab, tmp_path, server)
+    client = OtgClient(load_topology(file).tg.settings(Otg))
+    ports = {"tg-1-1": ServerPort("port1", "cab1"), "tg-1-2": ServerPort("port2", "cab2")}
+    trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
+    sent = [replace(each, name=f"soak {each.name}") for each in sent_flows(FLOWS, trial, latency=False)]
+    client.configure(configuration(sent, ports, trial.duration_s))
+    client.transmit("start")
+    with pytest.raises(
+        InUse, match=rf"^OTG server {server.url}: another program sends there \(2 flows, such as soak 1 "
+    ):
+        world_of(load_topology(file)).open()
+    assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
+    client.configure({})
+
+
+@realtime(LOSS)
+def test_ports_of_the_dut_may_be_down_before_a_run(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
+    dut = lab.nodes["DUT1"]
+    for port in ("cab1", "cab2"):
+        dut.run("ip", "link", "set", port, "down")
+    try:
+        words = ("-v", "CELLS:1x1", "-v", "SEARCH:quick,mrr=1", "--suite", "csc-mrr")
+        row = measured(lab, server, tmp_path, *words)
+        assert row.mrr and row.mrr.mean_pps > 1000
+    finally:
+        for port in ("cab1", "cab2"):
+            dut.run("ip", "link", "set", port, "up")

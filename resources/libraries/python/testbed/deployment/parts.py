@@ -119,7 +119,7 @@ class Testbed(Protocol):
         """Logical CPUs of the DUT, or of all nodes by name."""
 
     def problems(self) -> tuple[str, ...]:
-        """Return what the testbed lacks, one sentence each with its fix. Changes nothing."""
+        """Return what nodes lack, one sentence each with its fix. Changes nothing."""
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the testbed lacks for some cells only, whose tests are then skipped; as `problems`."""

@@ -188,14 +188,13 @@ def _reservation(place: MaintainedMachine) -> CheckFinding:
 
 
 def _of_api(topology: model.Topology) -> Iterable[CheckFinding]:
-    """Whether the generator of a lab that the controller drives answers."""
+    """Problems of the generator of a lab that the controller drives over its API."""
     make = driver_registry.generators()[topology.tg.generator.driver].api
     if topology.world is not World.LAB or make is None:
         return
     place, problems = f"nodes.{topology.tg_name}", driver_registry.load(make)(topology.tg).problems()
-    for line in problems:
-        what, _, fix = line.partition("; ")
-        yield problem(place, "generator", what, fix)
+    for found in problems:
+        yield problem(place, "generator", found.what, found.fix)
     if not problems:
         yield ok(place, "generator", "its API answers; ports are tried when a run starts")
 

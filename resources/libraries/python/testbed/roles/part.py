@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from resources.libraries.python.model.connections import ConnectionTable, Deletion
 from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets, Throttling
 from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.testbed.roles.patience import patience
@@ -169,14 +170,15 @@ class TrafficGenerator(ObservablePart, Protocol):
 class GeneratorApi(Protocol):
     """A generator of a lab that the controller drives over the network, without access to its machine."""
 
-    def problems(self) -> tuple[str, ...]:
-        """Return why it cannot be used, a sentence each with its fix. Changes nothing."""
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        """Return why it cannot be used. Changes nothing."""
 
     def open(self) -> tuple[str, ...]:
         """Stop what an earlier run has left sending, and try all ports; return what was stopped, a sentence each.
 
         Raises:
-            Unsupported: It lacks a port.
+            Unsupported: It answers, and lacks a port.
+            InUse: Another program sends by it.
             CsitError: It cannot be reached.
         """
 

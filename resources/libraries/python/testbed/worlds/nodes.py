@@ -184,7 +184,10 @@ class NodesTestbed:
         return self._inspected
 
     def problems(self) -> tuple[str, ...]:
-        """Return what nodes lack, where the file is wrong about them, or why they cannot be reached."""
+        """Return what nodes lack, where the file is wrong about them, or why they cannot be reached.
+
+        A generator that is driven over its API is no node; `GeneratorApi.problems` has its problems.
+        """
         try:
             return self._problems()
         except CsitError as error:
@@ -193,12 +196,11 @@ class NodesTestbed:
     def _problems(self) -> tuple[str, ...]:
         nodes = self._topology.nodes
         elsewhere = (text for name, row in self.look().items() for text in conflicts(name, nodes[name], row.numa_nodes))
-        of_api = self._api.problems() if self._api is not None else ()
-        return (*self._of_all(lambda found: found.problems), *elsewhere, *map(self._of_tg, of_api))
+        return (*self._of_all(lambda found: found.problems), *elsewhere)
 
-    def _of_tg(self, text: str) -> str:
+    def _of_tg(self, found: object) -> str:
         """Say that something is about the generator that is driven over its API."""
-        return f"{self._topology.tg_name}: {text}"
+        return f"{self._topology.tg_name}: {found}"
 
     def warnings(self) -> tuple[str, ...]:
         return self._of_all(lambda found: found.warnings)
@@ -208,8 +210,8 @@ class NodesTestbed:
 
         Raises:
             ConnectionFailed: Nodes cannot be reached; a sentence for each.
-            Unsupported: Nodes lack something.
-            InUse: Another run or user has a node.
+            Unsupported: Nodes, or a generator that is driven over its API, lack something.
+            InUse: Another run or user has a node, or another program sends by that generator.
         """
         with ExitStack() as stack:
             stack.callback(self.close)
@@ -219,7 +221,8 @@ class NodesTestbed:
                 pythons = {name: self._nodes[name].python for name in connections}
                 lease = Lease(connections, self._topology.metadata.name, _REASON, pythons=pythons)
                 self._lease = self._reserved.enter_context(lease)
-            if problems := self._problems():
+            of_api = self._api.problems() if self._api is not None else ()
+            if problems := (*self._problems(), *map(self._of_tg, of_api)):
                 raise Unsupported("; ".join(problems))
             # One after the other: two that start at the same time could each get one of two nodes.
             removed = [line for node in self._nodes.values() for line in node.open()]

@@ -1,14 +1,21 @@
 """An OTG server as the generator of a lab: its machine is not planned, its ports are those of the cables."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from resources.libraries.python import driver_registry
+from resources.libraries.python.drivers.generators.otg import driver as otg_driver
+from resources.libraries.python.drivers.generators.otg.client import OtgRefusal
+from resources.libraries.python.drivers.generators.otg.driver import OtgApi, OtgGenerator
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
-from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.drivers.generators.otg.registration import Otg
+from resources.libraries.python.errors import CsitError, InUse, NotReady, Unsupported
 from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.topology import Topology
@@ -17,9 +24,11 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
-from resources.libraries.python.testbed.maintenance.doctor import examine
+from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
 from resources.libraries.python.testbed.maintenance.machines import Machines
+from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.worlds.factory import layout_of, world_of
+from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
 
 LAB = load_topology(PROJECT / "topologies" / "available" / "lab-2n-otg.yaml")
 CELL = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=1)
@@ -63,21 +72,25 @@ def test_ports_of_the_server_are_those_of_the_cables(discriminator: str, used: i
     assert tags == ([101, 101, 102, 102] if discriminator == "vlan" else [])
 
 
-def test_a_port_without_a_location_is_the_device() -> None:
+def test_a_port_without_a_location_is_the_device(using: Any) -> None:
     ports = {name: row.model_copy(update={"device": f"eth{name[-1]}"}) for name, row in LAB.tg.interfaces.items()}
     nodes = LAB.nodes | {"TG": LAB.tg.model_copy(update={"interfaces": ports})}
     plan = make_plan(LAB.model_copy(update={"nodes": nodes}), CELL, layout_of(LAB))
     assert set(server_ports(plan, {}).values()) == {ServerPort(f"port{n}", f"eth{n}") for n in range(1, 5)}
+    client = using(_Client())
+    OtgApi(LAB.tg.model_copy(update={"interfaces": ports, "otg": Otg(ports={"port3": "1/3"})})).open()
+    assert client.did == [["eth1", "eth2", "1/3", "eth4"], []]
 
 
-class _Api:
+class _Api(OtgApi):
     """A generator of a lab that is not there."""
 
-    def __init__(self, node: TgNode) -> None:
-        del node
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        return (PROBLEM,)
 
-    def problems(self) -> tuple[str, ...]:
-        return ("no answer; start it",)
+
+PROBLEM = PreflightProblem("refused; no route to it", "start it; or correct otg.location")
+"""A server's own words may have semicolons."""
 
 
 def test_the_doctor_says_that_the_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,9 +99,32 @@ def test_the_doctor_says_that_the_server_does_not_answer(monkeypatch: pytest.Mon
     assert (finding.level, finding.check, finding.what, finding.fix) == (
         "problem",
         "generator",
-        "no answer",
-        "start it",
+        PROBLEM.what,
+        PROBLEM.fix,
     )
+
+
+class _Dut:
+    """A DUT that lacks nothing."""
+
+    name, prefix, connection = "DUT1", "DUT1: ", None
+
+    def look(self) -> SimpleNamespace:
+        return SimpleNamespace(problems=(), warnings=(), unsampled="", numa_nodes={})
+
+    def reach(self) -> None:
+        pass
+
+    close = disconnect = reach
+
+
+def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver_registry, "load", {driver_registry.generators()["otg"].api: _Api}.__getitem__)
+    world = NodesTestbed(LAB, [cast(TestbedNode, _Dut())], _Api(LAB.tg))
+    drivers = list(_of_drivers(LAB, world))
+    assert [row.what for row in [*_of_api(LAB), *drivers]] == [PROBLEM.what, "have all they need"]
+    with pytest.raises(Unsupported, match=rf"^TG: {PROBLEM.what}; {PROBLEM.fix}$"):
+        world.open()
 
 
 def _unreachable(topology: Topology) -> Topology:
@@ -106,3 +142,96 @@ def test_a_peer_cannot_take_its_place() -> None:
     world = world_of(LAB)
     with pytest.raises(Unsupported, match=r"^TG is driven over its API: no iperf3 can run there$"):
         world.parts(planned("link"), asked)
+
+
+class _Client:
+    """A client whose server sends what is given, and whose first port gets a carrier at the third look."""
+
+    def __init__(self, running: object = (), refuses: CsitError | None = None, looks: int = 3) -> None:
+        self._running, self._refuses, self._looks = running, refuses, looks
+        self.did: list[object] = []
+
+    def version(self) -> str:
+        return "1.62"
+
+    def own_running(self) -> list[str]:
+        if isinstance(self._running, CsitError):
+            raise self._running
+        return list(cast(Any, self._running))
+
+    def transmit(self, state: str) -> None:
+        self.did.append(state)
+
+    def configure(self, content: dict[str, Any]) -> None:
+        if content and self._refuses is not None:
+            raise self._refuses
+        self.did.append([port["location"] for port in content.get("ports", ())])
+
+    def check_counters(self) -> None:
+        pass
+
+    def ports_down(self) -> list[str]:
+        self._looks -= 1
+        return ["port1"] if self._looks > 0 else []
+
+
+@pytest.fixture
+def using(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Put a client in the place of that of the driver."""
+
+    def use(client: _Client) -> _Client:
+        monkeypatch.setattr(otg_driver, "OtgClient", lambda _: client)
+        monkeypatch.setattr(otg_driver, "_CARRIER_POLL_S", 0.001)
+        return client
+
+    return use
+
+
+NAMES = [f"1/{number}" for number in range(1, 5)]
+
+
+def test_what_an_earlier_run_has_left_is_stopped_before_the_ports_are_tried(using: Any) -> None:
+    client = using(_Client(running=["1 forward 64 load", "1 reverse 64 load"]))
+    location = LAB.tg.settings(Otg).location
+    assert OtgApi(LAB.tg).open() == (f"stopped 2 flows of {location}",)
+    assert client.did == ["stop", NAMES, []]
+
+
+@pytest.mark.parametrize("error", [InUse("another program sends"), CsitError("connection reset")])
+def test_a_server_that_others_use_or_that_is_gone_is_left_alone(using: Any, error: CsitError) -> None:
+    client = using(_Client(running=error))
+    generator = OtgGenerator(planned("link"), LAB.tg.settings(Otg))
+    for begin in (OtgApi(LAB.tg).open, generator.start):
+        with pytest.raises(CsitError) as caught:
+            begin()
+        assert caught.value is error
+    generator.stop()
+    assert not client.did
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (OtgRefusal("no 1/4"), Unsupported, "no 1/4; correct device or otg.ports of port1, port2, port3, port4"),
+        (CsitError("connection reset"), CsitError, "connection reset"),
+    ],
+)
+def test_only_ports_that_the_server_refuses_are_to_be_corrected(
+    using: Any, error: CsitError, kind: type[CsitError], text: str
+) -> None:
+    using(_Client(refuses=error))
+    with pytest.raises(CsitError) as caught:
+        OtgApi(LAB.tg).open()
+    assert (type(caught.value), str(caught.value)) == (kind, text)
+
+
+def test_the_first_trial_waits_for_the_cables(using: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = using(_Client())
+    OtgGenerator(planned("link"), LAB.tg.settings(Otg)).start()
+    assert client.did == [NAMES] and client.ports_down() == []
+    monkeypatch.setattr(otg_driver, "CABLES_WITHIN_S", 0.01)
+    using(_Client(looks=10**6))
+    with pytest.raises(
+        NotReady, match=r"^cables of generator not ready after 0\.0 s; last seen: 1 without carrier, port1"
+    ):
+        OtgGenerator(planned("link"), LAB.tg.settings(Otg)).start()

@@ -17,9 +17,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from resources.libraries.python.dialogue import record_of
+from resources.libraries.python.drivers.generators.otg.flows import is_own
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
-from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.errors import CsitError, InUse, Unsupported
 from resources.libraries.python.model.bounds import LONGEST_REASON, LONGEST_REQUEST_S, quoted
 
 _LOG = logging.getLogger(__name__)
@@ -32,6 +33,12 @@ _MOST_WARNINGS = 10
 _MOST_REDIRECTS = 3
 _NOT_IMPLEMENTED = frozenset({12, 501})
 """Codes of errors: of gRPC and of HTTP."""
+_NO_ANSWER = frozenset({4, 14, 502, 503, 504})
+"""The same, where the server itself has not answered: deadlines, connections, proxies."""
+
+
+class OtgRefusal(CsitError):
+    """The server answered, and refused; its words are in the text."""
 
 
 class _Json:
@@ -143,6 +150,36 @@ class OtgClient:
         found = self._ask("flow metrics", lambda: _present(self._api.get_metrics(request)))
         return {str(row.name): row for row in found.flow_metrics}
 
+    def ports_down(self) -> list[str]:
+        """Return names of configured ports that the server reports as down; none where it reports no links."""
+        request = self._snappi.MetricsRequest()
+        request.port.port_names = []
+        try:
+            found = self._ask("port metrics", lambda: _present(self._api.get_metrics(request)))
+        except (OtgRefusal, Unsupported) as error:  # then the first trial shows it
+            _LOG.debug("%s", error)
+            return []
+        return [str(row.name) for row in found.port_metrics if row.link == "down"]
+
+    def own_running(self) -> list[str]:
+        """Return names of flows of this driver that the server sends, such as those of a killed run.
+
+        Raises:
+            InUse: It sends flows of another program.
+            CsitError: It is not there, or not trusted.
+        """
+        try:
+            running = [name for name, row in self.flow_metrics().items() if row.transmit == "started"]
+        except (OtgRefusal, Unsupported) as error:  # it may not like the question while there are no flows
+            _LOG.debug("%s", error)
+            running = []
+        if others := [name for name in running if not is_own(name)]:
+            raise InUse(
+                f"OTG server {self._location}: another program sends there ({len(others)} flow"
+                f"{'s'[len(others) == 1 :]}, such as {quoted(others[0])}); stop it, or wait for its end"
+            )
+        return running
+
     def check_counters(self) -> None:
         """Check that the server counts packets of flows, without which there are no results.
 
@@ -153,7 +190,7 @@ class OtgClient:
             self.flow_metrics()
         except Unsupported:
             raise
-        except CsitError as error:  # it may not like the question while there are no flows
+        except CsitError as error:  # as in `own_running`
             _LOG.debug("%s", error)
 
     def _ask(self, what: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - objects of snappi
@@ -161,7 +198,8 @@ class OtgClient:
 
         Raises:
             Unsupported: The server says that it does not implement this; its words are in the text.
-            CsitError: The server is not there, not trusted, or refuses; its words are in the text.
+            OtgRefusal: It refuses.
+            CsitError: It is not there, not trusted, or its answer is invalid.
         """
         try:
             return call()
@@ -172,7 +210,9 @@ class OtgClient:
             text = f"OTG server {self._location}: {what}: {reason}"
             if answer is not None and answer.code in _NOT_IMPLEMENTED:
                 raise Unsupported(f"{text} (not supported by this server)") from error
-            raise CsitError(text) from error
+            if answer is None or answer.code in _NO_ANSWER:
+                raise CsitError(text) from error
+            raise OtgRefusal(text) from error
 
 
 def _present(answer: Any) -> Any:  # noqa: ANN401 - objects of snappi
@@ -213,10 +253,7 @@ def stop_left(servers: Iterable[Otg]) -> list[str]:
     for settings in servers:
         try:
             client = OtgClient(settings)
-            try:
-                running = [name for name, row in client.flow_metrics().items() if row.transmit == "started"]
-            except Unsupported:
-                running = []
+            running = client.own_running()
             client.transmit("stop")
         except CsitError as error:  # the next run may be of another generator, and this one need not be there any more
             sentences.append(f"could not stop traffic: {error}")

@@ -7,22 +7,23 @@ from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators import overload
-from resources.libraries.python.drivers.generators.otg.client import OtgClient, stop_left
+from resources.libraries.python.drivers.generators.otg.client import OtgClient, OtgRefusal
 from resources.libraries.python.drivers.generators.otg.flows import (
     OtgFigures,
     SentFlow,
-    ServerPort,
     configuration,
     figures,
     sent_flows,
+    server_port,
     server_ports,
     trial_result,
 )
 from resources.libraries.python.drivers.generators.otg.registration import SERVERS, Otg
-from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.links.fabric import CABLES_WITHIN_S, Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
+from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.nodes import TgNode
 from resources.libraries.python.model.plan import Plan
@@ -32,6 +33,7 @@ from resources.libraries.python.planning.names import GENERATOR
 
 _LONGER_S = 30.0
 _POLL_S, _QUIET_S, _SETTLE_S = 0.05, 0.1, 2.0
+_CARRIER_POLL_S = 0.2
 
 
 class OtgGenerator:
@@ -57,14 +59,17 @@ class OtgGenerator:
         self._version = ""
 
     def start(self) -> None:
-        """Reach the server, and stop what it sends.
+        """Reach the server, stop what this driver has left sending there, and wait until the ports have a carrier.
 
         Raises:
             Unsupported: snappi is not installed, or the server counts no packets of flows.
+            InUse: The server sends flows of another program.
+            NotReady: A port gets no carrier.
             CsitError: The server is not there, not trusted, or does not reach the ports.
         """
         client = OtgClient(self._settings)
         self._version = client.version()
+        client.own_running()  # flows of another program go on: `stop` does nothing without a client
         if self._machine is not None:
             self._machine.claim(SERVERS, self._settings)
         self._client = client
@@ -72,6 +77,8 @@ class OtgGenerator:
             self._fabric.wait_for_cables(GENERATOR)
         client.configure(configuration((), self._ports))
         client.check_counters()
+        # The other ends have been taken into use just before, and the kernel here knows only ports of this machine.
+        wait_until(f"cables of {GENERATOR}", lambda: _down(client), CABLES_WITHIN_S, pause_s=_CARRIER_POLL_S)
 
     def run(self, trial: Trial) -> TrialResult:
         """Send for the time of a trial, wait until no more packets come, read the metrics.
@@ -161,6 +168,11 @@ class OtgGenerator:
                 self._machine.release(SERVERS, [self._settings])
 
 
+def _down(client: OtgClient) -> str:
+    down = client.ports_down()
+    return f"{len(down)} without carrier, {quoted(down[0])} among them" if down else ""
+
+
 def make(node: TgNode, context: DriverContext) -> OtgGenerator:
     """Make the driver for a node."""
     return OtgGenerator(context.plan, node.settings(Otg), context.fabric, context.lock)
@@ -173,27 +185,29 @@ class OtgApi:
         """Prepare; nothing is asked yet."""
         self._node, self._settings = node, node.settings(Otg)
 
-    def problems(self) -> tuple[str, ...]:
-        return tuple(map(str, missing_on(self._node)))
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        return tuple(missing_on(self._node))
 
     def open(self) -> tuple[str, ...]:
         """Stop what an earlier run has left sending, and try whether the server has the ports.
 
         Raises:
-            Unsupported: It has not; its words are in the text.
+            Unsupported: It answers, and has not; its words are in the text.
+            InUse: It sends flows of another program.
+            CsitError: It is not there, or not trusted.
         """
-        removed = stop_left([self._settings])
+        client = OtgClient(self._settings)
+        if running := client.own_running():
+            client.transmit("stop")
         ports = {
-            name: ServerPort(name, self._settings.ports.get(name) or each.device or name)
-            for name, each in self._node.interfaces.items()
+            name: server_port(name, each.device, self._settings.ports) for name, each in self._node.interfaces.items()
         }
         try:
-            client = OtgClient(self._settings)
             client.configure(configuration((), ports))
-            client.configure({})
-        except CsitError as error:
+        except OtgRefusal as error:
             raise Unsupported(f"{error}; correct device or otg.ports of {', '.join(ports)}") from error
-        return tuple(removed)
+        client.configure({})
+        return (f"stopped {len(running)} flows of {self._settings.location}",) if running else ()
 
     def generator(self, plan: Plan) -> OtgGenerator:
         return OtgGenerator(plan, self._settings)

@@ -1,12 +1,13 @@
 """Flows of a plan as OTG's, and OTG's metrics as the result of a trial. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 
 _PORT = 49191
@@ -15,6 +16,9 @@ _TAG_BYTES = 4
 _LONGEST_NS = 86_400 * 1e9
 _SHORT = 0.005
 """Share of the packets asked for that may be missing before the generator is to blame."""
+_LOAD, _PROBE = "load", "probe"
+_OWN_NAME = re.compile(rf"[1-9]\d* ({'|'.join(Direction)}) [1-9]\d* ({_LOAD}|{_PROBE})")
+"""Of a flow, as `sent_flows` names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,22 @@ def server_ports(plan: Plan, locations: Mapping[str, str]) -> dict[str, ServerPo
             the device, or their own.
     """
     return {
-        port.interface: ServerPort(port.interface, locations.get(port.interface, port.interface))
+        port.interface: server_port(port.interface, None, locations)
         if port.nic is None
-        else ServerPort(port.nic.port, locations.get(port.nic.port) or port.nic.device or port.nic.port)
+        else server_port(port.nic.port, port.nic.device, locations)
         for port in plan.ports(GENERATOR)
     }
+
+
+def server_port(name: str, device: str | None, locations: Mapping[str, str]) -> ServerPort:
+    """Return a port of the server: its location is that of the topology, else the device, else its name.
+
+    Args:
+        name: Of the port in the topology of a lab, else of the interface.
+        device: The kernel's name of the port; None where the topology has none.
+        locations: Locations by such names.
+    """
+    return ServerPort(name, locations.get(name) or device or name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +94,21 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool) -> list[Se
             part.frame_bytes,
             pps,
             trial.frame.flows or flow.sources,
-            kind == "probe",
+            kind == _PROBE,
         )
         for flow in used
         for part in trial.frame.parts
         for kind, asked_pps in (
-            ("load", trial.load_pps / len(used) * part.weight / total),
-            ("probe", trial.probe_pps * part.weight / total if latency else 0.0),
+            (_LOAD, trial.load_pps / len(used) * part.weight / total),
+            (_PROBE, trial.probe_pps * part.weight / total if latency else 0.0),
         )
         if (pps := round(asked_pps) or int(asked_pps > 0))
     ]
+
+
+def is_own(name: str) -> bool:
+    """Whether a flow has a name that `sent_flows` could have made, in this run or another one."""
+    return _OWN_NAME.fullmatch(name) is not None
 
 
 def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:

@@ -128,7 +128,7 @@ _ETHERNET_BYTES = 18
 """Header and FCS: what a frame has and an MTU has not."""
 _SMALLEST_MTU = 1500
 _LINKS_WITHIN_S = 10.0
-_CABLES_WITHIN_S = 30.0
+CABLES_WITHIN_S = 30.0
 """The two ends of a cable negotiate, and the other machine may be slower."""
 
 _log = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ class Fabric:
         """
         mine = [name for name in self._table.of(owner) if name in self._cables.names]
         if mine:
-            wait_until(f"cables of {owner}", partial(self._not_running, mine), _CABLES_WITHIN_S, pause_s=0.01)
+            wait_until(f"cables of {owner}", partial(self._not_running, mine), CABLES_WITHIN_S, pause_s=0.01)
 
     def _not_running(self, wanted: Collection[str]) -> str:
         """Names of ports that do not pass packets yet: the kernel brings their carrier up in the background."""
