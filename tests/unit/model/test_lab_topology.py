@@ -1,5 +1,6 @@
 """Labs: reachable nodes, cables that carry a service, parts that belong to the world."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,31 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, before: str
     with pytest.raises(ConfigError, match=expected) as caught:
         load_topology(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place"),
+    [
+        ("    type: TG\n", "    type: TG\n    access: {host: 192.0.2.31, user: csit}\n", "access"),
+        ("    type: TG\n", '    type: TG\n    cpus: [{cpus: "0-3", cores: "0-3"}]\n', "cpus"),
+        ("    type: TG\n", "    type: TG\n    uio_driver: vfio-pci\n", "uio_driver"),
+        ("{driver: otg}", "{driver: otg, cores: 2}", "generator.cores"),
+        ("port2: {", 'port2: {pci_address: "0000:3b:00.1", ', "interfaces.port2.pci_address"),
+        ("port2: {", "port2: {driver: i40e, ", "interfaces.port2.driver"),
+        ("port2: {", "port2: {uio_driver: igb_uio, ", "interfaces.port2.uio_driver"),
+        ("port2: {", "port2: {nic_vfs: 1, ", "interfaces.port2.nic_vfs"),
+    ],
+)
+def test_keys_of_a_machine_are_refused_where_only_the_api_of_the_generator_is_used(
+    tmp_path: Path, before: str, after: str, place: str
+) -> None:
+    path = tmp_path / "lab.yaml"
+    text = (AVAILABLE / "lab-2n-otg.yaml").read_text(encoding="utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after, 1), encoding="utf-8")
+    expected = f"nodes.TG.{place}: not allowed: the controller drives otg over its API, and uses nothing of its machine"
+    with pytest.raises(ConfigError, match=rf":\d+: {re.escape(expected)}$"):
+        load_topology(path)
 
 
 def test_a_nic_is_chosen_in_a_lab_only(tmp_path: Path) -> None:

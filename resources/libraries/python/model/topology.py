@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.base import Frozen, Inconsistency
+from resources.libraries.python.model.base import Frozen, Inconsistency, Location
 from resources.libraries.python.model.nodes import DutNode, Interface, Name, TgNode
 from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
@@ -56,9 +56,9 @@ class Topology(Frozen):
             raise Inconsistency(("nodes",), f"{kinds['DUT']} nodes of type DUT; {needed}")
         machines = self.machines
         for name, node in self.nodes.items():
-            if name not in machines and node.access is not None:
-                why = f"the controller drives {self.tg.generator.driver} over its API, and logs in to no node for it"
-                raise Inconsistency(("nodes", name, "access"), f"not allowed: {why}")
+            if name not in machines and (place := _of_a_machine(self.tg)):
+                why = f"the controller drives {self.tg.generator.driver} over its API, and uses nothing of its machine"
+                raise Inconsistency(("nodes", name, *place), f"not allowed: {why}")
             if name in machines and (self.world is World.LAB) != (node.access is not None):
                 raise Inconsistency(
                     ("nodes", name), "access (host, user) is required in world lab, and not allowed elsewhere"
@@ -210,3 +210,22 @@ class Topology(Frozen):
     def duts(self) -> dict[str, DutNode]:
         """Nodes of the system under test by name, in the order of the file."""
         return {name: node for name, node in self.nodes.items() if isinstance(node, DutNode)}
+
+
+def _of_a_machine(tg: TgNode) -> Location:
+    """Return the first key of a generator's node that says something about a machine; empty where none does."""
+    parts: list[tuple[Location, Frozen, tuple[str, ...]]] = [
+        ((), tg, ("access", "cpus", "uio_driver")),
+        (("generator",), tg.generator, ("cores",)),
+        *(
+            (("interfaces", name), port, ("pci_address", "driver", "uio_driver", "nic_vfs"))
+            for name, port in tg.interfaces.items()
+        ),
+    ]
+    given = (
+        (*place, key)
+        for place, part, keys in parts
+        for key in keys
+        if getattr(part, key) != type(part).model_fields[key].default
+    )
+    return next(given, ())
