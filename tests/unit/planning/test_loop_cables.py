@@ -185,7 +185,7 @@ def test_what_is_measured_is_kept_for_the_nic() -> None:
             r"^nodes.TG.interfaces: model and driver of port1, port2, port3, port4 are unknown, so it is not known "
             r"whether a cable to itself is of the same NIC$",
         ),
-        (looped(of_two_kinds(driver=None)), r": model and driver of port2 is unknown, so"),
+        (looped(of_two_kinds(driver=None)), r": model and driver of port2 are unknown, so"),
     ],
 )
 def test_why_nics_are_not_qualified_is_one_sentence(topology: Topology, said: str) -> None:

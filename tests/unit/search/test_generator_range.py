@@ -87,7 +87,7 @@ def test_a_generator_that_always_loses_something_says_nothing_about_a_goal_witho
 def test_a_pause_that_fills_a_receive_queue_is_marked() -> None:
     late = {"gap_p50_ns": 20e3, "gap_p999_ns": 820e3}
     (found,) = here(**late).of_goals([result("NDR", 0.6e6, 0.7e6), result("PDR", 0.6e6, 0.7e6)])
-    assert "comes 800 us late" in found.text and "at 700 kpps 280 frames of a flow follow at once" in found.text
+    assert "comes 800 us late" in found.text and "at 700 kpps, 280 frames of a flow follow at once" in found.text
     assert not here(**late).of_goals([result("NDR", 0.55e6, 0.6e6)]), "240 frames fit"
 
 

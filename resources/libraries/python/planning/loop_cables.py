@@ -37,9 +37,8 @@ def no_cable(topology: Topology) -> str | None:
     if not topology.unused_loop_ports:
         return f"no cable joins two of {name}'s ports ({ports}), and a loop through a DUT would measure it too"
     if unknown := [port for port, kind in measured.items() if kind is None]:
-        are = "is" if len(unknown) == 1 else "are"
         why = "so it is not known whether a cable to itself is of the same NIC"
-        return f"nodes.{name}.interfaces: model and driver of {', '.join(unknown)} {are} unknown, {why}"
+        return f"nodes.{name}.interfaces: model and driver of {', '.join(unknown)} are unknown, {why}"
     kinds = {kind: [port for port in measured if measured[port] == kind] for kind in measured.values()}
     if len(kinds) > 1:
         rows = "; ".join(f"{', '.join(ports)} ({kind})" for kind, ports in kinds.items())
