@@ -17,7 +17,20 @@ from csit_utils.processes import shared
 from resources.libraries.python.defects import DEBUG_LOG, expected, report_defect
 from resources.libraries.python.errors import ConfigError, CsitError
 
+FORK = multiprocessing.get_context("fork")
 WITHIN_S = 60.0
+
+
+def all_have_an_item(processes: int) -> Callable[[], None]:
+    """A function that waits, in the first item of each process, until all processes have one."""
+    barrier, waited = FORK.Barrier(processes), set[int]()
+
+    def wait() -> None:
+        if os.getpid() not in waited:
+            waited.add(os.getpid())
+            barrier.wait(WITHIN_S)
+
+    return wait
 
 
 def square(number: int) -> tuple[int, int]:
@@ -35,32 +48,26 @@ def test_every_item_is_worked_on_once(processes: int, items: int) -> None:
 
 
 def test_others_take_their_part() -> None:
-    def slowly(number: int) -> tuple[int, int]:
-        signal.sigtimedwait([], 0.02)
+    wait = all_have_an_item(3)
+
+    def work(number: int) -> tuple[int, int]:
+        wait()
         return square(number)
 
-    assert len({process for _, process in shared(slowly, range(20), 3)}) == 3
+    assert len({process for _, process in shared(work, range(20), 3)}) == 3
 
 
 def test_what_another_process_raises_is_raised_here() -> None:
-    me = os.getpid()
-
-    def work(number: int) -> int:
-        signal.sigtimedwait([], 0.01)
-        if os.getpid() != me:
-            raise ConfigError("no such file")
-        return number
-
-    with pytest.raises(ConfigError, match="no such file"):
-        list(shared(work, range(100), 2))
+    error = raised_by_another_process(lambda: ConfigError("no such file"))
+    assert type(error) is ConfigError and str(error) == "no such file"
     assert not multiprocessing.active_children()
 
 
 def test_a_process_that_is_killed_is_told_and_nobody_waits_for_it() -> None:
-    me = os.getpid()
+    me, wait = os.getpid(), all_have_an_item(2)
 
     def work(number: int) -> int:
-        signal.sigtimedwait([], 0.01)
+        wait()
         if os.getpid() != me:
             os.kill(os.getpid(), signal.SIGKILL)
         return number
@@ -77,36 +84,31 @@ def test_who_does_not_want_the_rest_leaves_no_process() -> None:
 
 
 def test_others_begin_with_the_last() -> None:
-    me = os.getpid()
-    reports, report = os.pipe()
+    me, wait = os.getpid(), all_have_an_item(2)
 
     def work(number: int) -> tuple[int, bool]:
-        if os.getpid() != me:
-            os.write(report, bytes([number]))
-        elif number == 0:
-            assert select.select([reports], [], [], WITHIN_S)[0], "another process has taken its first item"
+        wait()
         return number, os.getpid() == me
 
     found = dict(shared(work, range(9), 2, from_both_ends=True))
-    assert os.read(reports, 1) == bytes([8])
-    os.close(reports)
-    os.close(report)
     assert sorted(found) == list(range(9))
+    assert found[0]
+    assert not found[8]
     mine = [number for number in range(9) if found[number]]
     assert mine == list(range(len(mine)))
 
 
 def raised_by_another_process(make: Callable[[], BaseException]) -> Exception:
-    me = os.getpid()
+    me, wait = os.getpid(), all_have_an_item(2)
 
     def fail_there(number: int) -> int:
-        signal.sigtimedwait([], 0.01)
+        wait()
         if os.getpid() != me:
             raise make()
         return number
 
     with pytest.raises(Exception) as caught:
-        list(shared(fail_there, range(100), 2))
+        list(shared(fail_there, range(9), 2))
     return caught.value
 
 
@@ -156,8 +158,10 @@ def test_an_interrupted_process_ends_without_output(capfd: pytest.CaptureFixture
 
 
 def test_items_without_a_result_are_all_processed() -> None:
+    wait = all_have_an_item(3)
+
     def nothing(_: int) -> None:
-        signal.sigtimedwait([], 0.001)
+        wait()
 
     assert list(shared(nothing, range(30), 3)) == [None] * 30
 
@@ -177,7 +181,7 @@ def test_others_end_when_the_calling_process_is_killed(monkeypatch: pytest.Monke
     def call() -> None:
         list(shared(partial(work, os.getpid()), range(50), 3))
 
-    caller = multiprocessing.get_context("fork").Process(target=call)
+    caller = FORK.Process(target=call)
     caller.start()
     handles: list[int] = []
     try:
