@@ -1,9 +1,10 @@
 """What the OTG server does with ports and workers, of which there are none here."""
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -139,3 +140,22 @@ def test_all_workers_share_the_time_in_which_they_prepare_frames(machine: Machin
     machine.answers_after_s = {number: 6.0 * (number + 1) for number in range(6)}
     with pytest.raises(NotReady, match=r"^generator's frames of flow f2 not ready after 15\.0 s; "):
         served.start(())
+
+
+def test_all_flows_share_the_time_in_which_they_have_to_stop(machine: Machine, served: Traffic) -> None:
+    configure(served, 6)
+    begun_s = machine.clock.now_s
+
+    def ending(after_s: float) -> SimpleNamespace:
+        """The thread of a flow that ends later."""
+
+        def join(within_s: float) -> None:
+            machine.clock.now_s = max(machine.clock.now_s, min(begun_s + after_s, machine.clock.now_s + within_s))
+
+        return SimpleNamespace(join=join, is_alive=lambda: machine.clock.now_s < begun_s + after_s)
+
+    for number in range(6):
+        served._flows[f"f{number}"]._thread = cast(threading.Thread, ending(6.0 * (number + 1)))
+    with pytest.raises(NotReady, match=r"^the end of flow f2 not ready after 15\.0 s; "):
+        served.stop()
+    assert machine.clock.now_s - begun_s == pytest.approx(15)
