@@ -94,7 +94,7 @@
     const student = csit.student(data.student);
     const sides = (runs) => data.cells.map((cell) => side(cell, new Set(runs))).filter(Boolean);
     const ofA = sides(runsA), ofB = sides(runsB), both = pairs(ofA, ofB, (cell) => cell.g);
-    const unlike = new Map(data.unlike.map(([a, b, metric, ...sentences]) => [[a, b, metric].join(), notes]));
+    const unlike = new Map(data.unlike.map(([a, b, metric, ...sentences]) => [[a, b, metric].join(), sentences]));
     const changes = both.map(([a, b]) => {
       const judged = judge(a, b, student);
       const [differences, remarks] = unlike.get([a.cell.k, b.cell.k, data.metrics[a.cell.m]].join()) ?? [[], []];
