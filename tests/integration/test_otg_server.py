@@ -234,6 +234,25 @@ def test_what_cannot_be_done_is_refused_and_the_configuration_stays(api: Any) ->
         api.get_states(api.states_request())
 
 
+def test_ports_without_carrier_can_be_configured_but_not_sent_by(api: Any) -> None:
+    def links() -> dict[str, str]:
+        request = api.metrics_request()
+        request.port.port_names = []
+        return {row.name: row.link for row in api.get_metrics(request).port_metrics}
+
+    change = ["ip", "-n", NAMESPACE, "link", "set", RIGHT]
+    subprocess.run([*change, "down"], check=True)
+    try:
+        api.set_config(configured(api))
+        assert links() == {"p1": "down", "p2": "down"}  # of a veth pair
+        with pytest.raises(Exception, match=rf"ports\[\d\]\.location: ({LEFT}|{RIGHT}) is down"):
+            api.set_config(configured(api, ("f1", "p1", "p2")))
+    finally:
+        subprocess.run([*change, "up"], check=True)
+    wait_until("carrier", lambda: ", ".join(name for name, link in links().items() if link == "down"), _END_S)
+    api.set_config(configured(api, ("f1", "p1", "p2")))
+
+
 def test_requests_are_bounded_and_silent_clients_keep_no_others_waiting(server: OtgServer, api: Any) -> None:
     host, port = server.url.removeprefix("http://").split(":")
     silent = [socket.create_connection((host, int(port))) for _ in range(8)]
