@@ -1,7 +1,6 @@
 """The command line: one module per command, below `csit_utils.commands` or in the folder of its study."""
 
 import ast
-import gc
 import io
 import logging
 import os
@@ -50,7 +49,6 @@ _OTHER_NAMES = {"import": "import_"}
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
 
-_NEW_OBJECTS = 50_000
 """Some MB."""
 
 
@@ -98,22 +96,12 @@ def main() -> int:
         exit status of the command. SIGTERM ends it as Ctrl-C does: it removes what it made, and exits with 143.
     """
     signal.signal(signal.SIGTERM, _terminated)
-    collect_seldom()
     _complete_streams()
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Visible())
     keep_named_secrets(os.environ)
     with _redacted_streams():
         return _run()
-
-
-def collect_seldom() -> None:
-    """Collect garbage after 50,000 more objects were made than freed, not after some hundreds as Python does by itself.
-
-    Commands make millions of objects without cycles, which are freed without it as soon as they are not used any more,
-    and which each collection looks at in vain.
-    """
-    gc.set_threshold(_NEW_OBJECTS, 20, 20)
 
 
 def _terminated(number: int, _: FrameType | None) -> NoReturn:

@@ -18,7 +18,6 @@ from typing import Any
 
 from robot.api import ExecutionResult
 
-from csit_utils.cli import collect_seldom
 from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from resources.libraries.python.paths import PROJECT
@@ -135,8 +134,6 @@ def _asked(pipe: Connection) -> float:
 
 def _serve(pipe: Connection, root: Path, files: list[Path], processes: int | None) -> None:
     """Read all files at each request; answer with the time in seconds."""
-    if processes is not None:
-        collect_seldom()  # as the command does
     _side(root, files[:1], processes)
     pipe.send(0.0)
     while pipe.recv():
