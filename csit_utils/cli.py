@@ -49,8 +49,6 @@ _OTHER_NAMES = {"import": "import_"}
 _OF_ANOTHER_PROGRAM = {"robot": {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}}
 """Commands whose options another program parses."""
 
-"""Some MB."""
-
 
 def make_app(arguments: Sequence[str]) -> typer.Typer:
     """Return the command line with the requested command, or with the names and summaries of all where none is given.
