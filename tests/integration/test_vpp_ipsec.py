@@ -153,6 +153,6 @@ def test_keys_are_in_no_file_and_new_after_a_restart() -> None:
 
 
 def keys(deployment: Deployment) -> set[str]:
-    """Keys of the associations, which VPP shows to whoever asks for one by its number."""
+    """Keys of the associations, which VPP shows when one is asked for by its number."""
     shown = [ask(deployment, f"show ipsec sa {index}") for index in range(4)]
     return {text.partition("crypto alg aes-gcm-128 key ")[2].split()[0] for text in shown}
