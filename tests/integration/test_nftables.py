@@ -146,7 +146,7 @@ def test_a_firewall_that_packets_pass_by_is_a_problem_and_one_that_has_lost_its_
         nft("nf-1-1", "insert", "rule", "ip", "csit", "forward", "accept")
         done = deployment.parts.generator.run(trial)
         (problem,) = deployment.problems()
-        assert problem == f"nf-1-1 received {done.sent} packets, and only 0 went through its rules"
+        assert problem == f"nf-1-1 received {done.sent:,} packets, and only 0 went through its rules"
         nft("nf-1-1", "delete", "table", "ip", "csit")
         (problem,) = deployment.problems()
         assert problem.startswith("the rules of nf-1-1 cannot be read: ")

@@ -165,6 +165,30 @@ def test_without_pdr_there_is_no_load() -> None:
     assert asked == [None] and [row.label for row in found.loads] == [IDLE, "PDR0"]
 
 
+def test_a_trial_whose_readings_came_too_late_is_done_again_and_twice_as_long() -> None:
+    asked: list[Trial | None] = []
+
+    def watch(trial: Trial | None) -> EnergyReadings:
+        """Readings of a machine that takes 1.5 s to prepare a trial, and as long to end it."""
+        asked.append(trial)
+        if trial is None:
+            return EnergyReadings((counter(100.0),))
+        window = certain_window(BEGAN_S, BEGAN_S + trial.duration_s + 3.0, trial.duration_s)
+        return EnergyReadings((counter(100.0),), {}, 1.5, result_of(trial, received=1), window)
+
+    found = measure_energy(watch, frame("64B"), 1e6, 1.0, 0.0, duts=("DUT1",), idle=None)
+    assert [trial.duration_s for trial in asked if trial] == 3 * [1.0, 2.0, 4.0]
+    assert asked[-1] is None
+    for at in found.loads:
+        power = found.watts(at.label)
+        assert power and power[0] == pytest.approx(100.0) and at.remark is None
+    asked.clear()
+    found = measure_energy(watch, frame("64B"), 1e6, 0.25, 0.0, duts=("DUT1",), idle=None)
+    assert [trial.duration_s for trial in asked if trial] == 3 * [0.25, 0.5, 1.0]
+    row = found.at("PDR50")
+    assert row and not row.nodes and row.remark and "0 readings while traffic was sent" in row.remark
+
+
 def test_a_node_without_a_meter_is_named_and_the_rest_is_measured() -> None:
     found, _ = measured(metered=False)
     assert found.watts("PDR90") is None and found.joules_per_packet("PDR90") is None

@@ -18,6 +18,9 @@ from resources.libraries.python.quantities import rate
 
 PURPOSE = "energy"
 LOADS_PERCENT = (0, 10, 50, 90)
+_MOST_TRIALS = 3
+"""At one load; each is twice as long as the one before."""
+_LONGEST_TRIAL_S = 600.0
 Window = tuple[float, float]
 
 
@@ -134,7 +137,8 @@ def measure_energy(
         watch: Runs a trial, or lets as much time pass without one, while meters are read.
         frame: Of all trials.
         pdr_pps: Rate that loads are shares of, aggregate; None where it was not found, which leaves 0 %.
-        trial_s: Length of each trial.
+        trial_s: Length of each trial. One whose meters gave too few readings is done again, twice as long: its
+            preparation took long, or a reading did.
         probe_pps: Latency probe frames per instance and direction.
         duts: Nodes of the system under test.
         idle: What was seen before the deployment.
@@ -148,8 +152,15 @@ def measure_energy(
         load_pps = (pdr_pps or 0.0) * percent / 100
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=frame, probe_pps=probe_pps, purpose=PURPOSE)
         seen = watch(trial if percent else None)
+        row = _row(f"PDR{percent}", load_pps, seen)
+        for _ in range(_MOST_TRIALS - 1):
+            if row.nodes or not seen.series or not percent or trial.duration_s * 2 > _LONGEST_TRIAL_S:
+                break
+            trial = trial.model_copy(update={"duration_s": trial.duration_s * 2})
+            seen = watch(trial)
+            row = _row(f"PDR{percent}", load_pps, seen)
         unmetered.update(seen.unmetered)
-        rows.append(_row(f"PDR{percent}", load_pps, seen))
+        rows.append(row)
     rows += [_row(IDLE, 0.0, idle)] if idle else []
     return Energy(trial_s=trial_s, duts=duts, loads=tuple(reversed(rows)), unmetered=unmetered)
 

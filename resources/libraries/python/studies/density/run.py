@@ -340,7 +340,7 @@ class DensityTest:
         """Read the meters and the use of data CPUs in the course of a trial, or of as long without one."""
         clock, meters = self.deployment.parts.clock, self._world.meters()
         before, begin_s = self.deployment.sample(), clock()
-        meters.begin(trial_s + _METERS_MORE_S if trial else trial_s)
+        meters.begin(trial.duration_s + _METERS_MORE_S if trial else trial_s)
         result = window = None
         try:
             if trial is not None:
