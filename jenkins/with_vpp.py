@@ -7,7 +7,7 @@ import yaml
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 def with_vpp(topology: Path, prefix: str, testbed: Path) -> None:

@@ -4,15 +4,15 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"

@@ -11,7 +11,7 @@ from csit_utils.analysis.grouping import Metric, Series, System, bounds, error_p
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.density.analysis.density import asks_for
-from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.request.cell import Dimensions
 
 
 @dataclass(frozen=True, order=True)

@@ -18,7 +18,7 @@ from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_o
 from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.request.cell import Dimensions
 
 FEWEST_CELLS = 8
 """Fewest cells of a matrix for an estimate."""

@@ -16,7 +16,7 @@ from math import sqrt
 
 from csit_utils.analysis.comparison import FALSE_CALLS, adjusted_probabilities
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.stacks import OTHER, SEPARATOR, Stacks
+from resources.libraries.python.model.measurements.stacks import OTHER, SEPARATOR, Stacks
 
 FEWEST = 5
 """A difference is tested where both sides together have as many samples in a function, and as many beside it."""

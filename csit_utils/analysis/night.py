@@ -30,7 +30,7 @@ from csit_utils.analysis.trends.steps import LEAST
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.rows import TestRow
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.request.cell import Dimensions
 
 MOST_REPEATS = 10
 """Of a test in one night."""

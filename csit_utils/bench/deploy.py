@@ -28,9 +28,9 @@ from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.planning.plan import make_plan

@@ -25,8 +25,8 @@ from csit_utils.bench.search import (
 )
 from resources.libraries.python.drivers.sim.simulation import ModelName
 from resources.libraries.python.drivers.sim.truth import capacity_pps
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.goal import Prior
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.search.neighbours import CellRate, Estimated, Neighbours, Overload
 from resources.libraries.python.search.profiles import LADDER, NDR, PDR
 

@@ -19,11 +19,11 @@ from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.placement.cores import cpu_without_data

@@ -20,11 +20,11 @@ import typer
 from robot.result import Result, TestSuite
 
 from resources.libraries.python.errors import ConfigError, NoTraffic
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.names import nf_name
 from resources.libraries.python.recording.environment import fingerprint

@@ -6,12 +6,12 @@ from statistics import fmean
 from typing import Any
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest

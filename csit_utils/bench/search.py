@@ -21,9 +21,9 @@ from csit_utils.bench.held_out_systems import HeldOut, Memoryless, SearchedSyste
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS, ModelName, Simulation
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.goal import Prior
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.search.laddersearch import FromOverload
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput

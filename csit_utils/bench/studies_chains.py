@@ -13,10 +13,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from csit_utils.bench.studies import BoundedQuantity
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.chains.model.record import RULES
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Fault, Mode, VnfSpec, Workload

@@ -14,7 +14,7 @@ from resources.libraries.python.model.bounds import (
     MOST_OBSERVATIONS,
     MOST_REVISIONS,
 )
-from resources.libraries.python.model.function import UserProgram
+from resources.libraries.python.model.request.function import UserProgram
 
 REVISION = "{revision}"
 """Word of the argument vector that is replaced by the revision to install."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from resources.libraries.python.model.goal import Goal, SearchProfile
+from resources.libraries.python.model.request.goal import Goal, SearchProfile
 
 FORWARDED = "forwarded rate"
 """The figure is the forwarded rate at a load, not the load."""

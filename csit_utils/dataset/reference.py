@@ -10,7 +10,7 @@ from csit_utils.dataset.goal_words import GoalWords
 from csit_utils.dataset.items import Dataset, ImportedTest, Status
 from csit_utils.dataset.rows import TestRow, frame_text
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Dimensions, ServiceType
+from resources.libraries.python.model.request.cell import Dimensions, ServiceType
 
 WORLD = "published"
 """World of published tests."""

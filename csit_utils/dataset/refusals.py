@@ -7,8 +7,8 @@ import msgspec
 from pydantic import ValidationError
 
 from csit_utils.dataset.items import Refusal
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, RefusedCell
 
 _METADATA = re.compile(r"Does not fit: (CSC|CSP|VSC) (\d{1,9})R(\d{1,9})C NF-(\S+) vSwitch-(\d)c")

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Annotated, Any, get_args, get_type_hints
 
 from csit_utils.dataset.goal_words import profile_text
-from resources.libraries.python.model.cell import Cell, Dimensions, Frame
-from resources.libraries.python.model.energy import IDLE, joules_per_packet_at, row_at, watts_at
-from resources.libraries.python.model.goal import Algorithm, SearchProfile
+from resources.libraries.python.model.measurements.energy import IDLE, joules_per_packet_at, row_at, watts_at
+from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame
+from resources.libraries.python.model.request.goal import Algorithm, SearchProfile
 from resources.libraries.python.search.profiles import current_name
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 
 from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
 from csit_utils.dataset.rows import PLACES, TestRow
-from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.record import SCHEMA_VERSION
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
 from resources.libraries.python.recording.earlier_versions import DENSITY_VERSIONS, was_lowered
 from resources.libraries.python.recording.packed_record import Counted, light

@@ -14,9 +14,9 @@ from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.studies.density.plan_time import SIMULATED_TEST_S, test_s
 from csit_utils.studies.registry import kind_of, studies_by_name
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.planning.extras import chosen_extras

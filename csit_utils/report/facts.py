@@ -9,8 +9,8 @@ from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.reference import WORLD as PUBLISHED
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.units import DASH, memory, percent, seconds
-from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.studies.sweep.model.record import SweepRecord
 

@@ -8,7 +8,7 @@ from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.details.flames import FlameGraph, difference_graph
 from csit_utils.report.units import percent
-from resources.libraries.python.model.stacks import Stacks
+from resources.libraries.python.model.measurements.stacks import Stacks
 
 MOST_RUNS = 10
 """Runs of a side whose stacks are read, the newest ones: later ones would change little."""

@@ -10,7 +10,7 @@ from csit_utils.dataset.items import Characterized
 from csit_utils.report.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.cost import StudyCost
 
 if TYPE_CHECKING:

@@ -47,13 +47,13 @@ from resources.libraries.python.drivers.generators.otg.server.planned_flows impo
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig
 from resources.libraries.python.drivers.generators.otg.server.schema import parse as parse_request
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.capture import read_capture
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import convert_topology, load_json, load_topology, load_yaml
-from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.request.capture import read_capture
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.access import Powercap
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.recording.journal import (
     CellQuarantined,
     RunCutShort,

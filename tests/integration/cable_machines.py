@@ -20,12 +20,12 @@ from typing import Any, cast
 
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.deployment.parts import NodeParts
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine

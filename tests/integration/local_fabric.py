@@ -10,7 +10,7 @@ from resources.libraries.python.drivers.functions.linux_router.driver import Lin
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.planning.names import GENERATOR
 

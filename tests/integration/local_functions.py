@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from resources.libraries.python.drivers.host.links import namespaces
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.robot_runs import PROJECT

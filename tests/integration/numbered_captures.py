@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.libraries.python.model.trial import Direction, FlowLosses
+from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 
 _BLOCK_S = 1.3
 """The kernel hands a block that is not full over to tcpdump after 1 s."""

@@ -12,7 +12,7 @@ from csit_utils.bench.generator import veth_pair
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from tests.integration.robot_runs import PROJECT
 
 TOPOLOGY = PROJECT / "topologies" / "local-otg.yaml"

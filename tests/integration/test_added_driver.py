@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.how_to_driver import added_drivers
 from tests.integration.robot_runs import network_state, wait_for_network_state
 from tests.integration.user_space import cell, deployed, send_and_count

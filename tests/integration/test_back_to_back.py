@@ -3,9 +3,9 @@
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.search.back_to_back import measure_back_to_back
 from tests.integration.local_functions import running
 from tests.realtime import LOSS, realtime

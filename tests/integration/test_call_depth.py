@@ -12,9 +12,9 @@ import pytest
 from resources.libraries.python.drivers.generators.builtin import driver
 from resources.libraries.python.drivers.generators.builtin.process import WorkerProcess
 from resources.libraries.python.drivers.generators.xdp.support import why_not
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.profiles import profile

@@ -14,10 +14,10 @@ from resources.libraries.python.drivers.generators.builtin.driver import BuiltIn
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.frames import frame
 from tests.captures import MIX, MIX6, packets_of, pcap
 from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
 from tests.realtime import LOSS, realtime

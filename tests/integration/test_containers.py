@@ -22,14 +22,14 @@ from resources.libraries.python.drivers.host.ownership.ownership import DIRECTOR
 from resources.libraries.python.drivers.host.ownership.ownership_record import OwnershipRecord
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.settings import Container
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Processing
 from tests.integration.robot_runs import (

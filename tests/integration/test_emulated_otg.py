@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.testbed.connection.runtime import Runtimes
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import results, run_robot

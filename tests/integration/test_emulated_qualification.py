@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.qualification import Qualification
+from resources.libraries.python.model.measurements.qualification import Qualification
 from tests.integration.emulated import Emulated
 from tests.integration.robot_runs import csit, results, run_robot
 from tests.realtime import LOSS, realtime

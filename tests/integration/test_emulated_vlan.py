@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.measurements.trial import Direction
 from tests.captures import MIX, pcap
 from tests.integration.emulated import Emulated
 from tests.integration.pauses import REMOVING, SENDING, Moment, Paused

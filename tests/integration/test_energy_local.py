@@ -14,10 +14,10 @@ from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.load import load
 from csit_utils.studies.density.pages.energy import energy_blocks
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing_on
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.energy import IDLE
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.energy import IDLE
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.access import Powercap
 from resources.libraries.python.recording.environment import fingerprint

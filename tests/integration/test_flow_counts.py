@@ -16,8 +16,8 @@ from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.frames import frame, with_flows
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.frames import frame, with_flows
 from tests.integration.veth_pair import LEFT, NAMESPACE, RIGHT, plan
 from tests.realtime import LOSS, realtime
 

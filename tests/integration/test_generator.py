@@ -22,8 +22,8 @@ from resources.libraries.python.drivers.generators.builtin.driver import BuiltIn
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from tests.integration.veth_pair import (
     B64,
     IMIX,
@@ -331,7 +331,7 @@ def test_workers_do_not_outlive_a_killed_driver(cable: None, sending: Sending) -
         "import sys\n"
         "from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator\n"
         "from resources.libraries.python.model.plan import Plan\n"
-        "from resources.libraries.python.model.trial import Trial\n"
+        "from resources.libraries.python.model.measurements.trial import Trial\n"
         f"ring = BuiltInGenerator(Plan.model_validate_json(sys.stdin.readline()), {NAMESPACE!r}, {sending!r})\n"
         "ring.start()\n"
         "print(ring.pids()[0], flush=True)\n"

@@ -10,10 +10,10 @@ import pytest
 from resources.libraries.python.drivers.generators.httperf.driver import missing
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.integration.robot_runs import PROJECT, network_state, wait_for_network_state
 from tests.integration.user_space import cell, deployed, processes
 

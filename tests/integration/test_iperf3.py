@@ -9,11 +9,11 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.generators.iperf3.driver import missing
 from resources.libraries.python.drivers.host.cpu.cpu import discover
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.loop_cables import VETH
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.qualifications import key_of

@@ -20,13 +20,13 @@ from resources.libraries.python.drivers.host.programs.program_paths import path_
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.local_functions import named

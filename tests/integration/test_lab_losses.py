@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.search.losses import losses_in_words
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest

@@ -13,9 +13,9 @@ from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import InUse, Unsupported
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab

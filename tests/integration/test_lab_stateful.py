@@ -9,10 +9,10 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import missing as missing_trex
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful.model.record import Phase
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec

@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.functions.vm.accelerator import missing 
 from resources.libraries.python.drivers.functions.wireguard.driver import in_kernel
 from resources.libraries.python.drivers.functions.wireguard.driver import missing as wireguard_missing
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled
-from resources.libraries.python.model.cell import ServiceType, TestType
-from resources.libraries.python.model.energy import IDLE
+from resources.libraries.python.model.measurements.energy import IDLE
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.captures import MIX6, pcap

@@ -19,7 +19,7 @@ from resources.libraries.python.drivers.host.ownership.ownership import MachineL
 from resources.libraries.python.drivers.host.ownership.preflight import check
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from tests.builders import plan_of
 from tests.integration.local_fabric import FRAMES, PROJECT, deployed, difference, send

@@ -12,12 +12,12 @@ from resources.libraries.python.drivers.functions.nftables import rulesets
 from resources.libraries.python.drivers.functions.nftables.program import missing
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from tests.integration.local_fabric import frame as udp_frame
 from tests.integration.local_functions import named, nft, ruleset

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.noise import observe
 from tests.integration.cpu_pulses import CPU, PAUSE_MS, PULSE_MS, pulses

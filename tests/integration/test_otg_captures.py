@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.planning.names import GENERATOR
 from tests.integration.numbered_captures import dumped
 from tests.integration.otg_server import serving, topology

@@ -11,8 +11,8 @@ import pytest
 from resources.libraries.python.drivers.generators.otg.client import OtgClient
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.otg_server import TOPOLOGY, OtgServer, certificate, serving, topology
 from tests.integration.robot_runs import results, run_robot
@@ -93,8 +93,8 @@ def test_a_server_killed_in_a_trial_is_named_and_the_next_trial_uses_another_one
 
 VICTIM = """
 import sys, threading, time
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.measurements.trial import Trial
 from tests.integration.otg_server import topology
 from tests.integration.user_space import cell, deployed
 with deployed(topology("URL"), cell("CSC", 1, 1)) as deployment:

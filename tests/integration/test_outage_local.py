@@ -24,13 +24,13 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction, FlowTimeline, Trial, TrialResult
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.analysis.effects import impacts
 from resources.libraries.python.studies.outage.model.spec import OutageSpec, TargetedEvent

@@ -16,9 +16,9 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (

@@ -12,12 +12,12 @@ import pytest
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
-from resources.libraries.python.model.cell import Tap
-from resources.libraries.python.model.features import VSWITCH
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.features import VSWITCH
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Tap
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.cell import Clearing
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.watching import FeatureSampler

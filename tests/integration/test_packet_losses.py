@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.generators.builtin.kernel import enter_n
 from resources.libraries.python.drivers.generators.xdp import receiver
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.search.losses import LossPattern, losses_in_words, pattern_of
 from tests.integration.numbered_captures import Seen, dumped, seen_at
 from tests.integration.veth_pair import B64, IMIX, LEFT, NAMESPACE, RIGHT, plan, undisturbed

@@ -13,10 +13,10 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
-from resources.libraries.python.model.cell import Tap
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Tap
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.testbed.roles.part import VSwitch
 from tests.builders import plan_of

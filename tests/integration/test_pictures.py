@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from tests.integration.browser import IN_CHROMIUM
 from tests.unit.csit_utils.builders import result

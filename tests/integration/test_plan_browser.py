@@ -6,8 +6,8 @@ import pytest
 
 from csit_utils.studies.density.plan_page import render_plan
 from csit_utils.studies.density.plan_time import times
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection

@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.generators.builtin.arrivals import Arriv
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.qualification import Qualification
+from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.quantities import rates
 from tests.integration.lab import Lab

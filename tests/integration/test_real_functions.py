@@ -13,11 +13,11 @@ from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processe
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import SCHED_DEADLINE
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Tap
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.cell import Tap
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.roles.part import CpuLimited
 from resources.libraries.python.testbed.worlds import makers
 from tests.integration.local_functions import TOPOLOGY, done, named, running, trial

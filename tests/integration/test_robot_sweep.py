@@ -12,8 +12,8 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepRecord

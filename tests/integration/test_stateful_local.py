@@ -12,11 +12,11 @@ from csit_utils.dataset.load import load
 from resources.libraries.python.drivers.functions.nftables.program import missing as nft_missing
 from resources.libraries.python.drivers.host.links.namespaces import name_of
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
-from resources.libraries.python.model.cell import MOST_FLOWS
-from resources.libraries.python.model.frames import frame, with_flows
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.request.cell import MOST_FLOWS
+from resources.libraries.python.model.request.frames import frame, with_flows
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
 from resources.libraries.python.testbed.roles.part import Stateful
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state

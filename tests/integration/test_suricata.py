@@ -17,11 +17,11 @@ from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processe
 from resources.libraries.python.drivers.host.cgroups.cgroups import discover
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.cell import Tap
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import Flow
+from resources.libraries.python.model.request.cell import Tap
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import CpuLimited
 from tests.integration.local_fabric import frame as frame_of

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.functions.testpmd.driver import missing
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as missing_for_ovs
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.integration.robot_runs import results, run_robot
 from tests.integration.user_space import (
     LOCAL_OVS,
@@ -37,7 +37,7 @@ WITH_OVS = pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
 ROUTER, TESTPMD = NfKind("linux_router"), NfKind("testpmd")
 VICTIM = """
 import time
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.integration.user_space import cell, deployed, topology_with
 with deployed(topology_with(vswitch="linux_bridge"), cell("CSC", 2, 1, (NfKind("testpmd"),))):
     print("deployed", flush=True)

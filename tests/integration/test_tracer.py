@@ -21,7 +21,7 @@ from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.drivers.probes.tracer.driver import KernelTracer
 from resources.libraries.python.drivers.probes.tracer.events import KVM_CORE
 from resources.libraries.python.errors import NotReady, Unsupported
-from resources.libraries.python.model.features import StateGraph
+from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, portions
 from tests.builders import plan_of

@@ -17,15 +17,15 @@ from resources.libraries.python.drivers.functions.openvpn.driver import missing 
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES

@@ -28,7 +28,7 @@ from resources.libraries.python.drivers.host.programs.image_cache import cache_f
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.planning.names import GENERATOR

@@ -26,14 +26,14 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.probes.sampler.accounts import TaskAccount, VcpuAccount
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
 from resources.libraries.python.drivers.vswitches.linux_bridge.driver import LinuxBridge
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.frames import frame as frame_of
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.frames import frame as frame_of
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work

@@ -19,11 +19,11 @@ from resources.libraries.python.drivers.vpp import instance
 from resources.libraries.python.drivers.vpp.cli import CommandLine
 from resources.libraries.python.drivers.vswitches.vpp.driver import VppSwitch
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import VerdictKind
 from resources.libraries.python.model.testbed.settings import Container
-from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.robot_runs import PROJECT, results, run_robot

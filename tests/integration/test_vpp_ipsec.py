@@ -16,11 +16,11 @@ from resources.libraries.python.drivers.functions.vpp_ipsec.driver import VppTun
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.ownership.ownership import DIRECTORY
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.disturbance import Disturbance, PartEvent
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Disturbable, Processing
 from tests.integration.tunnel_packets import TTL, arrives, listener, packet, send

@@ -23,11 +23,11 @@ from resources.libraries.python.drivers.generators.xdp.sender import Registratio
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.worlds.factory import world_of

@@ -22,16 +22,16 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.qualification import Qualification
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.settings import Container
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile

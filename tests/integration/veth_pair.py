@@ -6,10 +6,10 @@ import threading
 
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
+from resources.libraries.python.model.measurements.trial import Direction, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Direction, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
 
 NAMESPACE = f"csit-ring-{os.getpid()}"
 

@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 from csit_utils.bisection.spec import BisectionSpec
 from csit_utils.cli import COMMANDS, make_app
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
 from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft
 from resources.libraries.python.studies.interference.model.record import InterferenceFile

@@ -24,12 +24,12 @@ from csit_utils.report.units import percent, rate, seconds
 from csit_utils.studies.density.commands.plan import parse_cell
 from resources.libraries.python.errors import CommandFailed, ConfigError, NoTraffic, NotReady
 from resources.libraries.python.model.base import error_text
-from resources.libraries.python.model.cell import Cell, TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology, load_yaml, text_of
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.parent_death import die_with_parent
 from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.environment import fingerprint

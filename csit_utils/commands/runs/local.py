@@ -12,7 +12,7 @@ from csit_utils.commands.results.show import show
 from csit_utils.commands.runs.command_line import again, remembered
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.lines import refuse_active

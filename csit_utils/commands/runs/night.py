@@ -45,7 +45,7 @@ from csit_utils.studies.density.commands.plan import (
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.load import load_json, load_topology
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import write_whole
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.recording.writer import check_folder

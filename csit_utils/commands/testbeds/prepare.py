@@ -7,9 +7,9 @@ import typer
 
 from csit_utils.commands.tables import print_sentence
 from csit_utils.commands.testbeds.reserve import TOPOLOGY, seconds
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import no_such_kind
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.studies.density.model.selection import parse_selection

@@ -20,10 +20,10 @@ from csit_utils.commands.tables import (
 )
 from csit_utils.report.units import latency, percent, rate, seconds
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.loop_back import MOST_FLOWS, no_loop_back
 from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored

@@ -8,7 +8,7 @@ from csit_utils.commands.tables import print_sentence
 from csit_utils.commands.testbeds.reserve import TOPOLOGY
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.testbed.maintenance import reservation
 
 

@@ -29,8 +29,8 @@ from csit_utils.dataset.foreign.parts import (
 from csit_utils.dataset.goal_words import FORWARDED, ONE_WAY, GoalWords, mrr_words
 from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
 from csit_utils.dataset.rows import LatencyRow, TestRow, frame_text
-from resources.libraries.python.model.cell import Cell, Dimensions, Frame, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 

@@ -28,7 +28,7 @@ from csit_utils.dataset.foreign.parts import (
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, mrr_words
 from csit_utils.dataset.items import ImportedTest, Item, ReadError, Status
 from csit_utils.dataset.rows import EITHER, LatencyRow, TestRow, frame_text
-from resources.libraries.python.model.cell import Frame, ServiceType
+from resources.libraries.python.model.request.cell import Frame, ServiceType
 
 
 def _known(value: object) -> object:

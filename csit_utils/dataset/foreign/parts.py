@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from csit_utils.analysis.latency import Histogram, histogram_of, merge, percentiles, rescaled
 from csit_utils.dataset.items import ReadError
 from csit_utils.dataset.rows import EVERY_INSTANCE, LatencyRow
-from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.result import l1_bps, l2_bps
 
 _LONGEST_NS = 60 * 10**9

@@ -33,9 +33,9 @@ from csit_utils.dataset.store.layout import DETAILS, TESTS, Import, Layout, Part
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Environment, LatencyAtLoad, ReceiveRate, Verdict
-from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.recording.earlier_versions import with_renamed_rates
 from resources.libraries.python.recording.packed_record import NotUnpacked, unpack
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from resources.libraries.python.model.cell import ALL_INSTANCES
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
+from resources.libraries.python.model.request.cell import ALL_INSTANCES
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.planning.names import VSWITCH, is_vswitch
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -6,7 +6,7 @@ from html import escape
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import DASH, common_unit
-from resources.libraries.python.model.energy import IDLE, Energy
+from resources.libraries.python.model.measurements.energy import IDLE, Energy
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import GENERATOR
 

@@ -6,7 +6,7 @@ from zlib import crc32
 
 from csit_utils.analysis.flames import Flame, StackSide, flame, path_differences
 from csit_utils.report.units import percent
-from resources.libraries.python.model.stacks import SEPARATOR, Stacks, described
+from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks, described
 
 _NARROWEST = 0.003
 """Share below which a box is left out."""

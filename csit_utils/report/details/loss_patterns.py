@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from html import escape
 
 from csit_utils.report.figures import Figure, Json
+from resources.libraries.python.model.measurements.trial import FlowLosses
 from resources.libraries.python.model.result import LossesAtLoad
-from resources.libraries.python.model.trial import FlowLosses
 from resources.libraries.python.search.losses import losses_in_words, rank
 
 _OWNERS = 6

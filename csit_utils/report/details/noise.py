@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 
 from csit_utils.report.figures import Figure, Json
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES
 

@@ -6,8 +6,8 @@ from html import escape
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import common_unit
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.request.cell import Frame
 
 _LISTED = 40
 """Lines of the table."""

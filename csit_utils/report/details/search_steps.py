@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from csit_utils.report.units import percent, rate
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 _WIDTH, _HEIGHT, _MARGIN = 1100.0, 190.0, 12.0

@@ -16,11 +16,11 @@ from typing import Any
 
 from csit_utils.analysis.latency import merge, rescaled
 from resources.libraries.python.driver_registry import generators
-from resources.libraries.python.model.cell import ServiceType, TestType
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 from resources.libraries.python.model.plan import Medium, Nic
+from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import LatencyAtLoad, l1_bps
-from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.record import DensityRecord

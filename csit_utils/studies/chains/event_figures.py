@@ -8,7 +8,7 @@ from math import cos, pi, sin, sqrt
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import digits3
 from csit_utils.studies.chains.behaviour_figures import MOST_SHOWN, choice_of, workload_words
-from resources.libraries.python.model.features import Edge, StateGraph
+from resources.libraries.python.model.measurements.features import Edge, StateGraph
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import Member
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from csit_utils.analysis.flames import StackSide
 from csit_utils.report.stack_sides import CellStacks, remarks
 from csit_utils.report.units import bandwidth, percent
-from resources.libraries.python.model.stacks import SEPARATOR, Stacks
+from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
 from resources.libraries.python.studies.chains.analysis.truth import SAME_PERFORMANCE
 from resources.libraries.python.studies.chains.model.record import (
     ChainsRecord,

@@ -6,7 +6,7 @@ from html import escape
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.chains.behaviour_figures import furthest, name_of
-from resources.libraries.python.model.features import CHAIN
+from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import PERFORMANCE, THROUGHPUT, feature
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.model.record import ChainStudy

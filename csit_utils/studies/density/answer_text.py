@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from csit_utils.report.units import common_unit, digits3, latency, percent, rate, seconds
 from csit_utils.studies.density.analysis.answers import AnswerVerdict, DensityAnswer, Question, ServiceCountResult
 from csit_utils.studies.density.analysis.other_goals import GoalAnswer
-from resources.libraries.python.model.goal import Goal
+from resources.libraries.python.model.request.goal import Goal
 
 COLUMNS = ("service", "NFs", "NF size", "vSwitch", "frame", "instances", "evidence", "next")
 """Of an answer as a table."""

@@ -22,10 +22,10 @@ from csit_utils.studies.density.plan_terminal import (
     unspread,
 )
 from csit_utils.studies.density.plan_time import Times
-from resources.libraries.python.model.cell import Dimensions
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
+from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import node_of, spare_mb
 from resources.libraries.python.planning.placement.rss_spread import spread_warnings
 from resources.libraries.python.studies.density.planning.matrix import Candidate, core_usage

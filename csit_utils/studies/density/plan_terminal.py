@@ -10,9 +10,9 @@ from rich.table import Table
 from csit_utils.commands.tables import print_sentence
 from csit_utils.report.units import DASH, rate, seconds
 from csit_utils.studies.density.plan_time import Times
-from resources.libraries.python.model.cell import Dimensions, Frame
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.request.cell import Dimensions, Frame
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.physical_ports import how

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.model.bounds import refuse_endless
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.goal import SearchProfile
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.studies.density.planning.extras import LEAST, MOST, Extras, estimate_s
 from resources.libraries.python.studies.density.planning.matrix import Candidate
 

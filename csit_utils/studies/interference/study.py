@@ -19,7 +19,7 @@ from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
 from csit_utils.studies.density.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
-from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables
 from resources.libraries.python.studies.interference.analysis.matrix import degradation, lowest, pairs
 from resources.libraries.python.studies.interference.analysis.tables import (

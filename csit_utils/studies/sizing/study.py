@@ -19,8 +19,8 @@ from csit_utils.report.units import DASH
 from csit_utils.studies.sizing.figures import sizing_figures
 from csit_utils.studies.sizing.reported_values import option_figures
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Dimensions
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.request.cell import Dimensions
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.sizing.analysis import sizing_rows
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.record import SizingRecord

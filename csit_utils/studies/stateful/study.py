@@ -12,7 +12,7 @@ from csit_utils.report.explanations import Explanation
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, RecordKind, Study, View
-from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.stateful.analysis import (
     DEVIATIONS,
     in_words,

@@ -8,7 +8,7 @@ import numpy as np
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.studies.sweep.words import vnf_words
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import l2_bps
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.analysis.profile import value_at

@@ -2,7 +2,7 @@
 
 from csit_utils.dataset.items import Characterized
 from csit_utils.report.units import DASH, bandwidth, digits3, percent, rate
-from resources.libraries.python.model.cell import Cell
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.studies.sweep.analysis.points import GIGA
 from resources.libraries.python.studies.sweep.model.profile import Prediction, ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord, Vnf

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         NodeCheck,
         VSwitchDriver,
     )
-    from resources.libraries.python.model.kinds import NfKind
+    from resources.libraries.python.model.request.kinds import NfKind
 
 _FOLDERS = (".vswitches", ".generators", ".functions", ".probes")
 """Below that of drivers, with packages that declare something."""

@@ -9,11 +9,19 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from csit_utils.dataset.items import Refusal
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.goal import Algorithm, Goal, GoalResult, Prior, SearchProfile, SearchRecord
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
+from resources.libraries.python.model.request.goal import (
+    Algorithm,
+    Goal,
+    GoalResult,
+    Prior,
+    SearchProfile,
+    SearchRecord,
+)
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import (
     Affinity,
     DeploymentTimes,
@@ -25,8 +33,7 @@ from resources.libraries.python.model.result import (
     Verdict,
     VerdictKind,
 )
-from resources.libraries.python.model.topology import World
-from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.density.model.record import DensityRecord, RefusedCell
 
 NDR = Goal(name="NDR", loss_ratio=0.0)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from csit_utils.dataset.items import Characterized, Dataset, Status
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.records import RECORDS
 from resources.libraries.python.studies.sizing.model.record import SizingRecord
 from resources.libraries.python.studies.sizing.model.spec import (

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from resources.libraries.python.drivers.sim.impairment import PacketLosses, flow_losses
-from resources.libraries.python.model.energy import IDLE, Energy, EnergyAtLoad, NodePower
+from resources.libraries.python.model.measurements.energy import IDLE, Energy, EnergyAtLoad, NodePower
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.result import BackToBack, LossesAtLoad
-from resources.libraries.python.model.trial import Direction
 
 
 def power_at(label: str, watts: float | None, pps: float = 0.0, busy: float | None = 1.0) -> EnergyAtLoad:

@@ -1,6 +1,6 @@
 """Sampled call stacks as a record has them."""
 
-from resources.libraries.python.model.stacks import NodeStacks, Stacks
+from resources.libraries.python.model.measurements.stacks import NodeStacks, Stacks
 
 
 def sampled(stacks: dict[str, int], received: int = 1_000_000, cut: int = 0) -> Stacks:

@@ -3,7 +3,7 @@
 from itertools import permutations
 from typing import Any
 
-from resources.libraries.python.model.features import StateGraph
+from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.studies.chains.analysis.study import analyse as analyse_chains
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, DroppedChains
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse

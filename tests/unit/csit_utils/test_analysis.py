@@ -20,9 +20,9 @@ from csit_utils.dataset.rows import frame_text
 from csit_utils.studies.density.analysis.density import CellState, asks_for, matrices
 from csit_utils.studies.density.analysis.fairness import itemized
 from csit_utils.studies.density.analysis.summary import changes
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.goal import GoalResult
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import Finding, ReceiveRate, Verdict, VerdictKind
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import (

@@ -24,7 +24,7 @@ from csit_utils.studies.density.analysis.answers import (
 )
 from csit_utils.studies.density.answer_text import evidence_text, next_text, view
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import PDR, goal_result, refused_cell, result, trial
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from csit_utils.dataset.items import RecordedTest, Status
 from csit_utils.report.capsule import capsule, command
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Rerun
 from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import B64, IMIX, PROFILE, does_not_fit, result

@@ -17,8 +17,8 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.record import Record
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import burst, one_of_each, sized

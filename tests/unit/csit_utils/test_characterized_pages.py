@@ -15,8 +15,8 @@ from csit_utils.studies.sweep.pages import bursts, predictions, profiles
 from csit_utils.studies.sweep.pages.bursts import on_periods
 from csit_utils.studies.sweep.prediction_figures import share_of
 from csit_utils.studies.sweep.words import chain_words
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.chain_prediction import MeasuredPath
 from resources.libraries.python.studies.sweep.model.record import Vnf
 from tests.unit.csit_utils.builders import result

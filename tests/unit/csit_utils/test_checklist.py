@@ -3,7 +3,7 @@
 import pytest
 
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.conformance import REQUIREMENTS
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from tests.unit.csit_utils.builders import result

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from tests.unit.csit_utils.builders import result
 

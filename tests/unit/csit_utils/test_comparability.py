@@ -11,7 +11,7 @@ from csit_utils.analysis.comparability import likeness, resolution_pps, without_
 from csit_utils.analysis.grouping import Metric, series_of
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, goal_text, mrr_words, profile_text, read_goal
 from csit_utils.dataset.rows import TestRow
-from resources.libraries.python.model.goal import Goal
+from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.profiles import LADDER, QUICK, SOAK
 
 OWN_ROW = TestRow(

@@ -13,7 +13,7 @@ from markupsafe import escape
 from csit_utils.dataset.contents import InMemory
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import single_file
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.planning.plan import digest
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain

@@ -21,10 +21,10 @@ from csit_utils.studies.density.analysis.latency_cells import BOTH
 from csit_utils.studies.density.cell_maps import CellMaps, MapSquare
 from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.pages import fairness, latency, losses
-from resources.libraries.python.model.cell import ServiceType, TestType
 from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
+from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import LatencyAtLoad
-from resources.libraries.python.model.trial import Direction, FlowLatency
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import NDR, goal_result, mrr_result, refused_cell, result
 from tests.unit.csit_utils.datasets import dataset_of, plain

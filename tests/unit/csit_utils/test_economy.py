@@ -15,8 +15,8 @@ from csit_utils.dataset.load import load
 from csit_utils.dataset.refusals import from_dataset, metadata_cells, to_dataset
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import efficiencies, ratios
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.studies.density.model.record import REFUSED_CELLS, DensityRecord
 from tests.unit.csit_utils.builders import NDR, PDR, goal_result, refused_cell, result

@@ -1,7 +1,7 @@
 """Power and energy per packet on the page of a test, and as columns."""
 
 from csit_utils.report.details.energy import energy_figure, energy_lines, energy_notes, load_words
-from resources.libraries.python.model.energy import IDLE, Energy
+from resources.libraries.python.model.measurements.energy import IDLE, Energy
 from tests.builders import cpus, plan_of
 from tests.unit.csit_utils.measured_extras import METERED, power_at
 

@@ -18,8 +18,8 @@ from csit_utils.dataset.items import ImportedTest
 from csit_utils.dataset.load import read_foreign
 from csit_utils.report.exports.uti import info_file
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType, TestType
-from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType, TestType
+from resources.libraries.python.model.request.goal import Goal, GoalResult, LoadEstimate
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils import builders

@@ -13,7 +13,7 @@ from csit_utils.analysis.flames import StackSide, differences, flame, functions,
 from csit_utils.report.details.flames import difference_graph, flame_graph
 from csit_utils.report.html import fill
 from resources.libraries.python.drivers.sim.probes import shares
-from resources.libraries.python.model.stacks import described
+from resources.libraries.python.model.measurements.stacks import described
 from tests.unit.csit_utils.sampled_stacks import sampled
 
 

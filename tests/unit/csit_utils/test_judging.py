@@ -13,7 +13,7 @@ from csit_utils.analysis.comparison import CellSide, Method, judge_sides, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.sizing.study import CAPACITY
-from resources.libraries.python.model.cell import Dimensions
+from resources.libraries.python.model.request.cell import Dimensions
 from tests.unit.csit_utils.histories import row
 
 RATE = 5e6

@@ -9,7 +9,7 @@ from csit_utils.report.details.coremap import core_map
 from csit_utils.studies.density.plan_page import page_data, render_plan
 from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from csit_utils import cli
 from csit_utils.commands.results import inputs
 from csit_utils.dataset.items import Dataset
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result

@@ -19,7 +19,7 @@ from csit_utils.night.state import (
 )
 from csit_utils.studies.registry import studies_by_name
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.paths import PROJECT
 
 SPECS = PROJECT / "tests" / "characterization" / "specs"

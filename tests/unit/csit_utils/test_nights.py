@@ -15,7 +15,7 @@ from csit_utils.bench.nights import FIRST_NIGHT, EventHistory, EventKind, Plante
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.load import load
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 
 NIGHTS = 18
 CSC = Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1)

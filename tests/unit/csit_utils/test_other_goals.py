@@ -10,7 +10,7 @@ from csit_utils.cli import make_app
 from csit_utils.studies.density.analysis.other_goals import GOALS, GoalAnswer, TrialsNeeded, goal_of, other_goals
 from csit_utils.studies.density.answer_text import other_goal_view
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.measurements.trial import TrialResult
 from tests.unit.csit_utils.builders import result
 from tests.unit.search.search_fakes import trial_result
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from csit_utils import cli
 from csit_utils.commands.runs.outcome import unfinished
 from csit_utils.dataset.load import load
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import NOTHING_FITS
 from tests.unit.csit_utils.builders import mrr_result
 from tests.unit.csit_utils.robot_output import write_output_xml

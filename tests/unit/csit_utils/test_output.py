@@ -24,7 +24,7 @@ from csit_utils.dataset.rows import TestRow
 from csit_utils.report import units
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result, result
 from tests.unit.csit_utils.datasets import dataset_of
 from tests.unit.csit_utils.robot_output import write_output_xml

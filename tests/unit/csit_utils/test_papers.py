@@ -20,10 +20,10 @@ from csit_utils.studies.registry import record_kinds
 from csit_utils.studies.sizing import study as sizings
 from csit_utils.studies.sweep.pages import profiles
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.chains.model.record import ChainStudy
 from resources.libraries.python.studies.chains.model.spec import Chain, Member, Mode, VnfSpec
 from resources.libraries.python.studies.interference.model.record import NfType

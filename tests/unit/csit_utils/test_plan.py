@@ -13,8 +13,8 @@ from csit_utils.studies.density.commands.plan import parse_cell
 from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
 from csit_utils.studies.density.plan_time import times
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.extras import Extras

@@ -8,7 +8,7 @@ from csit_utils.report.site import RenderedPage
 from csit_utils.studies.sweep.comparison import below
 from csit_utils.studies.sweep.pages import predictions, profiles
 from csit_utils.studies.sweep.pages.predictions import PartMeasurements, delays_figure, parts_figure
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.sweep.analysis.profile import value_at
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord

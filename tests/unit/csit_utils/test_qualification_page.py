@@ -1,7 +1,7 @@
 """The qualification of the generator on the page of a test."""
 
 from csit_utils.report.details.qualification import qualification_figure, qualification_view
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.request.frames import frame
 from tests.builders import qualification, qualified_point
 
 FOUND = qualification(qualified_point(), qualified_point(size="1518B", loss_free_pps=None))

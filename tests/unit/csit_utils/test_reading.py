@@ -9,7 +9,7 @@ import pytest
 
 from csit_utils.dataset.items import Problem, RecordedTest, Status, Unrecorded
 from csit_utils.dataset.load import load, read_output_xml
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from tests.unit.csit_utils.builders import does_not_fit, result
 from tests.unit.csit_utils.robot_output import write_output_xml

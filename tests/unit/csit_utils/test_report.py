@@ -7,7 +7,7 @@ import pytest
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
 from csit_utils.report.html import script, style
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain

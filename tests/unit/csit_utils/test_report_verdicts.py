@@ -9,10 +9,10 @@ import pytest
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.cell import ServiceType
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, ThreadLoad, Usage
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, Verdict, VerdictKind
-from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of

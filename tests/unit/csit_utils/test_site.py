@@ -16,8 +16,8 @@ from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, speedups
 from csit_utils.studies.density.analysis.summary import headlines
 from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, plain

@@ -17,7 +17,7 @@ from csit_utils.report.details.testview import predicted, searched
 from csit_utils.report.units import percent
 from csit_utils.studies.density.analysis.density import CellState, matrices
 from csit_utils.studies.density.results_table import print_results
-from resources.libraries.python.model.goal import Algorithm, PredictedGoal
+from resources.libraries.python.model.request.goal import Algorithm, PredictedGoal
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import CSC, PRIOR, RECORD, SOAK, mrr_result, result, soaked
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain

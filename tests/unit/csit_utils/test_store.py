@@ -27,7 +27,7 @@ from csit_utils.dataset.store.stored_contents import Stored
 from csit_utils.dataset.testrows import head_row, packed_head, unrecorded_row
 from resources.libraries.python import unpacking
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.packed_record import pack
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 from tests.unit.csit_utils.robot_output import write_output_xml

@@ -16,7 +16,7 @@ from csit_utils.studies.interference import study as interference
 from csit_utils.studies.interference.maps import interference_maps
 from csit_utils.studies.interference.study import headline, interference_headline
 from csit_utils.studies.registry import explanations
-from resources.libraries.python.model.features import Edge
+from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.model.result import Rerun
 from resources.libraries.python.studies.chains.analysis.classes import Workflow
 from resources.libraries.python.studies.chains.model.record import ChainStudy, Suspect

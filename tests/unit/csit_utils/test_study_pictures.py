@@ -8,7 +8,7 @@ from csit_utils.studies.chains.behaviour_figures import furthest
 from csit_utils.studies.chains.event_figures import events_figure, extra_cpu_figure, rates_of, steps_figure
 from csit_utils.studies.chains.study import series_figure
 from csit_utils.studies.chains.volume_figures import distances_figure, resources_figure, throughput_figure
-from resources.libraries.python.model.features import Edge, FeatureSeries
+from resources.libraries.python.model.measurements.features import Edge, FeatureSeries
 from resources.libraries.python.studies.chains.analysis.points import regression
 from resources.libraries.python.studies.chains.model.record import ChainStudy, StepCost
 from resources.libraries.python.studies.chains.model.statistic import Statistic

@@ -11,7 +11,7 @@ from csit_utils.studies.density.analysis.density import CellState, Matrix, Matri
 from csit_utils.studies.density.analysis.efficiency import NF, VSWITCH, ratios, speedups
 from csit_utils.studies.density.analysis.fairness import fairness_of, itemized
 from csit_utils.studies.density.analysis.summary import Headline, changes, headlines
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from tests.unit.csit_utils.builders import mrr_result
 from tests.unit.csit_utils.histories import row
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
 from csit_utils.studies.chains import study as chain_page
-from resources.libraries.python.model.stacks import Stacks
+from resources.libraries.python.model.measurements.stacks import Stacks
 from resources.libraries.python.studies.chains.model.record import ChainStacks, ChainStudy
 from tests.unit.csit_utils.characterized_pages import made, words
 from tests.unit.csit_utils.robot_output import write_output_xml

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from csit_utils import cli
 from csit_utils.commands.tables import TableForm, TableLine, fitted, print_table
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.stacks import described
+from resources.libraries.python.model.measurements.stacks import described
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.paths import PROJECT
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.characterization_records import one_of_each

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.cli import make_app
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.stacks import described
+from resources.libraries.python.model.measurements.stacks import described
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain

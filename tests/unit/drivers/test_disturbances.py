@@ -17,8 +17,8 @@ from resources.libraries.python.drivers.host.ownership.processes import is_stopp
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.disturbance import Disturbance, PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, VSwitchDriver
+from resources.libraries.python.model.measurements.disturbance import Disturbance, PartEvent
 
 
 class Part(Disturbed):

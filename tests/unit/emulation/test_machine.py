@@ -19,7 +19,7 @@ from resources.libraries.python.emulation.machine import (
 )
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 
 BOOT = Boot(Path("/cache/vmlinuz"), Path("/testbed/TG.initramfs"), Path("/cache/a,b/disk.ext4"))
 LAYOUTS = [EmulatedLayout(nodes=nodes, nic=nic) for nodes in (2, 3) for nic in EmulatedNicModel]

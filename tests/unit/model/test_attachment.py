@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.model.base import Inconsistency
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, uio_driver
+from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds.makers import past_the_kernel
 from tests.unit.planning.labs import lab

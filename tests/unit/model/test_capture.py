@@ -8,9 +8,9 @@ import pytest
 from csit_utils.studies.registry import explanations
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_REASON, MOST_CAPTURED_PACKETS
-from resources.libraries.python.model.capture import read_capture
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.frames import capture_content, frame, with_flows, with_ipv6
+from resources.libraries.python.model.request.capture import read_capture
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.frames import capture_content, frame, with_flows, with_ipv6
 from tests.captures import MIX, MIX6, ipv4, pcap, pcapng, udp
 
 PADDED = tuple(each.ljust(60, b"\0") for each in MIX)

@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import convert_topology, load_topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.csit_topology import GENERATOR_CORES, Secrets, is_csit, name_of
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import TWO_NODES, written
 

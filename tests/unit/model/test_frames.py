@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.request.frames import frame
 
 
 def test_a_name_of_the_file_is_that_mix_however_it_is_written() -> None:

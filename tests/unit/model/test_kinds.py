@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.kinds import NfKind, are_vms
+from resources.libraries.python.model.request.kinds import NfKind, are_vms
 
 KINDS = TypeAdapter(NfKind)
 

@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.cabling import Socket, ways
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 
 AVAILABLE = Path(__file__).parents[3] / "topologies" / "available"
 TWO = (AVAILABLE / "lab-2n-kernel.yaml").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.model.bounds import MOST_CORES
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.nf_size import NfSize
 
 SIZES: TypeAdapter[tuple[NfSize, ...]] = TypeAdapter(tuple[NfSize, ...])
 

@@ -6,7 +6,7 @@ import pytest
 
 from csit_utils.dataset.records import parse_density
 from csit_utils.dataset.testrows import packed_head
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Finding, VerdictKind
 from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.studies.density.model.record import DensityRecord

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 
 
 def cell(kind: str = "CSP", chains: int = 2, nodes: int = 3, shared: tuple[int, ...] = (1, 3)) -> Cell:

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 
 Word = Literal["link", "vlan", "mac"]
 

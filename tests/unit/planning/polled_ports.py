@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.placement.queue_balance import Balance, Spread, balance, vswitch_ports
 from resources.libraries.python.planning.plan import make_plan

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.rows import frame_text
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import PlannedRows, make_rows

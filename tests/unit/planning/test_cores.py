@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.placement.cores import allocate, demand, refusal, sized_nfs

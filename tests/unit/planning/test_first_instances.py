@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference.planning import first_instances
 from tests.unit.planning.polled_ports import together
 

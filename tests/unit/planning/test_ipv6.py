@@ -9,10 +9,10 @@ from resources.libraries.python.driver_registry import functions
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection

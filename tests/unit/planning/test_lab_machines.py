@@ -3,11 +3,11 @@
 import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout, parse_lscpu
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.machines import layouts_of
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.planning.reasons import Limit

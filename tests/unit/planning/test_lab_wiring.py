@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, ServiceType
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Medium, Plan, Port
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.queue_balance import Spread
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection

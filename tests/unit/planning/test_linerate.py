@@ -2,9 +2,9 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.planning.linerate import line_rate_pps, max_rate, port_rate_pps
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab

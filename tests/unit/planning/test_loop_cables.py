@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.loop_back import loop_back_plan
 from resources.libraries.python.planning.loop_cables import VETH, loop_cables, no_cable, port_kind

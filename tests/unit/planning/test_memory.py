@@ -11,12 +11,12 @@ from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.drivers.vpp.registration import guest_hugepages, guest_mb
 from resources.libraries.python.drivers.vswitches.sim.registration import HEAP_MB
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed, MemoryNode
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning import memory
 from resources.libraries.python.planning.memory import need, node_of, shortages, spare_mb
 from resources.libraries.python.planning.reasons import Limit

@@ -4,12 +4,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Medium
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import suite_id, tags
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab

@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.physical_ports import assumptions, conflicts, located, silent
 from tests.unit.planning.labs import lab
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.placement.queue_balance import balance
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import digest, make_plan
 

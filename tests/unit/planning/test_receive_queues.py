@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Link, Medium, Plan, Port
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import most_rx_queues
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection

@@ -2,9 +2,9 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.planning.placement.sender_threads import senders_per_pair, too_few_senders
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab

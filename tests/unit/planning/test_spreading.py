@@ -2,8 +2,8 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.placement.rss_spread import spread_warnings
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.density.model.selection import parse_selection

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.host.nics.cables import Cables
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import Sample, ThreadTime
+from resources.libraries.python.model.measurements.counters import Sample, ThreadTime
 from resources.libraries.python.model.plan import Plan, Port
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.usage import usage

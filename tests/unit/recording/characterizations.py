@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.record import Record
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.sweep.model.profile import Profile
 from resources.libraries.python.studies.sweep.model.record import (
     Rates,

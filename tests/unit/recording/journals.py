@@ -1,6 +1,6 @@
 """Parts of a journal."""
 
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.recording.journal import (
     Choices,
     RunBegun,

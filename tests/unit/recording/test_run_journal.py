@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError, RunStopped
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import (
     MACHINE_DOWN,
     Command,

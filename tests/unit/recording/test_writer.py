@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from resources.libraries.python.errors import CsitError, RunStopped
-from resources.libraries.python.model.cell import ServiceType
+from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.records import records_schema
 from resources.libraries.python.recording.writer import check_folder, write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord

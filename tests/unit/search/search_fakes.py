@@ -5,9 +5,9 @@ from random import Random
 
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import Model
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.goal import GoalResult, SearchProfile
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.goal import GoalResult, SearchProfile
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 

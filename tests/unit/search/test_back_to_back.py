@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import BackToBack
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.search.back_to_back import PURPOSE, bursts_in_words, measure_back_to_back
 from resources.libraries.python.studies.density.planning.extras import Extras
 from tests.builders import SIM, plan_of

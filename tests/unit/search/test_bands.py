@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.goal import Goal, GoalResult
+from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.search.findings.stability import LEAST_NDR, find_bands, ndr_share, of_bounds
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput

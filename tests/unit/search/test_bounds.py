@@ -9,7 +9,7 @@ from MLRsearch.target_stat import TargetStat
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.goal import Goal
+from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.bounds import (
     GoalReading,
     LoadEvidence,

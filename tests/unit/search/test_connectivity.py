@@ -2,9 +2,9 @@
 
 import pytest
 
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from tests.unit.search.search_fakes import FRAME
 from tests.unit.search.wired_plans import planned

@@ -7,8 +7,8 @@ import pytest
 from csit_utils.bench import search as bench_search
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.goal import Prior
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.search.bounds import effective_s, gather, informs
 from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.laddersearch import Controller

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.energy import IDLE, Energy, MeterSeries
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.measurements.energy import IDLE, Energy, MeterSeries
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, FlowLatency, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.energy import (
     EnergyReadings,
     certain_window,

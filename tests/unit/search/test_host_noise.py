@@ -7,12 +7,12 @@ import pytest
 
 from resources.libraries.python.drivers.generators.losses import count_losses
 from resources.libraries.python.drivers.sim.host_gaps import InterruptingHost, noise_floor, queued
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import LossesAtLoad, MeasurementRequest, VerdictKind
-from resources.libraries.python.model.trial import Direction, FlowLosses
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, HostNoise, in_words

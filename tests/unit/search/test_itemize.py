@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.goal import Goal, GoalResult
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.search.findings.itemize import itemize, itemize_goal, jain_index
 from tests.unit.search.search_fakes import FRAME
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.findings.evidence import CpuLoad, HopLoss, LocatedLosses, ThreadLoad, Usage
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import Finding, VerdictKind
-from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.limits import DATA_THREADS, POLL, limits
 from tests.unit.planning.labs import lab

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
 from resources.libraries.python.model.findings.evidence import LocatedLosses
-from resources.libraries.python.model.goal import Goal, GoalResult
+from resources.libraries.python.model.measurements.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.goal import Goal, GoalResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.locate import by_owner, locate, locating_trial
 from resources.libraries.python.search.findings.usage import usage

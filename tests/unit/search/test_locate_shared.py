@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, TrialResult
 from resources.libraries.python.model.plan import Hop, Plan
-from resources.libraries.python.model.trial import Direction, FlowCount, TrialResult
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.limits import limits
 from resources.libraries.python.search.findings.locate import by_owner, locate

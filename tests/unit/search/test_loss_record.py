@@ -8,10 +8,10 @@ import pytest
 from csit_utils.report.details.loss_patterns import loss_notes
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density import run
 from resources.libraries.python.studies.density.run import DensityTest

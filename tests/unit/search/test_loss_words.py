@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from resources.libraries.python.drivers.generators.losses import count_losses
-from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.measurements.trial import Direction, FlowLosses, TrialResult
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.result import LossesAtLoad
-from resources.libraries.python.model.trial import Direction, FlowLosses, TrialResult
 from resources.libraries.python.search.losses import (
     LossPattern,
     loss_trial,

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.goal import LoadEstimate
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.goal import LoadEstimate
 from resources.libraries.python.search import plrsearch
 from resources.libraries.python.search.plrsearch import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile

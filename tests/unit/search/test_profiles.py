@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.profiles import LADDER, QUICK, profile
 from resources.libraries.python.search.throughput import search_throughput

@@ -3,9 +3,8 @@
 import pytest
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.qualification import QualifiedPoint
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.qualification import QualifiedPoint
+from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
     FlowGaps,
@@ -14,6 +13,7 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.search.qualification import BRIEF, Effort, qualify_point
 
 FRAME = Frame(name="64B", parts=(FramePart(frame_bytes=64),))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544
 from resources.libraries.python.search.throughput import search_throughput
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, search

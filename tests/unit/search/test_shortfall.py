@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, profile
 from resources.libraries.python.search.session import charged, judged
 from resources.libraries.python.search.throughput import shortfall

@@ -1,7 +1,7 @@
 """A soak from search to record, on the simulated testbed."""
 
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest, VerdictKind
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.density.run import DensityTest

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.goal import Goal
+from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.bounds import GoalReading
 from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.laddersearch import GoalEvidence, Guess, ThresholdRange

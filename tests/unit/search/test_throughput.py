@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
-from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE
 from resources.libraries.python.search.throughput import MIN_LOAD_PPS, Progress, SearchOutcome, search_throughput

@@ -2,11 +2,11 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.result import Affinity, ReceiveRate, Verdict, VerdictKind
-from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.findings.verdict import judge, verdict_text
 from resources.libraries.python.search.profiles import LADDER

@@ -2,9 +2,9 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Verdict, VerdictKind
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.search.profiles import profile

@@ -1,9 +1,9 @@
 """Plans of a machine with 64 CPUs."""
 
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.placement.cores import allocate

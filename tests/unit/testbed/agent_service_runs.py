@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Port
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.recording.environment import fingerprint

@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (

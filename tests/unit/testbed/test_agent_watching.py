@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import Cost
-from resources.libraries.python.model.features import HOST, Edge, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.counters import Cost
+from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
 from resources.libraries.python.studies.chains.chain_trial import watching
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S
 from resources.libraries.python.testbed.agent import calls

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError, NotReady, RunStopped, SystemBroken
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import QUICK

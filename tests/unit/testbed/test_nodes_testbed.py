@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse, PlanError, RunStopped, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import clean_up

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConnectionFailed, CsitError
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
-from resources.libraries.python.model.disturbance import EventOccurrence
-from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries
-from resources.libraries.python.model.trial import Direction, FlowTimeline, Gap
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.disturbance import EventOccurrence
+from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
+from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Gap
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.agent.calls import (
     BY_NAME,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.deployment.cell import Clearing
 
 TOPOLOGIES = Path(__file__).parents[3] / "topologies"

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from csit_utils.report.units import percent, rate, seconds
-from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.search.bounds import overhead_s
 from resources.libraries.python.search.conformance import REQUIREMENTS
 from resources.libraries.python.studies.density.model.record import DensityRecord

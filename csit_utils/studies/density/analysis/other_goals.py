@@ -27,8 +27,8 @@ from pydantic import ValidationError
 from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
-from resources.libraries.python.model.goal import Goal
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.goal import Goal
 from resources.libraries.python.search.bounds import GoalReading, LoadEvidence, effective_s, informs
 from resources.libraries.python.search.profiles import LADDER
 

@@ -15,12 +15,12 @@ from csit_utils.commands.tables import print_sentence
 from csit_utils.studies.density.plan_terminal import print_cell, print_plan
 from csit_utils.studies.density.plan_time import Times, times
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology, text_of
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.testbed.cpu import CpuLayout, parse_lscpu
 from resources.libraries.python.model.testbed.csit_topology import Secrets
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import LOCAL_TOPOLOGY, write_whole
 from resources.libraries.python.planning.memory import in_pages, need, node_of
 from resources.libraries.python.planning.physical_ports import assumptions, attached

@@ -12,7 +12,7 @@ from resources.libraries.python.errors import ConfigError, PlanError
 from resources.libraries.python.model.bounds import MOST_SIZES
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.cpu import CpuLayout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.studies.sizing.model.load import load_specifications
 from resources.libraries.python.studies.sizing.model.spec import DeploymentSpec, Size, SizingMode
 from resources.libraries.python.studies.sizing.model.workload import WorkloadSpec

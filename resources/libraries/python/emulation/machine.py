@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
-from resources.libraries.python.model.nodes import CpuGroup
+from resources.libraries.python.model.testbed.nodes import CpuGroup
 
 QEMU = "qemu-system-x86_64"
 CONTROL_MAC = "02:c5:1e:ff:ff:ff"

@@ -11,14 +11,14 @@ from typing import Any
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
 def _no_problem(_: object) -> str | None:

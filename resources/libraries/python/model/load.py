@@ -32,7 +32,7 @@ from resources.libraries.python.model.bounds import (
 )
 from resources.libraries.python.model.testbed import csit_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets, Translation
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
 _log = logging.getLogger(__name__)

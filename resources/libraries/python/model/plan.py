@@ -6,13 +6,13 @@ from typing import Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import Attachment
-from resources.libraries.python.model.trial import Direction
 
 
 def _is_empty(value: object) -> bool:

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.qualification import Qualification
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Rerun, Verdict
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 
 SchemaVersion = Literal["3.0"]
 SCHEMA_VERSION: SchemaVersion = "3.0"

@@ -5,9 +5,9 @@ from enum import StrEnum
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell, Frame, TestType
-from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.trial import FlowLatency, FlowLosses
+from resources.libraries.python.model.measurements.trial import FlowLatency, FlowLosses
+from resources.libraries.python.model.request.cell import Cell, Frame, TestType
+from resources.libraries.python.model.request.goal import SearchProfile
 
 
 class MeasurementRequest(Frozen):

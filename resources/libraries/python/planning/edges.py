@@ -14,11 +14,11 @@ from typing import Literal
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.testbed.attachment import attachment_of, polled_queues, uio_driver
 from resources.libraries.python.model.testbed.cabling import Socket
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, edge_interface
 
 FIRST_VLAN = 101

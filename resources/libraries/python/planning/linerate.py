@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Link, Medium, Nic, Plan, Port
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.testbed.attachment import NICS
-from resources.libraries.python.model.trial import Direction
 from resources.libraries.python.quantities import rate
 
 L1_OVERHEAD_BYTES = 20

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from resources.libraries.python.model.base import Inconsistency
-from resources.libraries.python.model.nodes import Interface, TgNode
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.testbed.attachment import nic_kind
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.nodes import Interface, TgNode
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.edges import nic_of
 from resources.libraries.python.planning.physical_ports import how_driven
 

@@ -1,9 +1,9 @@
 """Media of links inside a service, by the drivers at their ends."""
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 SHARED_MEMORY = frozenset({Medium.MEMIF, Medium.VHOST_USER})
 """Media with a receive queue for each thread that polls."""

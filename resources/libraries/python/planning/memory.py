@@ -8,12 +8,12 @@ a trip.
 from collections.abc import Iterable
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryLayout, MemoryNeed, MemoryNode
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.nodes import DutNode
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.reasons import Limit, Reason
 
 HOST_MB = 1024

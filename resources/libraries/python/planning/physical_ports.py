@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, port_option, uio_driver
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 
 NumaNodes = Mapping[str, int | None]
 """By name of the port in the topology; None where the machine does not know (-1 in sysfs)."""

@@ -6,11 +6,11 @@ from itertools import product
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType
-from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind, are_vms
 from resources.libraries.python.model.testbed.cpu import CpuLayout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.address_bounds import SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import check, edges_of

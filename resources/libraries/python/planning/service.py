@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from resources.libraries.python.model.cell import Cell, Tap
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, Tap
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.edges import Edges
 from resources.libraries.python.planning.names import (
     GENERATOR,

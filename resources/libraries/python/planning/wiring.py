@@ -15,11 +15,11 @@ from ipaddress import IPv4Network, IPv6Address, ip_network
 from typing import Literal
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Flow, Hop, Link, NextHop, NfInterface, NfPlan, Path, Segment, TapPlan
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.address_bounds import MOST_INSTANCES, MOST_NFS, MOST_SOURCES, SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import SHARED, Edges
 from resources.libraries.python.planning.links import Links

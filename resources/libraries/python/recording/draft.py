@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import DeploymentTimes, Environment, Finding, Verdict, VerdictKind
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.redaction import redacted_model
 

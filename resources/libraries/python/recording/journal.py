@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen, error_text
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.lines import Lines, read_lines
 

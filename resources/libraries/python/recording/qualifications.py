@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import LARGEST_INPUT_BYTES
-from resources.libraries.python.model.qualification import Qualification, QualificationKey
+from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.paths import PROJECT, RESOURCES, write_whole
 
 FOLDER = PROJECT / "results" / "qualifications"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.draft import utc_now
 from resources.libraries.python.recording.journal import (
     EARLIER_JOURNAL_FILE,

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from statistics import fmean, stdev
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import BackToBack
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.quantities import rate, rates
 
 PURPOSE = "back-to-back"

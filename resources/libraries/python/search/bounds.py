@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from resources.libraries.python.model.goal import Goal, GoalResult
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.goal import Goal, GoalResult
 
 _ROUNDING_S = 1e-6
 """Durations that differ by less are equal."""

@@ -6,8 +6,8 @@ can be held against; docs/search.md says for each of them how it is met.
 
 from collections.abc import Iterator, Sequence
 
-from resources.libraries.python.model.goal import Algorithm, Deviation, GoalResult
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.request.goal import Algorithm, Deviation, GoalResult
 
 REQUIREMENTS = {
     "units": "the report states all units",

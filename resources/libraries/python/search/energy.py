@@ -11,9 +11,9 @@ from itertools import groupby, pairwise
 from statistics import fmean, stdev
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.energy import IDLE, Energy, EnergyAtLoad, MeterSeries, NodePower
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.energy import IDLE, Energy, EnergyAtLoad, MeterSeries, NodePower
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.quantities import rate
 
 PURPOSE = "energy"

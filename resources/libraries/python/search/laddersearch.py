@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
 from resources.libraries.python.search.bounds import (
     GoalReading,
     LoadEvidence,

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from statistics import fmean, stdev
 from typing import Literal
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.measurements.trial import FlowCount, Trial, TrialResult
 from resources.libraries.python.model.plan import Hop, Path, Plan
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import LatencyAtLoad, ReceiveRate
-from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
 from resources.libraries.python.search.findings.locate import Counters, count_at
 from resources.libraries.python.search.profiles import PDR
 

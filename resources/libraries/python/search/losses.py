@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.measurements.trial import FlowLosses, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.result import LossesAtLoad
-from resources.libraries.python.model.trial import FlowLosses, Trial, TrialResult
 
 OVERLOAD_LABEL = "OVERLOAD"
 _OVERLOAD = 1.2

@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erf, erfc, erfcx
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import GoalResult, LoadEstimate, Prior, SearchProfile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import GoalResult, LoadEstimate, Prior, SearchProfile
 from resources.libraries.python.search.session import Session, TimeUp
 
 _Array = npt.NDArray[np.float64]

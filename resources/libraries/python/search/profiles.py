@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.goal import Algorithm, Goal, SearchProfile
+from resources.libraries.python.model.request.goal import Algorithm, Goal, SearchProfile
 
 NDR = "NDR"
 PDR = "PDR"

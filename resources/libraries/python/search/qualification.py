@@ -10,9 +10,9 @@ from contextlib import suppress
 
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.qualification import QualifiedPoint
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.measurements.qualification import QualifiedPoint
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.quantities import rate
 
 PURPOSE = "qualification"

@@ -26,9 +26,9 @@ from math import inf
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 from MLRsearch import GoalResult as LibraryResult
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Goal, GoalResult, SearchProfile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import Goal, GoalResult, SearchProfile
 from resources.libraries.python.search.bounds import Bounds, GoalReading, LoadEvidence, best_known, gather
 from resources.libraries.python.search.session import Session
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf
 
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.bounds import effective_s, overhead_s
 

@@ -17,9 +17,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import Algorithm, Goal, GoalResult, LoadEstimate, Prior, SearchProfile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import (
+    Algorithm,
+    Goal,
+    GoalResult,
+    LoadEstimate,
+    Prior,
+    SearchProfile,
+)
 from resources.libraries.python.search.ladder import Ladder
 from resources.libraries.python.search.laddersearch import LadderSearch
 from resources.libraries.python.search.session import Session

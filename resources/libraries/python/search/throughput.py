@@ -17,8 +17,9 @@ from math import ceil, inf, log, log2
 from typing import Protocol
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import (
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import (
     Algorithm,
     Goal,
     GoalResult,
@@ -27,7 +28,6 @@ from resources.libraries.python.model.goal import (
     SearchProfile,
     SearchRecord,
 )
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search import profiles
 from resources.libraries.python.search.bounds import (

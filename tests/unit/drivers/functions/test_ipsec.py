@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.ipsec import driver
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.unit.planning.polled_ports import together
 
 

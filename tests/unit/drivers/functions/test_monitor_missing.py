@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.functions.monitor.registration import DR
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.unit.planning.polled_ports import together
 
 

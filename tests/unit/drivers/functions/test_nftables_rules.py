@@ -10,12 +10,12 @@ from resources.libraries.python.drivers.functions.nftables.registration import F
 from resources.libraries.python.drivers.functions.nftables.rulesets import firewall, gateway, nat
 from resources.libraries.python.drivers.host.programs import program_paths
 from resources.libraries.python.errors import ConfigError, NotReady, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers
 

@@ -26,8 +26,8 @@ from resources.libraries.python.drivers.functions.tunnels import TunnelCounters,
 from resources.libraries.python.drivers.generators.builtin.counters import interface_numbers
 from resources.libraries.python.drivers.host.links.netlink import Request
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.testbed.worlds import makers
 from tests.unit.planning.polled_ports import together
 

@@ -18,13 +18,13 @@ from resources.libraries.python.drivers.functions.nginx.program import configura
 from resources.libraries.python.drivers.functions.process.driver import filled, names, processed
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
-from resources.libraries.python.model.frames import traffic_profile
-from resources.libraries.python.model.function import UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import traffic_profile
+from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.testbed.worlds import makers

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.functions.monitor.suricata import argv, files, taken
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 
 PLACE = Path("/run/suricata/nf-1-1")
 

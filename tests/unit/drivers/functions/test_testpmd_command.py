@@ -5,9 +5,9 @@ import pytest
 from resources.libraries.python.drivers.functions.testpmd.command import Memif, command
 from resources.libraries.python.drivers.functions.testpmd.driver import not_ready, receiving_lcores, version
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
 from tests.builders import plan_of, shipped
 

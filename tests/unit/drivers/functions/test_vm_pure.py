@@ -28,7 +28,7 @@ from resources.libraries.python.drivers.functions.vm.image import (
 from resources.libraries.python.drivers.functions.vm.init import READY, command_line, render_init
 from resources.libraries.python.drivers.functions.vm.qemu import GuestNic, Hardware, Monitor, arguments
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.builders import cpus, plan_of
 from tests.unit.drivers.functions.guest_archives import unpacked
 

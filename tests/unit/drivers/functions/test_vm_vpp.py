@@ -23,12 +23,12 @@ from resources.libraries.python.drivers.functions.vm_vpp.guest_software import (
 from resources.libraries.python.drivers.vpp.configuration import making, routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.plan import make_plan
 
 LOCAL_VPP = load_topology(Path(__file__).parents[4] / "topologies" / "local-vpp.yaml")

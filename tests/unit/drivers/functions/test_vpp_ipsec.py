@@ -8,10 +8,10 @@ import pytest
 from resources.libraries.python.drivers.functions.vpp_ipsec.driver import gateways, missing, tunnelling
 from resources.libraries.python.drivers.vpp.configuration import routing
 from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 

@@ -10,8 +10,8 @@ from resources.libraries.python.drivers.functions import tunnels
 from resources.libraries.python.drivers.functions.wireguard import driver
 from resources.libraries.python.drivers.functions.wireguard.driver import WireGuards, ask, ends_of, make_keys, settings
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.kinds import NfKind
 from tests.unit.planning.polled_ports import together
 
 

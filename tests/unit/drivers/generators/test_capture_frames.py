@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.drivers.generators.builtin.capture_frames import CapturedLoad, probe_sizes
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
-from resources.libraries.python.model.capture import read_capture
+from resources.libraries.python.model.request.capture import read_capture
 from tests.captures import MIX, MIX6, ipv4, ipv6, pcap, udp
 
 FLOW = FlowSpec("a", "b", "02:00:00:00:00:01", "02:00:00:00:00:02", "10.0.1.1", 2, "20.0.1.1")

@@ -4,8 +4,8 @@ import pytest
 
 from resources.libraries.python.drivers.generators.connection_rates import connections_of
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Protocol, Trial
+from resources.libraries.python.model.request.frames import frame
 
 TCP = Trial(load_pps=3000.0, duration_s=2.0, frame=frame("64B"), protocol=Protocol.TCP)
 

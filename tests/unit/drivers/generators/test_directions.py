@@ -9,8 +9,8 @@ import pytest
 from resources.libraries.python.drivers.generators.builtin import driver
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import FlowReport, TrialReport
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.request.frames import frame
 from tests.builders import cpus, plan_of
 
 BOTH = {Direction.FORWARD, Direction.REVERSE}

@@ -17,9 +17,9 @@ from resources.libraries.python.drivers.generators.builtin.counters import (
     settle,
 )
 from resources.libraries.python.drivers.generators.builtin.driver import trial_result
-from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.request.cell import Frame, FramePart
 
 PROC_NET_DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.cgroups import cgroup_tree, cgroups
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import folders_of
 from resources.libraries.python.drivers.host.cgroups.cgroups import ControlGroup, Controllers, GroupLimits, discover
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import Throttling
+from resources.libraries.python.model.measurements.counters import Throttling
 
 FILES = {
     "cpu": {

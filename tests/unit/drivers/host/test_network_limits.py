@@ -7,10 +7,10 @@ import pytest
 from resources.libraries.python.drivers.functions.nftables import program
 from resources.libraries.python.drivers.host.links.rate_limits import limit, network_limits
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.drivers.sim.sim_bed import TOPOLOGY
 

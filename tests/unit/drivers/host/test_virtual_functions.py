@@ -19,8 +19,8 @@ from resources.libraries.python.drivers.host.nics.virtual_functions import (
 )
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import ConfigError, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.drivers.host.fake_pci import FakePci

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.probes.sampler.host import HostSampler
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_of
-from resources.libraries.python.model.counters import CpuTime, TaskTime, ThreadTime
+from resources.libraries.python.model.measurements.counters import CpuTime, TaskTime, ThreadTime
 
 STAT = """cpu  9 9 9 9 9 9 9 9 0 0
 cpu0 1 2 3 400 5 6 7 8 0 0

@@ -6,10 +6,10 @@ from resources.libraries.python.drivers.host.sockets.socket_backlog import Recei
 from resources.libraries.python.drivers.probes.sampler.accounts import LEVELS, Amounts, PortAccount
 from resources.libraries.python.drivers.probes.sampler.features import QueueAccount, SocketAccount, forwarding
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import make_plan
 

@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.probes.stacks.folding import fold, kept,
 from resources.libraries.python.drivers.probes.stacks.perf import read_samples, why_unsampled
 from resources.libraries.python.errors import CommandFailed
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MOST_NFS
-from resources.libraries.python.model.stacks import NodeStacks, Stacks
+from resources.libraries.python.model.measurements.stacks import NodeStacks, Stacks
 
 OWNERS = owners_of({"nf-1-1": (41, 42), "vswitch": (7,)})
 PRINTED = """\

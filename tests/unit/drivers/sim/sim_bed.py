@@ -6,12 +6,12 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.drivers import SimFunctions, SimGenerator, SimSwitch
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput

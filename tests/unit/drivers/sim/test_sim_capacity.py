@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.truth import capacity_pps
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.paths import PROJECT
 from tests.unit.nf_sizes import nf_sizes
 

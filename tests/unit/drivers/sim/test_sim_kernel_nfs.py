@@ -8,11 +8,11 @@ from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.simulation import parse_simulation
 from resources.libraries.python.drivers.sim.truth import capacity_pps, nfs_pps
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.measurements.trial import Direction
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import work
 from resources.libraries.python.studies.sweep.model.record import CpuUse

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.latency import FlowShape, flow_latency, simulate_latency
-from resources.libraries.python.model.trial import Direction, FlowLatency
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 
 CAPACITY = 6e6
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.simulation import Simulation, parse_simulation
 from resources.libraries.python.drivers.sim.truth import CONTENTION, is_guaranteed, left_by
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 
 TYPES = {
     "I": NfKind("linux_gateway"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.impairment import PacketLosses, flow_losses
-from resources.libraries.python.model.trial import Direction, FlowLosses
+from resources.libraries.python.model.measurements.trial import Direction, FlowLosses
 from resources.libraries.python.search.losses import LossPattern, loss_loads, losses_in_words, pattern_of
 
 FLOW = cast(Any, SimpleNamespace(instance=1, direction=Direction.FORWARD))

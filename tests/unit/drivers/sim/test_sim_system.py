@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.drivers.sim.simulation import ModelName
 from resources.libraries.python.errors import NotReady
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame, with_flows
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.load_trials import measure_latency, measure_receive_rate
 from resources.libraries.python.search.profiles import LADDER

@@ -4,11 +4,11 @@ import pytest
 
 from resources.libraries.python.drivers.sim.probes import SimSampler
 from resources.libraries.python.drivers.sim.truth import capacity_pps, one_pps
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap, TestType
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap, TestType
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose
 from resources.libraries.python.studies.sweep.analysis.seconds import work

@@ -10,8 +10,8 @@ from resources.libraries.python.drivers.vpp.member import plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.vpp.driver import kind_of
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.plan import Nic
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.planning.labs import lab

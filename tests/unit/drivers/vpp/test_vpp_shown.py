@@ -9,7 +9,7 @@ from resources.libraries.python.drivers.vpp import show_output
 from resources.libraries.python.drivers.vpp.cli import plain
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
 from resources.libraries.python.drivers.vpp.show_output import ErrorRow, Queue, SharedMemoryLink, counted
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 
 SHOWN = Path(__file__).parent / "shown"
 

@@ -9,9 +9,9 @@ from resources.libraries.python.drivers.vswitches.ovs.driver import down, port_c
 from resources.libraries.python.drivers.vswitches.ovs.ports import AF_XDP, PHYSICAL, VHOST, by_port
 from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daemon, of_plan, sleep_us
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Medium, Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.memory import MemoryNode
 from resources.libraries.python.planning.memory import in_pages, need
 from resources.libraries.python.planning.plan import make_plan

@@ -11,7 +11,7 @@ from resources.libraries.python.drivers.vswitches.ovs.daemons import Daemons
 from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch
 from resources.libraries.python.drivers.vswitches.ovs.registration import Ovs
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.planning.names import VSWITCH
 from tests.builders import cpus, plan_of, shipped
 

@@ -20,9 +20,9 @@ from resources.libraries.python.drivers.vswitches.ovs.transaction import (
     rules_of_copies,
 )
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType, Tap
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, Tap
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import make_plan
 from tests.builders import cpus, plan_of, shipped

@@ -6,10 +6,10 @@ import yaml
 
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.vswitches.stations import stations
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.planning.plan import make_plan
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.features import Edge, FeatureSeries, StateGraph
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.features import Edge, FeatureSeries, StateGraph
+from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.record import ChainRun
 from resources.libraries.python.studies.chains.model.spec import (
     Chain,

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.planning.plan import make_plan, no_such_kind
 from resources.libraries.python.studies.chains.model.spec import (
     Chain,

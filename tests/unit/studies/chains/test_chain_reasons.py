@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from resources.libraries.python.model.features import StateGraph
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.features import StateGraph
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.reasons import Evidence, QueueDrops, amount, reasons
 from resources.libraries.python.studies.chains.model.record import FeatureDeviation

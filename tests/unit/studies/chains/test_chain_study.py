@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.model.features import CHAIN, HOST, VSWITCH
+from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH
 from resources.libraries.python.studies.chains.analysis.features import statistics
 from resources.libraries.python.studies.chains.analysis.points import distances
 from resources.libraries.python.studies.chains.analysis.study import Analysis, analyse

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import generate, why_not
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.model.features import Edge
+from resources.libraries.python.model.measurements.features import Edge
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, classify, pauses_per_s, portions
 from tests.unit.studies.chains.chain_runs import graph
 

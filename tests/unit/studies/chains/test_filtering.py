@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.model.features import CHAIN
+from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import ordinary, statistics
 from tests.unit.studies.chains.chain_runs import chain, run
 

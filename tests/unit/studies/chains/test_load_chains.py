@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import Mode, load_chains
 from resources.libraries.python.studies.chains.planning.chain_generation import generate
 from resources.libraries.python.studies.interference.model.record import load_interference

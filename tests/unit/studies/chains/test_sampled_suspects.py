@@ -9,9 +9,9 @@ from csit_utils.report.stack_sides import CellStacks, grown
 from csit_utils.studies.chains.suspect_stacks import stacks_of
 from resources.libraries.python.drivers.sim.probes import shares
 from resources.libraries.python.errors import NotReady
+from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.stacks import NodeStacks
 from resources.libraries.python.studies.chains.analysis.outliers import ANOTHER_ORDER, reference
 from resources.libraries.python.studies.chains.analysis.tables import STACKS, chain_tables
 from resources.libraries.python.studies.chains.ChainStudyLibrary import preview_in_words, suspects_in_words

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, Fault, VnfSpec, Workload
 from resources.libraries.python.studies.chains.run import ChainJournal, ChainStudyTest
 from resources.libraries.python.studies.interference.journal import InterferenceJournal

@@ -2,8 +2,8 @@
 
 import pytest
 
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.profiles import LADDER, QUICK, REFERENCE, RFC2544, SOAK
 from resources.libraries.python.studies.density.planning.extras import Extras, estimate_s
 

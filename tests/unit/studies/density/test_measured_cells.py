@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.goal import Algorithm, SearchRecord
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.goal import Algorithm, SearchRecord
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.studies.density.model.record import DensityRecord

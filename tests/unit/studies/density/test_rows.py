@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import make_rows
 

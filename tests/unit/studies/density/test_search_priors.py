@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.goal import Prior
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.goal import Prior
 from resources.libraries.python.recording.writer import write_record
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from resources.libraries.python.studies.density.search_priors import PriorBook, newest_run

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from robot.model import TagPatterns
 
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.density.model.selection import parse_selection
 from resources.libraries.python.studies.density.planning.rows import Row, make_rows
 from resources.libraries.python.studies.density.planning.tags import short_model

@@ -5,8 +5,8 @@ from random import Random
 from types import SimpleNamespace
 from typing import cast
 
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference.analysis.tables import (
     Row,
     interference_tables,

@@ -7,9 +7,16 @@ from typing import Any, cast
 import pytest
 
 from resources.libraries.python.errors import CsitError, SystemBroken
-from resources.libraries.python.model.counters import Cost, ProcessedPackets
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.counters import Cost, ProcessedPackets
+from resources.libraries.python.model.measurements.trial import (
+    Direction,
+    FlowCount,
+    FlowLatency,
+    Protocol,
+    Trial,
+    TrialResult,
+)
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.interference.colocation_server import met, missing
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement

@@ -10,10 +10,10 @@ import pytest
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.errors import CsitError, PlanError, SystemBroken, Unsupported
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.function import UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.studies.interference.analysis.matrix import lowest
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.interference.model.record import Interference
 from tests.unit.studies.interference.simulated_studies import SIM, spec, study_of
 

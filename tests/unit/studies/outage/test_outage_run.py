@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage

@@ -7,7 +7,7 @@ import pytest
 
 from docs.keywords import libraries
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import JOURNAL_FILE
 from resources.libraries.python.recording.qualifications import FOLDER

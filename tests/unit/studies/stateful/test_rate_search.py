@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from resources.libraries.python.errors import NoTraffic
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful.rate import ConnectionLimits, search_rate
 

@@ -7,7 +7,7 @@ import pytest
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError, Unsupported
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.search.profiles import profile
 from resources.libraries.python.studies.stateful.analysis import (
     CAPACITY,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from resources.libraries.python.model.cell import Frame, FramePart
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.studies.sweep.load_steps import (
     LoadEnded,
     LoadStep,

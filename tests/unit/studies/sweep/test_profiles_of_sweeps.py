@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.fitting import describe, fit_of
 from resources.libraries.python.studies.sweep.analysis.profile import inconsistency, profile_of, profile_of_sweep

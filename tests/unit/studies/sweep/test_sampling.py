@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 
 from resources.libraries.python.errors import CsitError, NoTraffic
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
     HighestLoads,
@@ -22,6 +18,10 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.search.profiles import QUICK
 from resources.libraries.python.studies.sweep.load_steps import LoadStep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSpec

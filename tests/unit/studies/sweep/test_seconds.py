@@ -4,13 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, TaskTime, ThreadTime
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.counters import (
+    CpuTime,
+    InterfaceCounters,
+    Sample,
+    TaskTime,
+    ThreadTime,
+)
+from resources.libraries.python.model.measurements.trial import (
+    Direction,
+    FlowCount,
+    FlowLatency,
+    Interval,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.trial import Direction, FlowCount, FlowLatency, Interval, Trial, TrialResult
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.sweep.analysis.seconds import (
     CpuCost,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.sweep.journal import SweepJournal, SweepMemory
 from resources.libraries.python.studies.sweep.load_steps import LoadEnded, LoadStep, MeasuredLoad, sweep
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates, SweepSample, SweepSpec

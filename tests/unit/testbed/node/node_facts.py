@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.node.facts import Facts
 
 EVERY_DRIVER = (

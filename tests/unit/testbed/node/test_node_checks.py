@@ -6,7 +6,7 @@ import pytest
 
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity
 from resources.libraries.python.model.ranges import expand
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.doctor import check_node, check_together
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus, ranges
 from tests.unit.planning.labs import looped

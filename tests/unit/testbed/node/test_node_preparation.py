@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.node.preparation import Preparation, changes, prepare
 from tests.unit.testbed.node.node_facts import facts, two_nodes
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from resources.libraries.python.model.driver import Leftover, NodeCheck
-from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 CONTAINERS = "containers"
 ENGINES = ("podman", "docker")

@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 
 from resources.libraries.python.drivers.host.cgroups.nf_limits import NfGroups
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
-from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets, Throttling
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 from resources.libraries.python.testbed.roles.part import (
     Accounting,
     Disturbable,

@@ -30,9 +30,9 @@ from resources.libraries.python.drivers.host.programs.namespace_programs import 
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
 
 READY_S = 30.0

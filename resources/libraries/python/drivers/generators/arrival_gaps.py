@@ -10,8 +10,8 @@ from dataclasses import asdict
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.measurements.trial import FlowGaps, Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import FlowGaps, Trial
 from resources.libraries.python.planning.names import GENERATOR
 
 _BUT_TCP = b"".join(

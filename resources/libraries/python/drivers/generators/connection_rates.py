@@ -3,8 +3,15 @@
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python.errors import Unsupported
+from resources.libraries.python.model.measurements.trial import (
+    Direction,
+    FlowCount,
+    HighestLoads,
+    Protocol,
+    Trial,
+    TrialResult,
+)
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, FlowCount, HighestLoads, Protocol, Trial, TrialResult
 
 FIRST_CPS = 500.0
 """Rate of each instance at the first step."""

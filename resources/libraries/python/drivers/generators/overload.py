@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.planning.linerate import MaxRate
 
 GLANCE_S = 0.1

@@ -6,12 +6,10 @@ from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
 from resources.libraries.python.drivers.sim.system import SimulatedSystem, planned_cpus
 from resources.libraries.python.errors import NotReady
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence
-from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
+from resources.libraries.python.model.measurements.trial import (
     FlowCount,
     FlowGaps,
     FlowLatency,
@@ -19,6 +17,8 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from resources.libraries.python.drivers.sim.latency import FlowShape
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import Flow, Path, Plan
 from resources.libraries.python.planning.names import VSWITCH
 

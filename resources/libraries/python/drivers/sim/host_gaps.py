@@ -11,7 +11,7 @@ from itertools import chain
 from random import Random
 
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.plan import Path, Plan
 
 QUEUE_FRAMES = 256

@@ -20,10 +20,10 @@ from pydantic import Field
 from resources.libraries.python.drivers.generators.losses import NumberedArrivals, count_losses
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.kinds import NfKind
+from resources.libraries.python.model.measurements.trial import FlowLosses
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import FlowLosses
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.kinds import NfKind
 
 _FaultRatio = Annotated[float, Field(ge=0, lt=1)]
 """Below 1: a faulty NF still forwards something."""

@@ -14,7 +14,7 @@ from random import Random
 
 from hdrh.histogram import HdrHistogram
 
-from resources.libraries.python.model.trial import Direction, FlowLatency
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency
 
 _CROSSING_NS = 6_000.0
 _NF_NS = 3_000.0

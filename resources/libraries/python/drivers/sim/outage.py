@@ -19,9 +19,9 @@ from resources.libraries.python.drivers.generators.builtin.wire import TimelineR
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.simulation import Interruptions
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.trial import Direction, FlowTimeline, Trial
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Direction, FlowTimeline, Trial
 from resources.libraries.python.planning.names import VSWITCH
 
 _NS = 10**9

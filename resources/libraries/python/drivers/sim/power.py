@@ -16,7 +16,7 @@ from pydantic import Field
 
 from resources.libraries.python.drivers.sim.clock import EPOCH, VirtualClock
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.energy import MeterSeries
+from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.testbed.roles.watching import Readings
 
 _Watts = Annotated[float, Field(ge=0)]

@@ -14,9 +14,9 @@ from random import Random
 
 from resources.libraries.python.drivers.sim.impairment import impaired, memory_bytes, missing_memory, pages_read_bytes
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.counters import Cost, InterfaceCounters, Sample
-from resources.libraries.python.model.features import HOST, Edge, FeatureSeries, StateGraph
-from resources.libraries.python.model.stacks import SEPARATOR, NodeStacks
+from resources.libraries.python.model.measurements.counters import Cost, InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.features import HOST, Edge, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.stacks import SEPARATOR, NodeStacks
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 
 

@@ -13,9 +13,9 @@ from resources.libraries.python.drivers.sim.state_tables import StateTables
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import dotted
-from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.topology import Topology
 
 OVERHEAD_BYTES = 20
 """Preamble, start delimiter and interframe gap of an Ethernet frame, beyond its L2 size."""

@@ -18,10 +18,8 @@ from resources.libraries.python.drivers.sim.power import DataCpus, SimulatedPowe
 from resources.libraries.python.drivers.sim.simulation import Simulation
 from resources.libraries.python.drivers.sim.state_tables import SimulatedTables
 from resources.libraries.python.drivers.sim.truth import Part, SimulatedTruth, cpu_time_left
-from resources.libraries.python.model.cell import Frame, TestType
-from resources.libraries.python.model.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
-from resources.libraries.python.model.plan import Path, Plan
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.counters import CpuTime, InterfaceCounters, Sample, ThreadTime
+from resources.libraries.python.model.measurements.trial import (
     FlowCount,
     FlowLatency,
     FlowLosses,
@@ -29,6 +27,8 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.plan import Path, Plan
+from resources.libraries.python.model.request.cell import Frame, TestType
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 from resources.libraries.python.quantities import rates
 

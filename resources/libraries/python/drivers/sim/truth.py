@@ -43,9 +43,9 @@ from typing import NamedTuple
 
 from resources.libraries.python.drivers.sim.impairment import Impairment, impaired, memory_left_ratio
 from resources.libraries.python.drivers.sim.simulation import OVERHEAD_BYTES, Simulation
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import NfPlan, Plan
+from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH
 
 Part = tuple[int, ...]

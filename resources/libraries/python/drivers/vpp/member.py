@@ -29,8 +29,8 @@ from resources.libraries.python.drivers.vpp.registration import Vpp, acl
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.errors import CommandFailed, CsitError
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 _CONNECTED_S = 20.0
 

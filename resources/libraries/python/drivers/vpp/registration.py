@@ -7,8 +7,8 @@ from pydantic import Field
 from resources.libraries.python.drivers.functions.vm.registration import Vm
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import RequiredProgram
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.testbed.memory import MemoryNeed
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 class Vpp(Frozen):

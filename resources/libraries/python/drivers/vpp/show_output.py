@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, VppInterface
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 
 _VERSION = re.compile(r"\bv(\d\S*)")
 _INTERFACE = re.compile(r"^(\S+)\s+(\d+)\s+(up|down)\s+(\S+)(?:\s+(\S.*?)\s+(\d+))?\s*$")

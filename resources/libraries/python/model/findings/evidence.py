@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.trial import Direction
+from resources.libraries.python.model.measurements.trial import Direction
 
 
 class FlowRate(Frozen):

@@ -1,1 +1,1 @@
-"""Parts of a testbed: processors, memory, NICs, cables, access to nodes, and settings."""
+"""A testbed: its nodes with processors, memory, NICs and access, and the cables between them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Inconsistency
-from resources.libraries.python.model.nodes import DutNode, Interface, TgNode
+from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
 
 if TYPE_CHECKING:
     from resources.libraries.python.model.driver import PortOption

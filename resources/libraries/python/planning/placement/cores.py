@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from resources.libraries.python.errors import PlanError
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, Thread, ThreadRole
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.names import GENERATOR, nf_name, tap_name, vswitch_name

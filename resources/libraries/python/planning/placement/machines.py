@@ -8,12 +8,12 @@ the receiving thread of a generator that polls its ports another one.
 from collections.abc import Mapping
 
 from resources.libraries.python.errors import ConfigError, PlanError
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
-from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.attachment import polled_queues
 from resources.libraries.python.model.testbed.cpu import CpuLayout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import TgNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.placement.cores import allocate, impossible, lack
 from resources.libraries.python.planning.reasons import Limit, Reason

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
 
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap, ThreadRole
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, nf_name
 from resources.libraries.python.planning.placement.cores import sized_nfs
 from resources.libraries.python.planning.placement.queues import RxQueues

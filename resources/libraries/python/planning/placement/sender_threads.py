@@ -4,9 +4,9 @@ TRex has one thread that answers requests, one that receives, and the same numbe
 ports, which share the streams of both (its manual, "Platform section configuration", `-c`).
 """
 
-from resources.libraries.python.model.cell import Frame
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.planning.linerate import max_rate
 from resources.libraries.python.planning.names import GENERATOR
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.measurements.qualification import Qualification, QualifiedPoint
+from resources.libraries.python.model.measurements.trial import Protocol, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, ReceiveRate, VerdictKind
-from resources.libraries.python.model.trial import Protocol, TrialResult
 from resources.libraries.python.quantities import rate, rates
 
 QUEUE_FRAMES = 256

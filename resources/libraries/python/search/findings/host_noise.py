@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from resources.libraries.python.model.goal import GoalResult
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.trial import FlowLatency, FlowLosses
 from resources.libraries.python.model.plan import Path, Plan
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, LatencyAtLoad, LossesAtLoad, VerdictKind
-from resources.libraries.python.model.trial import FlowLatency, FlowLosses
 from resources.libraries.python.quantities import rates
 from resources.libraries.python.search.losses import OVERLOAD_LABEL, worst_flow
 

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.findings.evidence import HopLoss, LocatedLosses, Usage
-from resources.libraries.python.model.goal import GoalResult, SearchProfile
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.plan import Hop, Path, Plan
-from resources.libraries.python.model.trial import Direction, FlowCount, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import GoalResult, SearchProfile
 
 BEYOND = 1.1
 """Load of the locating trial over the highest upper bound. A system that just forwards its limit then loses a tenth:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from resources.libraries.python.model.findings.evidence import LocatedLosses
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.measurements.trial import TrialResult
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import Finding, VerdictKind
-from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.findings.limits import percent
 from resources.libraries.python.search.throughput import SearchOutcome

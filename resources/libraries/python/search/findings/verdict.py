@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from resources.libraries.python.model.findings.evidence import LocatedLosses
-from resources.libraries.python.model.goal import GoalResult
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.goal import GoalResult
 from resources.libraries.python.model.result import (
     Affinity,
     Finding,
@@ -13,7 +14,6 @@ from resources.libraries.python.model.result import (
     Verdict,
     VerdictKind,
 )
-from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search.findings.generator_range import GeneratorRange
 from resources.libraries.python.search.findings.host_noise import HostNoise, LossCause, TailCause

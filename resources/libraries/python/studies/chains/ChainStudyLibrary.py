@@ -7,7 +7,7 @@ from robot.api.deco import library
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.studies.chains.analysis.tables import chain_tables
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainsRecord, ChainStudy, Suspect
 from resources.libraries.python.studies.chains.model.spec import ChainStudySpec, load_chains

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from math import inf
 
 from resources.libraries.python.errors import CsitError, NoTraffic, SystemBroken
-from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.stacks import SEPARATOR, Stacks
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.stacks import SEPARATOR, Stacks
-from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
 from resources.libraries.python.studies.chains.model.record import ChainRun, ChainStacks, Step, StepCost
 from resources.libraries.python.studies.chains.model.spec import Chain, Workload
 from resources.libraries.python.studies.chains.planning.chain_generation import LEAD_S

@@ -12,11 +12,11 @@ from pydantic import Field, TypeAdapter
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import TestType
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.record import is_none
+from resources.libraries.python.model.request.cell import TestType
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of

@@ -8,10 +8,10 @@ from robot.api.deco import library
 from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.cell import ServiceType, TestType
-from resources.libraries.python.model.frames import frame as frame_named
+from resources.libraries.python.model.request.cell import ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame as frame_named
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.marker import REFUSED_MARKER
 from resources.libraries.python.search.energy import energy_in_words

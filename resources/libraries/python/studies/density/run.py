@@ -5,11 +5,13 @@ from contextlib import contextmanager
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import NoTraffic, Unsupported
-from resources.libraries.python.model.energy import Energy
-from resources.libraries.python.model.goal import Algorithm, GoalResult, LoadEstimate, Prior
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.energy import Energy
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.qualification import Qualification
+from resources.libraries.python.model.measurements.stacks import described
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.qualification import Qualification
+from resources.libraries.python.model.request.goal import Algorithm, GoalResult, LoadEstimate, Prior
 from resources.libraries.python.model.result import (
     Environment,
     LatencyAtLoad,
@@ -17,9 +19,7 @@ from resources.libraries.python.model.result import (
     MeasurementRequest,
     ReceiveRate,
 )
-from resources.libraries.python.model.stacks import described
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate, rates

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.goal import GoalResult, PredictedGoal, Prior
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.search.neighbours import CellRate, Neighbours, Overload
 from resources.libraries.python.studies.density.model.record import DensityRecord

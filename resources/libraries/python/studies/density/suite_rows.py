@@ -17,8 +17,8 @@ from robot.running import TestSuite
 from robot.utils import normalize
 
 from resources.libraries.python.model.bounds import refuse_endless
-from resources.libraries.python.model.cell import Cell, ServiceType
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.recording.marker import NOTHING_FITS, NOTHING_SELECTED, PLACEHOLDER
 from resources.libraries.python.search.profiles import PLR_GOAL, SOAK_GOAL
 from resources.libraries.python.studies.density.model.selection import parse_kinds

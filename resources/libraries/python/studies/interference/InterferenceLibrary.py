@@ -8,9 +8,9 @@ from robot.api.deco import library
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import ASKED, dotted
-from resources.libraries.python.model.frames import frame as frame_of
+from resources.libraries.python.model.request.frames import frame as frame_of
 from resources.libraries.python.model.result import Rerun
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.tables import (
     advice_in_words,

@@ -11,11 +11,11 @@ from resources.libraries.python.errors import (
     SystemBroken,
     Unsupported,
 )
-from resources.libraries.python.model.cell import Dimensions, Frame
-from resources.libraries.python.model.function import Limits
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Dimensions, Frame
+from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft, utc_now

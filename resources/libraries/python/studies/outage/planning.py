@@ -6,10 +6,10 @@ from random import Random
 
 from resources.libraries.python.driver_registry import vswitches
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, VSwitchDriver
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.names import GENERATOR, nf_name
 from resources.libraries.python.studies.outage.model.spec import VSWITCH, OutageSpec, TargetedEvent

@@ -16,13 +16,13 @@ from resources.libraries.python.errors import (
     Unsupported,
 )
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.trial import FlowTimeline, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import FlowTimeline, Trial, TrialResult
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.names import VSWITCH
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.quantities import rates

@@ -7,7 +7,7 @@ from robot.api import logger
 from robot.api.deco import library
 from robot.libraries.BuiltIn import BuiltIn
 
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.shared.boundary import REDACTION, keyword
 from resources.libraries.python.studies.shared.choices import chosen_topology
 from resources.libraries.python.studies.shared.robot_context import variable

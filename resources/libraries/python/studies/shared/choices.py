@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import ASKED, dotted
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.frames import frame as frame_of
-from resources.libraries.python.model.goal import SearchProfile
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.frames import frame as frame_of
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Rerun
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.recording.journal import Choices
 from resources.libraries.python.recording.qualifications import FOLDER

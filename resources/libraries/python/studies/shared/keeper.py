@@ -15,10 +15,10 @@ from resources.libraries.python.errors import ConfigError, CsitError, RunStopped
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import LARGEST_RECORD_BYTES
 from resources.libraries.python.model.load import content_of
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.record import Record
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import boot_id
 from resources.libraries.python.recording.journal import JOURNAL_FILE, Status
 from resources.libraries.python.recording.lines import refuse_active

@@ -11,10 +11,10 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from resources.libraries.python.csv_tables import csv_files
 from resources.libraries.python.errors import CsitError, PlanError, RunStopped, Unsupported
-from resources.libraries.python.model.noise import CpuNoise
-from resources.libraries.python.model.qualification import Qualification
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.qualification import Qualification
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.cost import StudyCost
 from resources.libraries.python.planning.physical_ports import assumptions, attached
 from resources.libraries.python.quantities import rate

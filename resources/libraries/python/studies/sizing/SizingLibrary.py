@@ -5,7 +5,7 @@ from typing import Literal
 from robot.api import SkipExecution, logger
 from robot.api.deco import library
 
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.shared.boundary import keyword
 from resources.libraries.python.studies.shared.choices import rerun_of, specification_file
 from resources.libraries.python.studies.shared.library import StudyLibrary

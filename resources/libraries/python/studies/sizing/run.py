@@ -7,7 +7,7 @@ from types import MappingProxyType
 from resources.libraries.python.csv_tables import csv_text
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.studies.sizing.analysis import TraceFiles, sizing_rows
 from resources.libraries.python.studies.sizing.model.load import Specifications, load_specifications

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from itertools import starmap
 
 from resources.libraries.python.errors import NoTraffic, SystemBroken, Unsupported
-from resources.libraries.python.model.cell import MOST_FLOWS
-from resources.libraries.python.model.connections import ConnectionTable
-from resources.libraries.python.model.frames import with_flows
-from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.connections import ConnectionTable
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.request.cell import MOST_FLOWS
+from resources.libraries.python.model.request.frames import with_flows
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.stateful.model.record import (
     ConnectionTrial,

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import NoTraffic
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.goal import SearchProfile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.search.throughput import search_throughput
 from resources.libraries.python.studies.stateful.model.record import EstablishmentRate
 

@@ -14,12 +14,12 @@ from pydantic import TypeAdapter
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, PlanError, SystemBroken, Unsupported
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, TestType
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import digest, drivers_of
 from resources.libraries.python.recording.draft import Draft
 from resources.libraries.python.recording.run_journal import digest_of

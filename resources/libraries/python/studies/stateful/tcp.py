@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.cell import MOST_FLOWS, Cell, TestType
-from resources.libraries.python.model.goal import SearchProfile
+from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, TestType
+from resources.libraries.python.model.request.goal import SearchProfile
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.loop_back import loop_back_plan
 from resources.libraries.python.search.session import judged
 from resources.libraries.python.studies.stateful.connection_cell import LEAST_CPS, ConnectionCell

@@ -11,11 +11,11 @@ from robot.libraries.BuiltIn import register_run_keyword
 
 from resources.libraries.python.errors import ConfigError, CsitError, PlanError
 from resources.libraries.python.model.bounds import LONGEST_LOAD_S, LONGEST_NUMBER, quoted
-from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.kinds import are_vms
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
+from resources.libraries.python.model.request.frames import frame
+from resources.libraries.python.model.request.kinds import are_vms
 from resources.libraries.python.model.result import Rerun
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.density.model.selection import parse_kinds, parse_sizes
 from resources.libraries.python.studies.shared.boundary import keyword

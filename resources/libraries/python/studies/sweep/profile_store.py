@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.topology import World
+from resources.libraries.python.model.testbed.topology import World
 from resources.libraries.python.studies.shared.earlier_records import check_results, earlier_records
 from resources.libraries.python.studies.sweep.model.profile import Profile
 from resources.libraries.python.studies.sweep.model.record import Sweep, SweepRecord

@@ -9,9 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import ASKED, LONGEST_QUOTE, MOST_SWEEP_LOADS, dotted, quoted
-from resources.libraries.python.model.cell import Cell, Frame
+from resources.libraries.python.model.measurements.trial import Protocol
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.request.cell import Cell, Frame
 from resources.libraries.python.planning.plan import digest
 from resources.libraries.python.studies.sweep.model.record import Bursts, Rates
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from resources.libraries.python.errors import ConfigError, CsitError, NoTraffic, SystemBroken
-from resources.libraries.python.model.cell import Cell, TestType
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, TestType
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import drivers_of
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft

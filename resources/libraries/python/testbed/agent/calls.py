@@ -22,7 +22,7 @@ from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.sizing.model.spec import Size
 from resources.libraries.python.testbed.roles.part import (
     DeploymentPart,

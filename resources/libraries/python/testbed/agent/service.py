@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from resources.libraries.python.errors import ConfigError, CsitError, InUse, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.result import Environment
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.agent import calls
 from resources.libraries.python.testbed.agent.calls import (
     BY_NAME,

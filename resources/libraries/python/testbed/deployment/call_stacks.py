@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.bounds import LONGEST_ACCOUNT
-from resources.libraries.python.model.stacks import Stacks
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.stacks import Stacks
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.testbed.deployment.parts import Parts
 from resources.libraries.python.testbed.roles.part import Accounting
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import CsitError, PlanError, RunStopped, SystemBroken
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import MOST_SOURCES
 from resources.libraries.python.planning.plan import make_plan, no_capture
 from resources.libraries.python.search.load_trials import connectivity_trial, diagnose

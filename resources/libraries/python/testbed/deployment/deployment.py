@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from resources.libraries.python.errors import CsitError, NotReady, RunStopped, SystemBroken
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Affinity
 from resources.libraries.python.testbed.deployment.parts import Parts

@@ -2,7 +2,7 @@
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.trial import Direction, Protocol
+from resources.libraries.python.model.measurements.trial import Direction, Protocol
 
 
 def protocol_of(generator: str, asked: str) -> Protocol:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
-from resources.libraries.python.model.frames import frame
+from resources.libraries.python.model.measurements.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.qualification import Qualification, QualificationKey, QualifiedPoint
+from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.loop_back import loop_back_plan, no_loop_back
 from resources.libraries.python.planning.loop_cables import loop_cables, no_cable, port_kind
 from resources.libraries.python.recording.qualifications import FOLDER, key_of, store, stored

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.trial import TrialResult
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.roles.part import DeploymentPart, NetworkFunctions, TrafficGenerator, VSwitch

@@ -8,10 +8,10 @@ from contextlib import closing
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, CsitError
-from resources.libraries.python.model import topology as model
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
+from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.cpu import layout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import located
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.deployment.parts import Testbed

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.access import Access
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.reservation import ReservableNode
 from resources.libraries.python.testbed.roles.connection import Connection

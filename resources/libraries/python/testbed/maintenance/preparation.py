@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import CsitError, InUse
-from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.testbed.maintenance.machines import Machines, MaintainedMachine
 from resources.libraries.python.testbed.node import preparation, reservation
 from resources.libraries.python.testbed.node.fact_collection import gather

@@ -15,7 +15,7 @@ from resources.libraries.python.drivers.host.sockets.limited_adapter import limi
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
 from resources.libraries.python.model.bounds import HIGHEST_READING, LARGEST_ANSWER_BYTES, MOST_NAMES
-from resources.libraries.python.model.energy import MeterSeries
+from resources.libraries.python.model.measurements.energy import MeterSeries
 from resources.libraries.python.model.testbed.access import EnergyMeter, Ipmi, Powercap, Redfish
 from resources.libraries.python.testbed.connection.authentication import resolve
 from resources.libraries.python.testbed.node.node_query import ask_all

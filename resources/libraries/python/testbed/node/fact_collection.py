@@ -10,7 +10,7 @@ from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.driver import Driver, KernelFeature, RequiredProgram
-from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.node.node_query import ask_all
 from resources.libraries.python.testbed.node.sent import driver_needs, leftovers, machine, ports

@@ -7,9 +7,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.base import ON_FIRST_USE, error_text
-from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.testbed.cpu import CpuLayout
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.testbed.node.checks.processors import planned_cpus
 from resources.libraries.python.testbed.node.node_query import ask
 from resources.libraries.python.testbed.node.sent import noise as sent

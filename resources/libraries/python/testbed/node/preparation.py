@@ -8,10 +8,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import DutNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.node.checks.memory import huge_pages, uses_dpdk
 from resources.libraries.python.testbed.node.checks.processors import listed, planned_cpus, ranges
 from resources.libraries.python.testbed.node.facts import Facts

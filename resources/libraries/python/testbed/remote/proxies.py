@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from resources.libraries.python.errors import ConnectionFailed
-from resources.libraries.python.model.disturbance import EventOccurrence
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.measurements.disturbance import EventOccurrence
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.testbed.agent.calls import CLOCK, ROLE_CALLS, RemoteRole, Role, RoleCall
 from resources.libraries.python.testbed.remote.link import AgentLink, Pending
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
-from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets, Throttling
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets, Throttling
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence
+from resources.libraries.python.model.measurements.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import HighestLoads, Trial, TrialResult
 from resources.libraries.python.testbed.roles.patience import patience
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from resources.libraries.python.model.counters import Cost, Sample
-from resources.libraries.python.model.energy import MeterSeries
-from resources.libraries.python.model.features import FeatureSeries, StateGraph
-from resources.libraries.python.model.stacks import NodeStacks
+from resources.libraries.python.model.measurements.counters import Cost, Sample
+from resources.libraries.python.model.measurements.energy import MeterSeries
+from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.stacks import NodeStacks
 from resources.libraries.python.testbed.roles.patience import patience
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from resources.libraries.python import driver_registry
 from resources.libraries.python.drivers.host.cpu.cpu import discover
 from resources.libraries.python.drivers.host.cpu.memory import discover_memory
-from resources.libraries.python.model import topology as model
+from resources.libraries.python.model.testbed import topology as model
 from resources.libraries.python.model.testbed.memory import MemoryLayout
 from resources.libraries.python.planning.physical_ports import located as complete
 from resources.libraries.python.planning.physical_ports import silent

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.agent import calls

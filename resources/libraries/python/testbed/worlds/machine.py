@@ -29,11 +29,11 @@ from resources.libraries.python.drivers.services.orchestrator import missing as 
 from resources.libraries.python.errors import ConfigError, Unsupported
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import DutNode, TgNode
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import MeasurementRequest
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.edges import has_vlan_devices
 from resources.libraries.python.planning.names import GENERATOR, VSWITCH, is_vswitch
 from resources.libraries.python.planning.placement.cores import cpu_without_data

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters, Sample
-from resources.libraries.python.model.features import HOST, VSWITCH, FeatureSeries
-from resources.libraries.python.model.frames import capture_content
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
+from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.frames import capture_content
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology, World
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning.physical_ports import conflicts
 from resources.libraries.python.planning.placement.machines import Layouts
 from resources.libraries.python.recording.environment import fingerprint

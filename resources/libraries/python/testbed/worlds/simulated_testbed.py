@@ -19,11 +19,11 @@ from resources.libraries.python.drivers.sim.probes import (
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.model.result import Environment, MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import TrialResult
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.studies.sizing.model.load import Specifications
 from resources.libraries.python.testbed.deployment.parts import Host, LoopBackParts, Parts, ignored

@@ -15,9 +15,9 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
     packets,
 )
 from resources.libraries.python.drivers.generators.ditg.watch import PortReading
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame, FramePart
 from tests.unit.drivers.generators.trex.stand_in import plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))

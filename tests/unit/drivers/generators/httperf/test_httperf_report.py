@@ -11,8 +11,8 @@ from resources.libraries.python.drivers.generators.httperf.driver import (
     server_configuration,
     trial_result,
 )
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.request.frames import frame
 from tests.builders import plan_of
 
 PLAN = plan_of("local", "CSC", 2, 1)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction
 
 ETHERNET = {
     "choice": "ethernet",

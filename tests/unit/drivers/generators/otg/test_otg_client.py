@@ -9,8 +9,8 @@ from resources.libraries.python.drivers.generators.otg.client import OtgClient, 
 from resources.libraries.python.drivers.generators.otg.flows import is_own, sent_flows
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.measurements.trial import Trial
+from resources.libraries.python.model.request.frames import frame
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
 
 snappi = pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")

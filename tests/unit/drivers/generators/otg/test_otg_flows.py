@@ -19,9 +19,9 @@ from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.generators.otg.server.planned_flows import planned_flows
 from resources.libraries.python.drivers.generators.otg.server.schema import OtgConfig, parse
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
-from resources.libraries.python.model.trial import Direction, Trial
+from resources.libraries.python.model.measurements.trial import Direction, Trial
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.paths import PROJECT
 from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
 

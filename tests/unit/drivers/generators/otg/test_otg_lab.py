@@ -12,14 +12,14 @@ from resources.libraries.python.drivers.generators.otg.driver import OtgApi, Otg
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, InUse, NotReady, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.frames import frame
 from resources.libraries.python.model.load import load_topology
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
+from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.result import MeasurementRequest
-from resources.libraries.python.model.topology import Topology
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan

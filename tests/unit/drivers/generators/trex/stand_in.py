@@ -10,10 +10,10 @@ from typing import Any
 
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.client_process import LIBRARY
-from resources.libraries.python.model.cell import Cell, Frame, FramePart, ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Plan
+from resources.libraries.python.model.request.cell import Cell, Frame, FramePart, ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.planning.plan import make_plan
 

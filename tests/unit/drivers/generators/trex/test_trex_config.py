@@ -13,11 +13,11 @@ from resources.libraries.python.drivers.generators.trex.requirements import inte
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import NotReady, Unsupported
-from resources.libraries.python.model.cell import Cell, ServiceType
 from resources.libraries.python.model.core_map import Thread, ThreadRole
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.plan import Nic, Plan
+from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment
-from resources.libraries.python.model.trial import Trial, TrialResult
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
 from tests.unit.drivers.generators.trex.stand_in import B64, StandIn, plan

@@ -17,8 +17,8 @@ from resources.libraries.python.drivers.generators.trex.wire import (
     OpenStateful,
 )
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.frames import frame
-from resources.libraries.python.model.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial, TrialResult
+from resources.libraries.python.model.request.frames import frame
 from tests.unit.drivers.generators.trex.stand_in import StandIn, plan, running
 
 FORWARD = [flow for flow in plan(rows=2).flows if flow.direction is Direction.FORWARD]

@@ -21,9 +21,9 @@ from resources.libraries.python.drivers.generators.trex.profile import checksum_
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.errors import CsitError, NotReady
-from resources.libraries.python.model.cell import Frame
-from resources.libraries.python.model.frames import traffic_profile
-from resources.libraries.python.model.trial import Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import Trial, TrialResult
+from resources.libraries.python.model.request.cell import Frame
+from resources.libraries.python.model.request.frames import traffic_profile
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, StandIn, plan, running
 
 PLAN = plan()

@@ -12,10 +12,10 @@ from resources.libraries.python.drivers.generators.trex.config import table_of
 from resources.libraries.python.drivers.generators.trex.profile import MOST_PROBE_GROUPS, streams
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Frame, FramePart
-from resources.libraries.python.model.frames import traffic_profile
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.model.request.frames import traffic_profile
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 
 PROFILE = traffic_profile()

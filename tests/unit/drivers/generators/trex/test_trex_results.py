@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.generators.trex.wire import (
     Report,
 )
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.trial import FlowCount, Trial, TrialResult
+from resources.libraries.python.model.measurements.trial import FlowCount, Trial, TrialResult
 from resources.libraries.python.planning.linerate import MaxRate
 from tests.unit.drivers.generators.trex.stand_in import B64, IMIX, plan
 

@@ -24,9 +24,9 @@ from resources.libraries.python.drivers.host.links.routing import configure_rout
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _FOR = "for NFs of kind ipsec"
 _LEFT, _RIGHT = TunnelEnd("ipsec-left", "initiator", 0, 101), TunnelEnd("ipsec-right", "responder", 0, 102)

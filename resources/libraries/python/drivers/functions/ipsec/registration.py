@@ -1,7 +1,7 @@
 """Declaration of IPsec tunnels as NFs."""
 
 from resources.libraries.python.model.driver import FunctionDriver, KernelFeature
-from resources.libraries.python.model.kinds import Form
+from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

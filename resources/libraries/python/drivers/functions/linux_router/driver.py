@@ -7,9 +7,9 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.links.routing import configure_routers, router_steps
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
 from resources.libraries.python.drivers.host.programs.namespace_programs import NamespaceFunctions
-from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 class LinuxRouters(NamespaceFunctions):

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
-from resources.libraries.python.model.kinds import Form
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.kinds import Form
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 class Ngrep(Frozen):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.rendering import render
 
 CONTROL = "control"

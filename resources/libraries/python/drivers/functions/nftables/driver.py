@@ -14,10 +14,10 @@ from resources.libraries.python.drivers.host.links.routing import configure_rout
 from resources.libraries.python.drivers.host.programs.disturbances import Steps
 from resources.libraries.python.drivers.host.programs.namespace_programs import NamespaceFunctions
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.connections import ConnectionTable, Deletion
-from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _FEW = 1000
 """Packets that may be the system's own, or on their way."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
 from resources.libraries.python.drivers.functions.nftables.registration import Firewall, Gateway
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 TABLE = "csit"
 _NO_SENDER = int(IPv4Address("198.18.0.0"))

@@ -17,10 +17,10 @@ from resources.libraries.python.drivers.host.programs.program_paths import path_
 from resources.libraries.python.drivers.host.sockets.listeners import udp_ports
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.frames import traffic_profile
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.frames import traffic_profile
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _READY_S = 15.0
 _FEW = 1000

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.frames import TrafficProfile
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.frames import TrafficProfile
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
 
 NAME = "nginx"

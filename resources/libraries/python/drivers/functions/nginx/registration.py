@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver, GuestKind, RequiredProgram
-from resources.libraries.python.model.kinds import Form
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.kinds import Form
 
 PROGRAM = RequiredProgram("nginx", "nginx")
 ROUTES = RequiredProgram("ip", "iproute2")

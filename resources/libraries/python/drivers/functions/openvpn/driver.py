@@ -25,9 +25,9 @@ from resources.libraries.python.drivers.host.links.routing import configure_rout
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
 
 CIPHER = "AES-256-GCM"

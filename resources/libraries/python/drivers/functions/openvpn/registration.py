@@ -1,8 +1,8 @@
 """Declaration of OpenVPN tunnels as NFs."""
 
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import TUN, FunctionDriver, RequiredProgram
-from resources.libraries.python.model.kinds import Form
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.kinds import Form
 
 DRIVERS = (
     FunctionDriver(

@@ -10,10 +10,10 @@ from resources.libraries.python.drivers.host.links.routing import configure_rout
 from resources.libraries.python.drivers.host.programs.namespace_programs import Companions, ProgramFunctions
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CommandFailed, ConfigError, CsitError, NotReady
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.function import UserProgram
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
+from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _WITHIN_S = 10.0
 """For its commands to stop it and for its counters."""

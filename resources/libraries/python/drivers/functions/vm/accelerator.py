@@ -26,7 +26,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _KVM = Path("/dev/kvm")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

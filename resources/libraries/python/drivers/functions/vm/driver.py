@@ -26,8 +26,8 @@ from resources.libraries.python.drivers.host.programs.image_cache import cache_f
 from resources.libraries.python.drivers.host.sockets.socket_paths import folder_of, socket_of
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium, NfPlan, Plan, TapPlan
 
 FOLDER = DIRECTORY / "vm"

@@ -8,7 +8,7 @@ from resources.libraries.python.drivers.functions.vm.guest import Guest
 from resources.libraries.python.drivers.functions.vm.image import Image
 from resources.libraries.python.drivers.functions.vm.init import command_line
 from resources.libraries.python.drivers.functions.vm.qemu import CPU_MODEL
-from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
 
 

@@ -6,8 +6,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import (
     TUN,
     FunctionDriver,
@@ -16,10 +14,12 @@ from resources.libraries.python.model.driver import (
     NodeCheck,
     RequiredProgram,
 )
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.nodes import DutNode, TgNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
 class Vm(Frozen):

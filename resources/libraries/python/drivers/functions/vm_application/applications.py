@@ -10,10 +10,10 @@ from resources.libraries.python.dialogue import record_of
 from resources.libraries.python.drivers.functions.monitor import suricata
 from resources.libraries.python.drivers.functions.nginx import program as nginx
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import ProcessedPackets
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, TapPlan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 PLACE = Path("/tmp")  # noqa: S108 - in the guest
 """The folder of the program and its files in the guest."""

@@ -29,11 +29,11 @@ from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, Vpp
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_hugepages, guest_mb
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.core_map import ThreadRole
-from resources.libraries.python.model.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import InterfaceCounters, ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan, Plan, Port, TapPlan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.rendering import render
 
 _log = logging.getLogger(__name__)

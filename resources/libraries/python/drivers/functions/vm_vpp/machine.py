@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.vpp.configuration import (
 from resources.libraries.python.drivers.vpp.interfaces import VppInterface
 from resources.libraries.python.drivers.vpp.show_output import counted
 from resources.libraries.python.errors import CommandFailed, CsitError
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.plan import NfPlan
 
 _WITHIN_S = 20.0

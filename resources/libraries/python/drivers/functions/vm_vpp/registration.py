@@ -3,13 +3,13 @@
 from resources.libraries.python.drivers.functions.vm.registration import KERNEL, PROGRAM, Vm, machine
 from resources.libraries.python.drivers.vpp.registration import PROGRAM as VPP
 from resources.libraries.python.drivers.vpp.registration import Vpp, guest_mb
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import FunctionDriver
-from resources.libraries.python.model.function import Limits
-from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.function import Limits
+from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.memory import MemoryNeed
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 def _memory(dut: DutNode, _: NfKind, __: ServiceType, limits: Limits) -> MemoryNeed:

@@ -20,11 +20,11 @@ from resources.libraries.python.drivers.vpp.installation import plugins as insta
 from resources.libraries.python.drivers.vpp.member import VppMember
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import ProcessedPackets
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _FOR = "for NFs of kind vpp_ipsec"
 _TABLES = (101, 102)

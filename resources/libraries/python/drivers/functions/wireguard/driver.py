@@ -31,9 +31,9 @@ from resources.libraries.python.drivers.host.programs.namespace_programs import 
 from resources.libraries.python.drivers.host.programs.program_paths import path_of
 from resources.libraries.python.errors import CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
 from resources.libraries.python.model.plan import NfPlan
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _KIND = "wireguard"
 _FOR = f"for NFs of kind {_KIND}"

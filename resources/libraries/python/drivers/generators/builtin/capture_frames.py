@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from resources.libraries.python.drivers.generators.builtin import frames
 from resources.libraries.python.drivers.generators.builtin.wire import FlowSpec
-from resources.libraries.python.model.capture import IP4, IP6, CapturedFrames
+from resources.libraries.python.model.request.capture import IP4, IP6, CapturedFrames
 
 _TCP, _UDP, _ICMP6, _FRAGMENT = 6, 17, 58, 44
 _CHECKSUM_AT = {_TCP: 16, _UDP: 6, _ICMP6: 2}

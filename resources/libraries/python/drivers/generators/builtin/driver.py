@@ -29,12 +29,9 @@ from resources.libraries.python.drivers.generators.overload import highest_loads
 from resources.libraries.python.drivers.generators.xdp.support import why_not
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.capture import read_capture
 from resources.libraries.python.model.core_map import ThreadRole
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import TgNode
-from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
     FlowGaps,
@@ -44,6 +41,9 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.request.capture import read_capture
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 
 _LOG = logging.getLogger(__name__)

@@ -1,8 +1,8 @@
 """Reports of a worker as results of a trial. Apart from `arrivals`, as workers do not load models."""
 
 from resources.libraries.python.drivers.generators.builtin.wire import LatencyReport, TimelineReport
+from resources.libraries.python.model.measurements.trial import Direction, FlowLatency, FlowTimeline, Gap
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Direction, FlowLatency, FlowTimeline, Gap
 
 
 def flow_latency(

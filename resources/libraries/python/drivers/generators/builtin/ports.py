@@ -43,7 +43,7 @@ from resources.libraries.python.drivers.generators.ring.sender import RingSender
 from resources.libraries.python.drivers.generators.xdp.receiver import FlowReceiver, most_late
 from resources.libraries.python.drivers.generators.xdp.sender import XdpSender
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.capture import read_capture
+from resources.libraries.python.model.request.capture import read_capture
 
 _LINK_S = 3.0
 _LINK_POLL_S = 0.01

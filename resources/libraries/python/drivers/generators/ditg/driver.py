@@ -28,9 +28,7 @@ from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.nodes import TgNode
-from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
     FlowLatency,
@@ -40,6 +38,8 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates
 

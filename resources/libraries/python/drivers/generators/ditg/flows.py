@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.measurements.trial import Direction, Protocol, Trial
 from resources.libraries.python.model.plan import Plan
-from resources.libraries.python.model.trial import Direction, Protocol, Trial
+from resources.libraries.python.model.request.cell import Frame
 
 FIRST_PORT = 10001
 SIGNALLING = "127.0.0.1"

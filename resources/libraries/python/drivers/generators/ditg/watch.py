@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 
 from resources.libraries.python.errors import CsitError
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 
 _FIRST_LOOK_S = 0.01
 _SECOND_S = 1.0

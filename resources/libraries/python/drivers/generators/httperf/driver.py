@@ -22,9 +22,9 @@ from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.measurements.trial import Direction, HighestLoads, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import Direction, HighestLoads, Trial, TrialResult
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 
 _READY_S, _END_S, _VERSION_S = 10.0, 2.0, 10.0

@@ -1,7 +1,7 @@
 """Declaration of httperf as the peer that opens TCP connections."""
 
 from resources.libraries.python.model.driver import GeneratorDriver, RequiredProgram
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Protocol
 
 PORTS = (1024, 65535)
 """Range from which the kernel chooses the client's ports."""

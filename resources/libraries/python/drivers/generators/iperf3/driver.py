@@ -17,11 +17,9 @@ from resources.libraries.python.drivers.host.links import routing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CommandFailed, CsitError, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import TgNode
-from resources.libraries.python.model.plan import Flow, Plan
-from resources.libraries.python.model.trial import (
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.trial import (
     Direction,
     FlowCount,
     HighestLoads,
@@ -31,6 +29,8 @@ from resources.libraries.python.model.trial import (
     Trial,
     TrialResult,
 )
+from resources.libraries.python.model.plan import Flow, Plan
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.quantities import rates
 

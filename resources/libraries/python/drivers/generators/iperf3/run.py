@@ -14,8 +14,8 @@ from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.waiting import wait_until
 from resources.libraries.python.drivers.host.sockets.listeners import tcp_ports
 from resources.libraries.python.errors import CommandFailed, CsitError
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Trial
 from resources.libraries.python.planning.names import GENERATOR
 
 _READY_S = 10.0

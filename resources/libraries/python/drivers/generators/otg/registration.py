@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import GeneratorDriver, Leftover
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Protocol
 
 _PACKAGE = "resources.libraries.python.drivers.generators.otg"
 

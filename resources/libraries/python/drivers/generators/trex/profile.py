@@ -6,9 +6,9 @@ from ipaddress import IPv4Address
 
 from resources.libraries.python.drivers.generators.trex.wire import Stream, VariedField
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.frames import LoadPackets, ProbePackets, TrafficProfile
+from resources.libraries.python.model.measurements.trial import Trial
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import Trial
+from resources.libraries.python.model.request.frames import LoadPackets, ProbePackets, TrafficProfile
 
 MOST_PROBE_GROUPS = 128
 """Groups of probes that a server has at a time."""

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.driver import PACKET, GeneratorDriver, Leftover, NodeCheck, PortOption
-from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 
 
 class Trex(Frozen):

@@ -14,7 +14,7 @@ from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.model.driver import InstalledProgram
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.testbed.nodes import TgNode
 
 _API = Path("trex", "stl", "api.py")
 

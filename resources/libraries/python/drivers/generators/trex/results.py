@@ -16,8 +16,8 @@ from hdrh.histogram import HdrHistogram
 from resources.libraries.python.drivers.generators.trex.profile import load_group, probe_groups
 from resources.libraries.python.drivers.generators.trex.wire import GroupCount, ProbeErrors, ProbeLatency, Report
 from resources.libraries.python.errors import CsitError
+from resources.libraries.python.model.measurements.trial import FlowCount, FlowLatency, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow
-from resources.libraries.python.model.trial import FlowCount, FlowLatency, Trial, TrialResult
 
 _SHORT = 0.001
 _LONG = 0.01

@@ -30,10 +30,10 @@ from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.nodes import TgNode
+from resources.libraries.python.model.measurements.trial import Direction, HighestLoads, Protocol, Trial, TrialResult
 from resources.libraries.python.model.plan import Flow, Plan
 from resources.libraries.python.model.testbed.attachment import Attachment
-from resources.libraries.python.model.trial import Direction, HighestLoads, Protocol, Trial, TrialResult
+from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 
 _LOG = logging.getLogger(__name__)

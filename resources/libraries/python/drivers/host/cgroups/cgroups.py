@@ -14,7 +14,7 @@ from typing import Literal
 
 from resources.libraries.python.drivers.host.cgroups.cgroup_tree import processes_of, remove_folders, write
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import Throttling
+from resources.libraries.python.model.measurements.counters import Throttling
 
 MOUNTS = Path("/proc/self/mounts")
 NEEDED = ("cpu", "cpuacct", "memory")

@@ -11,7 +11,7 @@ from typing import Self
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.connections import ConnectionTable
+from resources.libraries.python.model.measurements.connections import ConnectionTable
 
 _SETTINGS = Path("/proc/sys/net/netfilter")
 _STATISTICS = Path("/proc/thread-self/net/stat/nf_conntrack")

@@ -25,7 +25,7 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
     set_up,
 )
 from resources.libraries.python.drivers.host.programs.disturbances import MOVED, Steps, refused
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Flow, NfPlan, Plan, Port
 from resources.libraries.python.planning.names import GENERATOR
 

@@ -23,7 +23,7 @@ from pyroute2.netlink.rtnl.ndmsg import NTF_MASTER, NUD_NOARP, NUD_PERMANENT, nd
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from resources.libraries.python.drivers.host.links.netlink import CREATE_NEW, HEADER_BYTES, Request, attributes
-from resources.libraries.python.model.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
 
 _RT_TABLE_MAIN = 254
 _RTEXT_FILTER_SKIP_STATS = 8

@@ -14,7 +14,7 @@ from threading import Thread
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
-from resources.libraries.python.model.disturbance import Disturbance, EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 
 _libc = ctypes.CDLL(None)
 _WITHIN_S = 40.0

@@ -13,8 +13,8 @@ from resources.libraries.python.drivers.host.ownership.processes import children
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, process_steps
 from resources.libraries.python.model.core_map import CoreMap
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.disturbance import PartEvent
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 
 _END_S = 5.0
 

@@ -16,7 +16,7 @@ from threading import Lock
 
 from resources.libraries.python.drivers.generators.builtin.kernel import PACKET_STATISTICS, SOL_PACKET
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import ProcessedPackets
+from resources.libraries.python.model.measurements.counters import ProcessedPackets
 
 _SYS_PIDFD_GETFD = 438
 """On all architectures; since Linux 5.6."""

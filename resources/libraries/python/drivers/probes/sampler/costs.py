@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.probes.sampler.accounts import Amounts, TaskAccount
 from resources.libraries.python.drivers.probes.sampler.tasks import tasks_on
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.counters import Cost
+from resources.libraries.python.model.measurements.counters import Cost
 from resources.libraries.python.model.plan import Plan
 from resources.libraries.python.planning.names import is_vswitch
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from resources.libraries.python.model.counters import CpuTime, Sample, TaskTime, ThreadTime
+from resources.libraries.python.model.measurements.counters import CpuTime, Sample, TaskTime, ThreadTime
 from resources.libraries.python.model.ranges import expand
 
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ, _STOLEN = 0, 1, 2, 5, 6, 7

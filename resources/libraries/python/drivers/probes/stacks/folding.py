@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from resources.libraries.python.model.bounds import DEEPEST_STACK, LONGEST_FUNCTION, MOST_STACKS
-from resources.libraries.python.model.stacks import OTHER, SEPARATOR, SOFTIRQ
+from resources.libraries.python.model.measurements.stacks import OTHER, SEPARATOR, SOFTIRQ
 
 COLUMNS = "comm,tid,ip,sym"
 MOST_DIFFERENT = 200_000

@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.programs.program_paths import path_
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, StackCounts, fold, kept, owners_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
-from resources.libraries.python.model.stacks import NodeStacks
+from resources.libraries.python.model.measurements.stacks import NodeStacks
 
 HZ = 199
 """Samples per second of each CPU: no divisor or multiple of the kernel's own periods, with which samples would beat."""

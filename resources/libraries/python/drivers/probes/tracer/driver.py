@@ -23,7 +23,7 @@ from resources.libraries.python.drivers.probes.tracer.events import (
 )
 from resources.libraries.python.drivers.probes.tracer.registration import TRACES
 from resources.libraries.python.errors import Unsupported
-from resources.libraries.python.model.features import Edge, StateGraph
+from resources.libraries.python.model.measurements.features import Edge, StateGraph
 
 _log = logging.getLogger(__name__)
 _READER = "resources.libraries.python.drivers.probes.tracer.reader"

@@ -25,10 +25,10 @@ from resources.libraries.python.drivers.host.links.rtnetlink_messages import (
 from resources.libraries.python.drivers.host.programs.disturbances import Disturbed, Steps, refused
 from resources.libraries.python.drivers.vswitches.stations import stations
 from resources.libraries.python.errors import CommandFailed, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.disturbance import PartEvent
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Plan, Segment
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.names import VSWITCH
 
 _INGRESS_PARENT, _INGRESS = 0xFFFFFFF1, 0xFFFF0000

@@ -1,7 +1,7 @@
 """Declaration of Linux bridges as the vSwitch."""
 
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import BRIDGE, VETH, VSwitchDriver
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
 
 DRIVERS = (

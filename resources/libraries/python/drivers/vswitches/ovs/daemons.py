@@ -12,7 +12,7 @@ from resources.libraries.python.drivers.vswitches.ovs.ports import KERNEL
 from resources.libraries.python.drivers.vswitches.ovs.registration import WITH_DPDK, Ovs, variant
 from resources.libraries.python.errors import CommandFailed, CsitError, NotReady
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 _START_S = 15.0
 _ANSWER_S = 10.0

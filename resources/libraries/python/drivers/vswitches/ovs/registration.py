@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import AF_XDP, KernelFeature, PortOption, RequiredProgram, VSwitchDriver
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 class Ovs(Frozen):

@@ -1,7 +1,7 @@
 """Declaration of the simulated vSwitch, which is as large as VPP in FD.io CSIT's tests."""
 
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import VSwitchDriver
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.testbed.memory import MemoryNeed
 
 HUGE_PAGES_MB = 1024

@@ -22,12 +22,12 @@ from resources.libraries.python.drivers.vpp.interfaces import PLUGINS, Interface
 from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp, acl, pool_mb
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.counters import InterfaceCounters
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.counters import InterfaceCounters
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium, Nic, Plan, Segment
 from resources.libraries.python.model.testbed.attachment import Attachment
+from resources.libraries.python.model.testbed.nodes import DutNode
 from resources.libraries.python.planning.media import to_vswitch
 from resources.libraries.python.planning.names import VSWITCH
 

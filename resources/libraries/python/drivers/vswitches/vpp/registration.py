@@ -11,13 +11,13 @@ from resources.libraries.python.drivers.vpp.registration import (
     read_earlier,
     reload_problem,
 )
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.driver import AF_XDP, PortOption, VSwitchDriver
-from resources.libraries.python.model.kinds import Form, NfKind
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.measurements.disturbance import PartEvent
 from resources.libraries.python.model.plan import Medium
+from resources.libraries.python.model.request.kinds import Form, NfKind
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import NAMESPACE_MB, MemoryNeed
+from resources.libraries.python.model.testbed.nodes import DutNode
 
 
 def _memory(dut: DutNode) -> MemoryNeed:

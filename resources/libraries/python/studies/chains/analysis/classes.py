@@ -40,7 +40,7 @@ from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 
-from resources.libraries.python.model.features import Edge, StateGraph
+from resources.libraries.python.model.measurements.features import Edge, StateGraph
 from resources.libraries.python.studies.chains.model.record import ClassPortion
 
 

@@ -26,7 +26,7 @@ from statistics import median, quantiles
 from typing import NamedTuple
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.features import CHAIN
+from resources.libraries.python.model.measurements.features import CHAIN
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,
     LATENCY,

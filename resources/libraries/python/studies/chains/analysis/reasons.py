@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from resources.libraries.python.model.features import StateGraph
+from resources.libraries.python.model.measurements.features import StateGraph
 from resources.libraries.python.studies.chains.analysis.classes import Workflow, pauses_per_s
 from resources.libraries.python.studies.chains.analysis.features import feature, notable
 from resources.libraries.python.studies.chains.model.record import ClassPortion, FeatureDeviation

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple
 
-from resources.libraries.python.model.features import CHAIN, HOST, VSWITCH, StateGraph
+from resources.libraries.python.model.measurements.features import CHAIN, HOST, VSWITCH, StateGraph
 from resources.libraries.python.studies.chains.analysis.classes import portions
 from resources.libraries.python.studies.chains.analysis.features import (
     IDLE_LATENCY,

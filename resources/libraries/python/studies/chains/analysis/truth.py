@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from resources.libraries.python.model.features import CHAIN, StateGraph
+from resources.libraries.python.model.measurements.features import CHAIN, StateGraph
 from resources.libraries.python.studies.chains.analysis.features import CPU, THROUGHPUT, notable
 from resources.libraries.python.studies.chains.analysis.points import resources
 from resources.libraries.python.studies.chains.model.record import ChainRun, Distance, FeatureDeviation

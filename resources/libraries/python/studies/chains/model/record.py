@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.features import FeatureSeries, StateGraph
 from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.measurements.features import FeatureSeries, StateGraph
+from resources.libraries.python.model.measurements.stacks import Stacks, described
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
-from resources.libraries.python.model.stacks import Stacks, described
 from resources.libraries.python.studies.chains.model.spec import Chain, ChainStudySpec, Workload
 from resources.libraries.python.studies.chains.model.statistic import Statistics
 

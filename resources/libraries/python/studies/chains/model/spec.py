@@ -21,15 +21,15 @@ from resources.libraries.python.model.bounds import (
     MOST_NAMES,
     MOST_WORKLOADS,
 )
-from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.findings.coverage import LeastMeasured
-from resources.libraries.python.model.frames import FrameByName
-from resources.libraries.python.model.function import Limits, UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.stacks import SOFTIRQ
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.measurements.stacks import SOFTIRQ
+from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.cell import Frame, misfit
+from resources.libraries.python.model.request.frames import FrameByName
+from resources.libraries.python.model.request.function import Limits, UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 
 VnfName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,30}$")]
 

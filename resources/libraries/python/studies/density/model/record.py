@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
-from resources.libraries.python.model.cell import Cell
-from resources.libraries.python.model.energy import Energy
 from resources.libraries.python.model.findings.evidence import ItemizedFigure, LocatedLosses
-from resources.libraries.python.model.goal import GoalResult, LoadEstimate, SearchRecord
+from resources.libraries.python.model.measurements.energy import Energy
+from resources.libraries.python.model.measurements.stacks import Stacks
+from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.record import PACKED, Record, is_empty, is_none
+from resources.libraries.python.model.request.cell import Cell
+from resources.libraries.python.model.request.goal import GoalResult, LoadEstimate, SearchRecord
 from resources.libraries.python.model.result import (
     Affinity,
     BackToBack,
@@ -19,8 +21,6 @@ from resources.libraries.python.model.result import (
     ReceiveRate,
     Verdict,
 )
-from resources.libraries.python.model.stacks import Stacks
-from resources.libraries.python.model.trial import TrialResult
 
 
 class DensityRecord(Record):

@@ -18,11 +18,11 @@ from resources.libraries.python.model.bounds import (
     quoted,
     refuse_endless,
 )
-from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
-from resources.libraries.python.model.frames import frame, with_flows, with_ipv6
-from resources.libraries.python.model.kinds import NfKind
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, Dimensions, Frame, ServiceType
+from resources.libraries.python.model.request.frames import frame, with_flows, with_ipv6
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 
 DRAFT_GRID = "{1,2,4,6,8,10}x{1,2,4,6,8,10}"
 """Rows and columns of draft-mkonstan-nf-service-density-01 and of FD.io's published figures."""

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from resources.libraries.python.errors import ConfigError
-from resources.libraries.python.model.cell import TestType
-from resources.libraries.python.model.goal import Algorithm, SearchProfile
+from resources.libraries.python.model.request.cell import TestType
+from resources.libraries.python.model.request.goal import Algorithm, SearchProfile
 
 Lookup = Callable[[str], object]
 EXTRAS = ("LOSSES", "BACK_TO_BACK", "ENERGY", "STACKS")

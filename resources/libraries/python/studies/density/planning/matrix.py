@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from resources.libraries.python.model.cell import Cell
 from resources.libraries.python.model.core_map import CoreMap
+from resources.libraries.python.model.request.cell import Cell
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout, MemoryNode
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.address_bounds import MOST_INSTANCES, MOST_NFS, SOURCES_PER_FLOW
 from resources.libraries.python.planning.edges import cannot_discriminate, edges_of, too_few_cables
 from resources.libraries.python.planning.media import vswitch_of

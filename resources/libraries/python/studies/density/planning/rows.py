@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from resources.libraries.python.model.cell import Cell, Frame, TestType
+from resources.libraries.python.model.request.cell import Cell, Frame, TestType
 from resources.libraries.python.model.testbed.cpu import CpuLayout
 from resources.libraries.python.model.testbed.memory import MemoryLayout
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.placement.machines import Layouts, layouts_of
 from resources.libraries.python.planning.plan import no_capture, no_ipv6, threads_per_nf

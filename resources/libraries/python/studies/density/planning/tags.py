@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType, TestType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.plan import Medium, Nic
+from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType, TestType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.attachment import UIO_DRIVERS, Attachment
 from resources.libraries.python.model.testbed.cpu import CpuLayout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.planning import names
 from resources.libraries.python.planning.edges import edges_of
 from resources.libraries.python.planning.media import to_vswitch, vswitch_of

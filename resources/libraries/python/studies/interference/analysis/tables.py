@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.studies.interference.analysis.matrix import (
     degradation,

@@ -17,14 +17,14 @@ from resources.libraries.python.model.bounds import (
     MOST_SWEPT,
     MOST_TOGETHER,
 )
-from resources.libraries.python.model.cell import Frame, misfit
 from resources.libraries.python.model.findings.coverage import Coverage, LeastMeasured
-from resources.libraries.python.model.frames import FrameByName
-from resources.libraries.python.model.function import UserProgram
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.nf_size import NfSize
 from resources.libraries.python.model.record import PACKED, Record
+from resources.libraries.python.model.request.cell import Frame, misfit
+from resources.libraries.python.model.request.frames import FrameByName
+from resources.libraries.python.model.request.function import UserProgram
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.studies.chains.model.spec import VnfName
 
 

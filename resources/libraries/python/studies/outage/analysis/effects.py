@@ -6,8 +6,8 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from resources.libraries.python import special_functions
-from resources.libraries.python.model.disturbance import EventOccurrence, PartEvent
-from resources.libraries.python.model.trial import FlowTimeline, Gap
+from resources.libraries.python.model.measurements.disturbance import EventOccurrence, PartEvent
+from resources.libraries.python.model.measurements.trial import FlowTimeline, Gap
 from resources.libraries.python.studies.outage.model.record import (
     Delays,
     Effect,

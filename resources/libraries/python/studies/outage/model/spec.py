@@ -14,13 +14,13 @@ from resources.libraries.python.model.bounds import (
     MOST_EVENTS,
     MOST_REPETITIONS,
 )
-from resources.libraries.python.model.cell import Cell, Frame, ServiceType
-from resources.libraries.python.model.disturbance import PartEvent
 from resources.libraries.python.model.findings.coverage import LeastMeasured
-from resources.libraries.python.model.frames import FrameByName
-from resources.libraries.python.model.kinds import NfKind, are_vms
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.nf_size import NfSize
+from resources.libraries.python.model.measurements.disturbance import PartEvent
+from resources.libraries.python.model.request.cell import Cell, Frame, ServiceType
+from resources.libraries.python.model.request.frames import FrameByName
+from resources.libraries.python.model.request.kinds import NfKind, are_vms
+from resources.libraries.python.model.request.nf_size import NfSize
 
 VSWITCH = "vswitch"
 """Target that all instances share."""

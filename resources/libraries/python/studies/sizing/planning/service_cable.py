@@ -1,7 +1,7 @@
 """Cable that loads a service of several components in a lab, and the addresses of its ends."""
 
 from resources.libraries.python.model.plan import Nic, Port
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.edges import edges_of
 
 BRIDGE = "service-bridge"

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import MOST_FLOWS
-from resources.libraries.python.model.connections import ConnectionTable
 from resources.libraries.python.model.findings.coverage import Coverage
+from resources.libraries.python.model.measurements.connections import ConnectionTable
 from resources.libraries.python.model.record import PACKED, Record
+from resources.libraries.python.model.request.cell import MOST_FLOWS
 from resources.libraries.python.studies.stateful.model.spec import StatefulSpec
 
 

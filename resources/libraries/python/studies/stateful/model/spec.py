@@ -8,13 +8,13 @@ from pydantic import Field, field_validator, model_validator
 from resources.libraries.python.driver_registry import generators
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import LONGEST_TIMEOUT_S, MOST_REPETITIONS, MOST_TOGETHER
-from resources.libraries.python.model.cell import MOST_FLOWS, Cell, Frame, ServiceType
 from resources.libraries.python.model.findings.coverage import LeastMeasured
-from resources.libraries.python.model.frames import FrameByName
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.load import load_yaml
-from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.trial import Protocol
+from resources.libraries.python.model.measurements.trial import Protocol
+from resources.libraries.python.model.request.cell import MOST_FLOWS, Cell, Frame, ServiceType
+from resources.libraries.python.model.request.frames import FrameByName
+from resources.libraries.python.model.request.kinds import NfKind
+from resources.libraries.python.model.request.nf_size import NfSize
 
 _Count = Annotated[int, Field(ge=1), at_most(MOST_TOGETHER)]
 

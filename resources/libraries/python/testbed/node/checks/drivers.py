@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.driver import Driver, FunctionDriver, InstalledProgram, RequiredProgram
 from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity, ok, problem, warning
-from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.node.fact_collection import drivers_of, kernel_features_of
 from resources.libraries.python.testbed.node.facts import Facts
 

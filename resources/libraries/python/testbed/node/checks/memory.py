@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterator
 
 from resources.libraries.python import driver_registry
-from resources.libraries.python.model.cell import Cell, Dimensions, ServiceType
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.nf_size import NfSize
-from resources.libraries.python.model.nodes import DutNode
+from resources.libraries.python.model.request.cell import Cell, Dimensions, ServiceType
+from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.attachment import attachment_of
 from resources.libraries.python.model.testbed.memory import MemoryNeed
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.nodes import DutNode
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.memory import need
 from resources.libraries.python.testbed.node.facts import Facts
 

@@ -6,10 +6,10 @@ A port has to be present, on the right NUMA node, with a suitable driver, and no
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.nodes import Interface
 from resources.libraries.python.model.testbed.attachment import UIO_DRIVERS, attachment_of
 from resources.libraries.python.model.testbed.cabling import Cable, Socket
-from resources.libraries.python.model.topology import Topology
+from resources.libraries.python.model.testbed.nodes import Interface
+from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.physical_ports import how_driven
 from resources.libraries.python.redaction import command_text
 from resources.libraries.python.testbed.node.facts import Facts, PortFacts, PortInventory

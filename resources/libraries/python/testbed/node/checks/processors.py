@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
-from resources.libraries.python.model.nodes import DutNode, TgNode
-from resources.libraries.python.model.noise import CpuNoise
+from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.ranges import expand
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.quantities import rate
 from resources.libraries.python.search.findings.host_noise import QUEUE_FRAMES, in_words, micros
 from resources.libraries.python.testbed.node.facts import Cpu, Facts

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem, warning
 from resources.libraries.python.model.testbed.access import EnergyMeter, Powercap
-from resources.libraries.python.model.topology import Topology, World
+from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.search.energy import node_powers
 from resources.libraries.python.testbed.node.facts import Facts
 from resources.libraries.python.testbed.roles.watching import Readings

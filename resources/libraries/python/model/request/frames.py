@@ -15,9 +15,9 @@ from pydantic import BeforeValidator, Field
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.base import Frozen
 from resources.libraries.python.model.bounds import MOST_CAPTURE_BYTES, quoted
-from resources.libraries.python.model.capture import IP6, read_capture
-from resources.libraries.python.model.cell import CAPTURE_PREFIX, MOST_FLOWS, CaptureFile, Frame, FramePart
 from resources.libraries.python.model.load import content_of, load_yaml
+from resources.libraries.python.model.request.capture import IP6, read_capture
+from resources.libraries.python.model.request.cell import CAPTURE_PREFIX, MOST_FLOWS, CaptureFile, Frame, FramePart
 from resources.libraries.python.paths import RESOURCES
 
 FRAMES_FILE = RESOURCES / "traffic_profiles" / "frames.yaml"

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.request.cell import Frame
 
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Ns = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -8,9 +8,9 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 from resources.libraries.python import driver_registry
 from resources.libraries.python.driver_registry import functions, generators, known_vswitch, vswitches
 from resources.libraries.python.model.base import Frozen, Inconsistency
-from resources.libraries.python.model.cell import ServiceType
-from resources.libraries.python.model.kinds import NfKind
 from resources.libraries.python.model.ranges import expand
+from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.access import Access, EnergyMeter, Powercap
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.memory import MemoryLayout

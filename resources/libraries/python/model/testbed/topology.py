@@ -10,9 +10,9 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.model.base import Frozen, Inconsistency, Location
-from resources.libraries.python.model.nodes import DutNode, Interface, Name, TgNode
 from resources.libraries.python.model.testbed.attachment import attachment_of, nic_kind
 from resources.libraries.python.model.testbed.cabling import Cable, Socket, Way, loops, ways
+from resources.libraries.python.model.testbed.nodes import DutNode, Interface, Name, TgNode
 
 
 class World(StrEnum):

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from resources.libraries.python.model.base import Frozen
-from resources.libraries.python.model.cell import Frame
+from resources.libraries.python.model.request.cell import Frame
 
 
 class Protocol(StrEnum):
