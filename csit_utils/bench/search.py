@@ -24,7 +24,7 @@ from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS,
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
 from resources.libraries.python.model.request.goal import Prior
-from resources.libraries.python.search.laddersearch import FromOverload
+from resources.libraries.python.search.algorithms.laddersearch import FromOverload
 from resources.libraries.python.search.profiles import LADDER
 from resources.libraries.python.search.throughput import search_throughput
 

@@ -4,7 +4,7 @@ import pytest
 
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.search.conformance import REQUIREMENTS
+from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from tests.unit.csit_utils.builders import result
 from tests.unit.search.search_fakes import Bench, capped, search

@@ -10,7 +10,7 @@ from MLRsearch.target_stat import TargetStat
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.request.goal import Goal
-from resources.libraries.python.search.bounds import (
+from resources.libraries.python.search.algorithms.bounds import (
     GoalReading,
     LoadEvidence,
     best_known,

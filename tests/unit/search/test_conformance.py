@@ -3,7 +3,7 @@
 import pytest
 
 from resources.libraries.python.model.request.goal import SearchProfile
-from resources.libraries.python.search.conformance import REQUIREMENTS
+from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
 from resources.libraries.python.search.profiles import LADDER, REFERENCE, RFC2544, SOAK
 from tests.unit.search.search_fakes import Bench, capped, search
 

@@ -9,9 +9,9 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Prior
-from resources.libraries.python.search.bounds import effective_s, gather, informs
-from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.laddersearch import Controller
+from resources.libraries.python.search.algorithms.bounds import effective_s, gather, informs
+from resources.libraries.python.search.algorithms.ladder import Ladder
+from resources.libraries.python.search.algorithms.laddersearch import Controller
 from resources.libraries.python.search.profiles import LADDER, REFERENCE
 from resources.libraries.python.search.throughput import SearchOutcome, search_throughput
 from tests.unit.search.search_fakes import FRAME, LINE_PPS, Bench, capped, found, of_model, search

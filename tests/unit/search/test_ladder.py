@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.libraries.python.search.ladder import Ladder
+from resources.libraries.python.search.algorithms.ladder import Ladder
 
 
 @settings(deadline=None, max_examples=30)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resources.libraries.python.search.laddersearch import LoadPoint, at_overload, crossing_pps
+from resources.libraries.python.search.algorithms.laddersearch import LoadPoint, at_overload, crossing_pps
 
 
 def capped(load_pps: float, capacity_pps: float = 1000.0) -> LoadPoint:

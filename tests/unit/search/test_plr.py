@@ -12,8 +12,8 @@ from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import LoadEstimate
-from resources.libraries.python.search import plrsearch
-from resources.libraries.python.search.plrsearch import FUNCTIONS, Observation, bell, stretch
+from resources.libraries.python.search.algorithms import plrsearch
+from resources.libraries.python.search.algorithms.plrsearch import FUNCTIONS, Observation, bell, stretch
 from resources.libraries.python.search.profiles import SOAK_GOAL, profile
 from tests.unit.search.search_fakes import LINE_PPS, Bench, capped, of_model, search
 

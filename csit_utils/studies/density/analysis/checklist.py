@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from csit_utils.report.units import percent, rate, seconds
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.request.goal import GoalResult
-from resources.libraries.python.search.bounds import overhead_s
-from resources.libraries.python.search.conformance import REQUIREMENTS
+from resources.libraries.python.search.algorithms.bounds import overhead_s
+from resources.libraries.python.search.algorithms.conformance import REQUIREMENTS
 from resources.libraries.python.studies.density.model.record import DensityRecord
 
 
@@ -16,7 +16,7 @@ class CheckedRequirement:
     """A requirement, and how a result meets it."""
 
     key: str
-    """A key of `search.conformance.REQUIREMENTS`."""
+    """A key of `search.algorithms.conformance.REQUIREMENTS`."""
     requirement: str
     evidence: str
     """Numbers of this result."""

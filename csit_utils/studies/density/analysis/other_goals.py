@@ -29,7 +29,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.goal import Goal
-from resources.libraries.python.search.bounds import GoalReading, LoadEvidence, effective_s, informs
+from resources.libraries.python.search.algorithms.bounds import GoalReading, LoadEvidence, effective_s, informs
 from resources.libraries.python.search.profiles import LADDER
 
 _CONFIDENCE = 0.95

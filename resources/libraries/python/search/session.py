@@ -5,7 +5,7 @@ from math import inf
 
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.quantities import rate, rates
-from resources.libraries.python.search.bounds import effective_s, overhead_s
+from resources.libraries.python.search.algorithms.bounds import effective_s, overhead_s
 
 OFFERED_TOLERANCE = 0.01
 """A trial that offered less than its load by more than this share says nothing about the system under test, whether its

@@ -27,8 +27,8 @@ from resources.libraries.python.model.request.goal import (
     Prior,
     SearchProfile,
 )
-from resources.libraries.python.search.ladder import Ladder
-from resources.libraries.python.search.laddersearch import LadderSearch
+from resources.libraries.python.search.algorithms.ladder import Ladder
+from resources.libraries.python.search.algorithms.laddersearch import LadderSearch
 from resources.libraries.python.search.session import Session
 
 PURPOSE = "soak"

@@ -30,7 +30,7 @@ from resources.libraries.python.model.request.goal import (
 )
 from resources.libraries.python.quantities import rate, rates
 from resources.libraries.python.search import profiles
-from resources.libraries.python.search.bounds import (
+from resources.libraries.python.search.algorithms.bounds import (
     GoalReading,
     LoadEvidence,
     best_known,
@@ -38,8 +38,8 @@ from resources.libraries.python.search.bounds import (
     likely_bounds,
     proven_bounds,
 )
-from resources.libraries.python.search.conformance import deviations
-from resources.libraries.python.search.laddersearch import FromOverload, LadderSearch, overload_rates_pps
+from resources.libraries.python.search.algorithms.conformance import deviations
+from resources.libraries.python.search.algorithms.laddersearch import FromOverload, LadderSearch, overload_rates_pps
 from resources.libraries.python.search.session import NothingOffered, Session, TimeUp
 from resources.libraries.python.search.soak import PURPOSE, Soak, series_of
 
@@ -270,20 +270,20 @@ def _runner(
     match profile.algorithm:
         case Algorithm.MLRSEARCH:
             # Asked for rarely, and the library of MLRsearch takes long to import.
-            from resources.libraries.python.search.reference_searches import search_by_library  # noqa: PLC0415
+            from resources.libraries.python.search.algorithms.reference_searches import search_by_library  # noqa: PLC0415
 
             return _Plain(session, profile, partial(search_by_library, session, profile, frame))
         case Algorithm.LADDER:
             return LadderSearch(session, profile, frame, prior, from_overload)
         case Algorithm.RFC2544:
-            from resources.libraries.python.search.reference_searches import binary_search  # noqa: PLC0415
+            from resources.libraries.python.search.algorithms.reference_searches import binary_search  # noqa: PLC0415
 
             return _Plain(session, profile, partial(binary_search, session, profile, frame))
         case Algorithm.SOAK:
             return Soak(session, profile, frame)
         case Algorithm.PLR:
             # SciPy takes long to import too.
-            from resources.libraries.python.search.plrsearch import Plr  # noqa: PLC0415
+            from resources.libraries.python.search.algorithms.plrsearch import Plr  # noqa: PLC0415
 
             return Plr(session, profile, frame)
 

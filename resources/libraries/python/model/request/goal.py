@@ -64,7 +64,7 @@ class Deviation(Frozen):
     """A requirement of the MLRsearch specification that a result does not meet."""
 
     requirement: str
-    """A word of `search.conformance.REQUIREMENTS`."""
+    """A word of `search.algorithms.conformance.REQUIREMENTS`."""
     text: str
     """How, with numbers."""
 

@@ -23,7 +23,7 @@ from typing import Protocol
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
 from resources.libraries.python.model.request.goal import Goal, GoalResult, LoadEstimate, Prior, SearchProfile
-from resources.libraries.python.search.bounds import (
+from resources.libraries.python.search.algorithms.bounds import (
     GoalReading,
     LoadEvidence,
     best_known,
@@ -33,7 +33,7 @@ from resources.libraries.python.search.bounds import (
     informs,
     proven_bounds,
 )
-from resources.libraries.python.search.ladder import Ladder
+from resources.libraries.python.search.algorithms.ladder import Ladder
 from resources.libraries.python.search.session import Session
 
 PRIOR_WEIGHT, PRIOR_PER_RUNG = 4.0, 1.0
