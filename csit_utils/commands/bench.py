@@ -25,28 +25,30 @@ class BenchmarkEntry:
 
 
 MEASURES = (
-    BenchmarkEntry("generator_pps", "csit_utils.bench.generator", "measure_pps", {"rounds": 1}),
-    BenchmarkEntry("generator_gap_p99", "csit_utils.bench.generator", "measure_gap_p99", {"rounds": 1}),
-    BenchmarkEntry("generator_rate_error", "csit_utils.bench.generator", "measure_rate_error", {"trial_s": 0.2}),
-    BenchmarkEntry("counting_cost", "csit_utils.bench.counting_cost", "measure", {"rounds": 1}),
-    BenchmarkEntry("receive_cost", "csit_utils.bench.receive_cost", "measure", {"rounds": 1}),
-    BenchmarkEntry("search_time", "csit_utils.bench.search", "measure", {"seeds": 4}),
-    BenchmarkEntry("search_matrix", "csit_utils.bench.matrix", "measure", {"seeds": 1}),
-    BenchmarkEntry("search_priors", "csit_utils.bench.search_priors", "measure", {"seeds": 2, "others": False}),
+    BenchmarkEntry("generator_pps", "csit_utils.bench.traffic.generator", "measure_pps", {"rounds": 1}),
+    BenchmarkEntry("generator_gap_p99", "csit_utils.bench.traffic.generator", "measure_gap_p99", {"rounds": 1}),
+    BenchmarkEntry(
+        "generator_rate_error", "csit_utils.bench.traffic.generator", "measure_rate_error", {"trial_s": 0.2}
+    ),
+    BenchmarkEntry("counting_cost", "csit_utils.bench.traffic.counting_cost", "measure", {"rounds": 1}),
+    BenchmarkEntry("receive_cost", "csit_utils.bench.traffic.receive_cost", "measure", {"rounds": 1}),
+    BenchmarkEntry("search_time", "csit_utils.bench.search.search_time", "measure", {"seeds": 4}),
+    BenchmarkEntry("search_matrix", "csit_utils.bench.search.matrix", "measure", {"seeds": 1}),
+    BenchmarkEntry("search_priors", "csit_utils.bench.search.priors", "measure", {"seeds": 2, "others": False}),
     BenchmarkEntry("bisect", "csit_utils.bench.bisection", "measure", {"bisections": 4}),
-    BenchmarkEntry("studies", "csit_utils.bench.studies", "measure", {"studies": 1}),
+    BenchmarkEntry("studies", "csit_utils.bench.studies.known_truth", "measure", {"studies": 1}),
     BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
     BenchmarkEntry("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
     BenchmarkEntry(
         "dataset_import",
-        "csit_utils.bench.dataset_import",
+        "csit_utils.bench.results.dataset_import",
         "measure",
         {"rounds": 1, "cells": "1x1", "tests": 20, "nights": 3},
     ),
     BenchmarkEntry(
-        "report_time", "csit_utils.bench.report_time", "measure", {"cells": "1x1", "tests": 20, "nights": 1}
+        "report_time", "csit_utils.bench.results.report_time", "measure", {"cells": "1x1", "tests": 20, "nights": 1}
     ),
-    BenchmarkEntry("watching_cost", "csit_utils.bench.watching_cost", "measure", {"rounds": 1}),
+    BenchmarkEntry("watching_cost", "csit_utils.bench.traffic.watching_cost", "measure", {"rounds": 1}),
     BenchmarkEntry("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
 )
 

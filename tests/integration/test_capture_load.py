@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.bench.generator import veth_pair
+from csit_utils.bench.traffic.generator import veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not

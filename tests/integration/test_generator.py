@@ -17,7 +17,7 @@ from typing import cast
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from csit_utils.bench.generator import receive_by_napi, run, veth_pair
+from csit_utils.bench.traffic.generator import receive_by_napi, run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.wire import Sending
 from resources.libraries.python.drivers.generators.xdp.support import why_not

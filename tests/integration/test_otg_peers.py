@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.bench.generator import veth_pair
+from csit_utils.bench.traffic.generator import veth_pair
 from resources.libraries.python.drivers.generators.otg import client as otg_client
 from resources.libraries.python.drivers.generators.otg.client import OtgClient, stop_left
 from resources.libraries.python.drivers.generators.otg.driver import missing_on

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from csit_utils.bench.generator import receive_by_napi, run, veth_pair
+from csit_utils.bench.traffic.generator import receive_by_napi, run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import receiver

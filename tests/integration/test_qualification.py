@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from csit_utils.bench import generator as bench
+from csit_utils.bench.traffic import generator as bench
 from resources.libraries.python.drivers.generators.builtin.arrivals import ArrivalRing, gap_report
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.host.links.namespace_syscalls import aside

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from csit_utils.bench.generator import run, veth_pair
+from csit_utils.bench.traffic.generator import run, veth_pair
 from resources.libraries.python.drivers.generators.builtin.driver import BuiltInGenerator
 from resources.libraries.python.drivers.generators.builtin.kernel import enter_namespace
 from resources.libraries.python.drivers.generators.xdp import bpf, memory

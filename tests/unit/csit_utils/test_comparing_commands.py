@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner, Result
 
-from csit_utils.bench.nights import EventKind, story, write_story
+from csit_utils.bench.results.nights import EventKind, story, write_story
 from csit_utils.bisection.spec import CALLED_STEPS
 from csit_utils.cli import make_app
 from resources.libraries.python.errors import ConfigError

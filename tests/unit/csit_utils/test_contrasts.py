@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from csit_utils.bench.watching_cost import BLOCKS, costs, estimate, orders
+from csit_utils.bench.traffic.watching_cost import BLOCKS, costs, estimate, orders
 
 DIFFERENCES = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=6, max_size=25)
 HAMILTON = (0.952, -0.147, 1.022, 0.430, 0.620, 0.590, 0.490, -0.080, 0.010)

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.bench import studies_trends
-from csit_utils.bench.studies_trends import AFTER, KINDS, NO_STEP, SIZES, false_alarms, power, table
+from csit_utils.bench.studies import trends
+from csit_utils.bench.studies.trends import AFTER, KINDS, NO_STEP, SIZES, false_alarms, power, table
 from resources.libraries.python.errors import CommandFailed
 
 
 @pytest.fixture
 def otava(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Path of the Python of Apache Otava, where there is none."""
-    monkeypatch.setattr(studies_trends, "_OTAVA", tmp_path / "python")
+    monkeypatch.setattr(trends, "_OTAVA", tmp_path / "python")
     return tmp_path / "python"
 
 
@@ -38,10 +38,10 @@ def test_otava_gets_the_same_series_and_its_failure_is_not_a_rate(otava: Path) -
     )
     otava.write_text(f'#!/bin/sh\nPYTHONPATH={otava.parent} exec {sys.executable} "$@"\n')
     otava.chmod(0o755)
-    assert studies_trends._otava([[100.0] * 30, [100.0] * 29 + [104.0]]) == 0.5
+    assert trends._otava([[100.0] * 30, [100.0] * 29 + [104.0]]) == 0.5
     otava.write_text("#!/bin/sh\necho no module otava >&2; exit 1\n")
     with pytest.raises(CommandFailed, match="no module otava"):
-        studies_trends._otava([[100.0] * 30])
+        trends._otava([[100.0] * 30])
 
 
 def test_larger_steps_and_more_nights_are_found_more_often() -> None:

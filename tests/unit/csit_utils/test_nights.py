@@ -11,7 +11,7 @@ from robot.api import ExecutionResult
 
 from csit_utils.analysis.cells import CellFigure
 from csit_utils.analysis.trends.trend import Trend, TrendState, trends
-from csit_utils.bench.nights import FIRST_NIGHT, EventHistory, EventKind, PlantedEvent, story, write_story
+from csit_utils.bench.results.nights import FIRST_NIGHT, EventHistory, EventKind, PlantedEvent, story, write_story
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.load import load

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from csit_utils.bench import receive_cost
-from csit_utils.bench.receive_cost import REST, part_of
+from csit_utils.bench.traffic import receive_cost
+from csit_utils.bench.traffic.receive_cost import REST, part_of
 from resources.libraries.python.errors import Unsupported
 
 

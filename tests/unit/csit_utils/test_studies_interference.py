@@ -2,7 +2,7 @@
 
 import pytest
 
-from csit_utils.bench.studies_interference import SHARE_BOUND, crowd_of, pairs_of, table
+from csit_utils.bench.studies.interference import SHARE_BOUND, crowd_of, pairs_of, table
 from resources.libraries.python.studies.interference.colocation_server import SharedServer
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from csit_utils.bench import studies_profiles
-from csit_utils.bench.studies import BoundedQuantity
-from csit_utils.bench.studies_profiles import PublishedFit, PublishedRouter, printed_sweep
+from csit_utils.bench.studies import profiles as studies_profiles
+from csit_utils.bench.studies.known_truth import BoundedQuantity
+from csit_utils.bench.studies.profiles import PublishedFit, PublishedRouter, printed_sweep
 from resources.libraries.python.studies.sweep.model.profile import ProfileMetric
 from resources.libraries.python.studies.sweep.model.record import SweepPoint
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from csit_utils.bench import matrix as bench
-from csit_utils.bench.held_out_systems import HeldOut, held_out
+from csit_utils.bench.search import matrix as bench
+from csit_utils.bench.search.held_out_systems import HeldOut, held_out
 from resources.libraries.python.drivers.sim.simulation import ModelName
 
 

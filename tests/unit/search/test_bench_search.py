@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.bench import search as bench
+from csit_utils.bench.search import search_time as bench
 from resources.libraries.python.drivers.sim.simulation import ModelName
 
 SEEDS = bench.SEEDS

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from csit_utils.bench import search as bench_search
+from csit_utils.bench.search import search_time as bench_search
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import ModelName, Simulation
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from csit_utils.bench.studies_profiles import (
+from csit_utils.bench.studies.profiles import (
     ADVA,
     BONSAI,
     Function,

@@ -12,7 +12,7 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
-from csit_utils.bench.studies import BoundedQuantity
+from csit_utils.bench.studies.known_truth import BoundedQuantity
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.truth import SimulatedTruth
 from resources.libraries.python.model.load import load_topology

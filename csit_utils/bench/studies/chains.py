@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import Any, NamedTuple
 
-from csit_utils.bench.studies import BoundedQuantity
+from csit_utils.bench.studies.known_truth import BoundedQuantity
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.model.request.function import Limits

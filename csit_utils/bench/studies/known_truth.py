@@ -15,7 +15,7 @@ class BoundedQuantity(NamedTuple):
 
 
 _PARTS = ("chains", "interference", "profiles", "trends")
-"""Each module `studies_<part>` has a function `table`."""
+"""Modules of this package, each with a function `table`."""
 STUDIES = 100
 """Of each kind; see `table` of each part for how many simulations that makes."""
 
@@ -24,7 +24,7 @@ def measure(studies: int = STUDIES) -> dict[str, Any]:
     """Return all lines and the ratio of the worst one to its bound; `failed` lists those above their bounds."""
     lines: list[BoundedQuantity] = []
     for part in _PARTS:
-        lines += importlib.import_module(f"csit_utils.bench.studies_{part}").table(studies)
+        lines += importlib.import_module(f"csit_utils.bench.studies.{part}").table(studies)
     worst = max(lines, key=lambda line: line.value / line.bound)
     row: dict[str, Any] = {
         "name": "studies",

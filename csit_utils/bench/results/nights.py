@@ -1,8 +1,8 @@
 """A history of simulated testbeds over many nights, with planted events, to try import, trend, comparison and pages.
 
 Every figure comes from a search or a trial on a simulated system, planned, judged and recorded as tests of the suites
-are. Only Robot's run is left out, so that ten thousand tests take minutes. `python -m csit_utils.bench.nights FOLDER`
-writes `FOLDER/<testbed>/<date>/output.xml`.
+are. Only Robot's run is left out, so that ten thousand tests take minutes.
+`python -m csit_utils.bench.results.nights FOLDER` writes `FOLDER/<testbed>/<date>/output.xml`.
 """
 
 import sys
@@ -362,7 +362,7 @@ def make(  # noqa: PLR0917 - options of a command line have names
 
     The whole matrix on three testbeds in 30 nights is 10,032 tests.
 
-    Example: python -m csit_utils.bench.nights /tmp/nights --nights 20 --cells '{1,2}x1' --search quick
+    Example: python -m csit_utils.bench.results.nights /tmp/nights --nights 20 --cells '{1,2}x1' --search quick
     """
     if nights < _FEWEST_NIGHTS:
         raise ConfigError(f"--nights {nights}: planted steps need at least {_FEWEST_NIGHTS}")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from csit_utils.bench.nf_under_load import (
+from csit_utils.bench.traffic.nf_under_load import (
     BlockFlow,
     NotOverloadedError,
     ServiceUnderLoad,

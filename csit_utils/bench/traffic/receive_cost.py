@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from csit_utils.bench.generator import PORTS, worker
+from csit_utils.bench.traffic.generator import PORTS, worker
 from resources.libraries.python.drivers.generators.builtin.wire import TrialSpec
 from resources.libraries.python.drivers.host.cpu import data_threads
 from resources.libraries.python.drivers.probes.stacks.perf import why_unsampled

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from csit_utils.bench.dataset_import import CELLS, NIGHTS, TESTS, night_files
+from csit_utils.bench.results.dataset_import import CELLS, NIGHTS, TESTS, night_files
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.paths import PROJECT
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from csit_utils.bench.generator import trafgen_frames, trafgen_round, worker
+from csit_utils.bench.traffic.generator import trafgen_frames, trafgen_round, worker
 from resources.libraries.python.drivers.generators.builtin.wire import TrialReport, TrialSpec
 
 _LOAD_PPS = 20e6

@@ -17,7 +17,7 @@ from typing import Any
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from csit_utils.bench.held_out_systems import HeldOut, Memoryless, SearchedSystem, held_out
+from csit_utils.bench.search.held_out_systems import HeldOut, Memoryless, SearchedSystem, held_out
 from resources.libraries.python.drivers.sim.clock import VirtualClock
 from resources.libraries.python.drivers.sim.models import make_model
 from resources.libraries.python.drivers.sim.simulation import LINE_RATE_64B_PPS, ModelName, Simulation

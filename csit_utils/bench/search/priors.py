@@ -1,7 +1,7 @@
 """Search time with right, wrong and no earlier results, and on systems with other parameters than the tuned ones.
 
-The systems are those of `search`, and so are times, spreads and errors. A wrong earlier result is a right one times a
-factor.
+The systems are those of `search_time`, and so are times, spreads and errors. A wrong earlier result is a right one
+times a factor.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from csit_utils.bench.search import (
+from csit_utils.bench.search.search_time import (
     MakeSystem,
     Search,
     SearchRun,

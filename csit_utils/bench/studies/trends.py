@@ -4,7 +4,7 @@ A series has 30 nights of noise with a standard deviation of 1 around a level of
 FD.io CSIT's jumpavg and Apache Otava, where they are installed, get the same series. The false alarm rate of jumpavg
 cannot be set; Otava has its defaults: E-divisive in windows of 50 values, changes by Student's t-test at 0.1 %.
 
-`python -m csit_utils.bench.studies_trends` prints the tables of docs/statistics.md.
+`python -m csit_utils.bench.studies.trends` prints the tables of docs/statistics.md.
 """
 
 import json
@@ -19,7 +19,7 @@ import numpy as np
 
 from csit_utils.analysis.trends.history import Findings, look
 from csit_utils.analysis.trends.trend import ALPHA
-from csit_utils.bench.studies import BoundedQuantity
+from csit_utils.bench.studies.known_truth import BoundedQuantity
 from resources.libraries.python.errors import CommandFailed
 
 NIGHTS = 30

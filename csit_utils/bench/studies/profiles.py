@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from csit_utils.bench.studies import BoundedQuantity
+from csit_utils.bench.studies.known_truth import BoundedQuantity
 from csit_utils.dataset.papers import paper
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
 from resources.libraries.python.studies.sweep.analysis.points import Array

@@ -13,8 +13,8 @@ from random import Random
 from statistics import fmean, stdev
 from typing import Any
 
-from csit_utils.bench.held_out_systems import BLIND, HeldOut
-from csit_utils.bench.search import (
+from csit_utils.bench.search.held_out_systems import BLIND, HeldOut
+from csit_utils.bench.search.search_time import (
     LINE_PPS,
     MOST_SPREAD_PERCENT,
     MakeSystem,

@@ -1,0 +1,1 @@
+"""A history of simulated nights, and the time to import it and to make its report."""

@@ -1,0 +1,1 @@
+"""Time, evidence and errors of searches, against MLRsearch in virtual time."""

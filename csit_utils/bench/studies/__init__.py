@@ -1,0 +1,1 @@
+"""Findings of studies of simulated systems, against the known truth."""

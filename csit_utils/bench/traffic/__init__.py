@@ -1,0 +1,1 @@
+"""Sending, receiving, counting and watching of packets on this machine."""
