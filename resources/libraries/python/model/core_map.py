@@ -72,6 +72,11 @@ class CoreMap(Frozen):
         """Threads on a machine; None is the (first) DUT."""
         return tuple(thread for thread in self.threads if thread.machine == machine)
 
+    def beside(self, owner: str) -> frozenset[int]:
+        """Logical CPUs that have threads on the machine of an owner's threads, its own included."""
+        machines = {thread.machine for thread in self.threads if thread.owner == owner}
+        return frozenset(thread.cpu for thread in self.threads if thread.machine in machines)
+
     def cpus(self, owner: str, role: ThreadRole = ThreadRole.DATA) -> tuple[int, ...]:
         """Logical CPUs of an owner's threads, in order of index."""
         rows = [thread for thread in self.threads if (thread.owner, thread.role) == (owner, role)]

@@ -19,7 +19,7 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
-from resources.libraries.python.studies.outage.planning import refusals, starved
+from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import cpus, plan_of
@@ -280,6 +280,24 @@ def test_a_start_on_a_cpu_that_the_generator_takes_is_refused(
     rows = [row.model_copy(update={"machine": machines.get(row.owner)}) for row in plan.cores.threads]
     elsewhere = plan.cores.model_copy(update={"threads": tuple(rows)})
     assert not starved(spec, "ovs", plan.model_copy(update={"cores": elsewhere})), "CPU 0 of another machine"
+
+
+def test_a_move_needs_another_cpu_of_the_same_machine(tmp_path: Path) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    spec = load_outage(tmp_path / "spec.yaml")
+    plan = plan_of("local", "CSC", 3, 1, cpus(1), nf_kinds=spec.nf_kinds)
+    refused = {
+        "move nf-2-1": "move is not possible for nf-2-1: the data threads of nf-2-1 are on CPU 0, and the plan has no "
+        "other CPU on that machine"
+    }
+    assert immovable(spec, plan) == refused
+    assert not immovable(spec, plan_of("local", "CSC", 3, 1, cpus(2), nf_kinds=spec.nf_kinds))
+    rows = [
+        row.model_copy(update={"machine": "TG", "cpu": 5}) if row.owner == "generator" else row
+        for row in plan.cores.threads
+    ]
+    elsewhere = plan.model_copy(update={"cores": plan.cores.model_copy(update={"threads": tuple(rows)})})
+    assert immovable(spec, elsewhere) == refused, "CPU 5 of another machine"
 
 
 def test_a_generator_that_numbers_no_packets_is_refused_before_anything_starts(tmp_path: Path) -> None:

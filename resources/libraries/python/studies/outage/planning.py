@@ -95,6 +95,21 @@ def starved(spec: OutageSpec, vswitch: str, plan: Plan) -> dict[str, str]:
     return found
 
 
+def immovable(spec: OutageSpec, plan: Plan) -> dict[str, str]:
+    """Moves of parts on whose machine the plan has no CPU but those of their data threads, a sentence each."""
+    found: dict[str, str] = {}
+    for strike in spec.events:
+        for part in parts_hit(spec, strike) if strike.event is PartEvent.MOVE else ():
+            own = sorted(set(plan.cores.cpus(part)))
+            if own and not plan.cores.beside(part).difference(own):
+                cpus = f"CPU{'s' * (len(own) > 1)} {', '.join(map(str, own))}"
+                found[strike.name] = (
+                    f"{strike.event} is not possible for {strike.target}: the data threads of {part} are on {cpus}, "
+                    "and the plan has no other CPU on that machine"
+                )
+    return found
+
+
 def _supported(name: str, events: Collection[PartEvent]) -> str:
     names = [event for event in PartEvent if event in events]
     return f"{name} supports {', '.join(names)}" if names else f"{name} supports no event"

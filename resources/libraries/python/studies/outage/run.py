@@ -37,6 +37,7 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, Outage
 from resources.libraries.python.studies.outage.planning import (
     OutageTurn,
     cost,
+    immovable,
     parts_hit,
     refusals,
     schedule,
@@ -157,7 +158,8 @@ class OutageTest:
         self.draft.plan = plan = self._cell(0).plan()
         self.draft.warnings = list(plan.warnings)
         dut = self._topology.dut
-        self._refused = starved(self.spec, dut.vswitch, plan) | refusals(self.spec, dut)
+        refused = starved(self.spec, dut.vswitch, plan) | immovable(self.spec, plan)
+        self._refused = refused | refusals(self.spec, dut)
         if len(self._refused) == len(self.spec.events):
             raise Unsupported("; ".join(self._refused.values()))
         self.cost = cost(self.spec, self._refused)

@@ -318,7 +318,7 @@ class Fabric:
         self._threads.renew([port for port in self._ports[owner] if port.interface in names], self._cpus(owner))
 
     def move_threads(self, owner: str, threads: Collection[int] = ()) -> None:
-        """Pin the data threads of an owner to another CPU of the plan.
+        """Pin the data threads of an owner to another CPU that the plan has on this machine.
 
         Args:
             owner: The vSwitch or an NF.
@@ -330,7 +330,7 @@ class Fabric:
         """
         own = map(os.sched_getaffinity, threads)
         present = {cpu for cpus in self.affinity([owner]).values() for cpu in cpus}.union(*own)
-        others = sorted({thread.cpu for thread in self._plan.cores.threads} - present)
+        others = sorted(self._plan.cores.beside(owner) - present)
         if not others:
             raise CsitError(f"there is no other CPU for the data threads of {owner}")
         self._threads.move(self._table.of(owner), others[0])
