@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 
-from csit_utils.analysis.comparability import resolution_pps
+from csit_utils.analysis.comparisons.comparability import resolution_pps
 from csit_utils.analysis.grouping import Metric, Series, System, bounds, error_pps, series_of, system_of
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.rows import TestRow

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 
-from csit_utils.analysis.comparison import FALSE_CALLS, adjusted_probabilities
+from csit_utils.analysis.comparisons.comparison import FALSE_CALLS, adjusted_probabilities
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.measurements.stacks import OTHER, SEPARATOR, Stacks
 

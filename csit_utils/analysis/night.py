@@ -25,7 +25,7 @@ from operator import itemgetter
 from statistics import median
 
 from csit_utils.analysis.cells import CellMetric, when
-from csit_utils.analysis.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
+from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FEWEST_CELLS, Outcome, compare, side
 from csit_utils.analysis.trends.steps import LEAST
 from csit_utils.analysis.trends.trend import FEWEST, Trend, trends
 from csit_utils.dataset.rows import TestRow

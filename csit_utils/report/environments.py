@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csit_utils.analysis.differences import Difference, by_relevance, environment_differences, leaves
+from csit_utils.analysis.comparisons.differences import Difference, by_relevance, environment_differences, leaves
 from csit_utils.analysis.runs import Run
 from csit_utils.report.figures import Figure
 from resources.libraries.python.model.result import Environment

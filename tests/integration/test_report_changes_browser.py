@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from scipy.special import stdtr, stdtrit
 from scipy.stats import false_discovery_control
 
-from csit_utils.analysis.comparison import Change, compare
+from csit_utils.analysis.comparisons.comparison import Change, compare
 from csit_utils.analysis.runs import ComparisonSide
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.items import Characterized, Status

@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution, runs_of
-from csit_utils.analysis.gate import runs_before
+from csit_utils.analysis.comparisons.gate import runs_before
 from csit_utils.analysis.grouping import System
 from csit_utils.analysis.trends.history import FEWEST, SUSPICION, Drift, levels, look
 from csit_utils.analysis.trends.steps import Step

@@ -13,7 +13,7 @@ from csit_utils.report.units import amount
 from resources.libraries.python.errors import ConfigError
 
 if TYPE_CHECKING:
-    from csit_utils.analysis.comparison import CellSide, Change
+    from csit_utils.analysis.comparisons.comparison import CellSide, Change
 
 
 class Sort(StrEnum):
@@ -54,8 +54,8 @@ def compare(
     if len(sides) < 2:
         raise ConfigError(f"{sides[0]}: nothing to compare with; give at least two selections")
     form = form_of(as_csv=as_csv, as_markdown=as_markdown, as_json=as_json)
-    from csit_utils.analysis.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.analysis.comparison import compare as compared  # noqa: PLC0415 - as above
+    from csit_utils.analysis.comparisons.comparison import Outcome  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.comparisons.comparison import compare as compared  # noqa: PLC0415 - as above
 
     unknown = [word for word in outcome or () if word not in tuple(Outcome)]
     if unknown:

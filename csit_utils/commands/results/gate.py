@@ -15,8 +15,8 @@ from resources.libraries.python.paths import write_whole
 
 if TYPE_CHECKING:
     from csit_utils.analysis.cells import CellMetric
-    from csit_utils.analysis.comparison import Change
-    from csit_utils.analysis.gate import Decision
+    from csit_utils.analysis.comparisons.comparison import Change
+    from csit_utils.analysis.comparisons.gate import Decision
     from csit_utils.dataset.rows import TestRow
 
 _SHOWN = 10
@@ -52,8 +52,8 @@ def gate(
     ./csit gate before=14 results/output.xml --data history --require 0
     """  # noqa: D301 - \b keeps the lines of the examples apart
     allowed, count = parse_tolerance(tolerance), parse_before(baseline)
-    from csit_utils.analysis.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
-    from csit_utils.analysis.gate import decide, runs_before  # noqa: PLC0415 - as above
+    from csit_utils.analysis.comparisons.comparison import compare  # noqa: PLC0415 - scipy costs time of every --help
+    from csit_utils.analysis.comparisons.gate import decide, runs_before  # noqa: PLC0415 - as above
     from csit_utils.report.exports.junit import junit_xml  # noqa: PLC0415 - as above
 
     with DatasetReader(data) as reader:

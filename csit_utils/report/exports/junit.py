@@ -3,8 +3,8 @@
 import re
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from csit_utils.analysis.comparison import Change
-from csit_utils.analysis.gate import Decision
+from csit_utils.analysis.comparisons.comparison import Change
+from csit_utils.analysis.comparisons.gate import Decision
 from csit_utils.report.units import percent, rate
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

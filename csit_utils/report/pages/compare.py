@@ -11,8 +11,8 @@ from urllib.parse import quote
 import numpy as np
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
-from csit_utils.analysis.comparability import likeness, resolution_pps
-from csit_utils.analysis.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, side
+from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
+from csit_utils.analysis.comparisons.comparison import CONFIDENCE, FALSE_CALLS, Comparison, Outcome, compare, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.analysis.measures import Measure
 from csit_utils.analysis.runs import ComparisonSide, History, Run, SideKind

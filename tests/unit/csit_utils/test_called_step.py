@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from csit_utils.analysis.comparison import compare
-from csit_utils.analysis.gate import decide
+from csit_utils.analysis.comparisons.comparison import compare
+from csit_utils.analysis.comparisons.gate import decide
 from csit_utils.bisection.spec import CALLED_STEPS, BisectionSpec, CalledStep, GitRange, OrderedList, narrowed
 from csit_utils.cli import make_app
 from csit_utils.commands.results.gate import _called, _is_new

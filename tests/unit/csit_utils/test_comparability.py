@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csit_utils.analysis.comparability import likeness, resolution_pps, without_bounds
+from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps, without_bounds
 from csit_utils.analysis.grouping import Metric, series_of
 from csit_utils.dataset.goal_words import ONE_WAY, GoalWords, goal_text, mrr_words, profile_text, read_goal
 from csit_utils.dataset.rows import TestRow

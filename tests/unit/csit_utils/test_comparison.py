@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scipy.stats import false_discovery_control
 
-from csit_utils.analysis.comparison import Change, Method, Outcome, compare
-from csit_utils.analysis.gate import decide
+from csit_utils.analysis.comparisons.comparison import Change, Method, Outcome, compare
+from csit_utils.analysis.comparisons.gate import decide
 from csit_utils.analysis.grouping import Metric
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.histories import nights, row

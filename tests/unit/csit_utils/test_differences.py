@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from csit_utils.analysis.differences import (
+from csit_utils.analysis.comparisons.differences import (
     Difference,
     environment_differences,
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from csit_utils.analysis.comparability import likeness
+from csit_utils.analysis.comparisons.comparability import likeness
 from csit_utils.analysis.grouping import Metric, bounds, series_of
 from csit_utils.dataset.goal_words import read_goal
 from csit_utils.dataset.items import ImportedTest, Problem

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from csit_utils.analysis.comparison import compare
-from csit_utils.analysis.gate import Decision, decide
+from csit_utils.analysis.comparisons.comparison import compare
+from csit_utils.analysis.comparisons.gate import Decision, decide
 from csit_utils.dataset.rows import TestRow
 from tests.unit.csit_utils.histories import nights, row
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures
-from csit_utils.analysis.comparison import CellSide, Method, judge_sides, side
+from csit_utils.analysis.comparisons.comparison import CellSide, Method, judge_sides, side
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.dataset.rows import TestRow
 from csit_utils.studies.sizing.study import CAPACITY

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from csit_utils.analysis.cells import figures
-from csit_utils.analysis.comparison import compare
+from csit_utils.analysis.comparisons.comparison import compare
 from csit_utils.analysis.measures import MeasuredRow
 from csit_utils.analysis.trends.trend import TrendState, trends
 from csit_utils.cli import make_app

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from csit_utils.analysis.comparability import likeness, resolution_pps
-from csit_utils.analysis.comparison import Outcome, compare
+from csit_utils.analysis.comparisons.comparability import likeness, resolution_pps
+from csit_utils.analysis.comparisons.comparison import Outcome, compare
 from csit_utils.analysis.grouping import Metric, all_series
 from csit_utils.dataset.goal_words import profile_text
 from csit_utils.dataset.reference import FDIO_2019, names, reference, reference_items, title

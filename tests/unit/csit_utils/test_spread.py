@@ -5,7 +5,7 @@ from math import exp, inf, log
 import pytest
 from scipy.stats import median_abs_deviation, t
 
-from csit_utils.analysis.comparison import FEWEST_CELLS, JudgedChange, SpreadRatio, judge, relative
+from csit_utils.analysis.comparisons.comparison import FEWEST_CELLS, JudgedChange, SpreadRatio, judge, relative
 
 CHANGES = [-0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03, 0.5]
 """Logarithms of the ratios of eight cells; the last one has changed."""

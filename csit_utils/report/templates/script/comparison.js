@@ -1,4 +1,4 @@
-// What differs between two sets of runs, cell by cell: the same rules as `analysis/comparison.py`, where they are explained.
+// What differs between two sets of runs, cell by cell: the same rules as `analysis/comparisons/comparison.py`, where they are explained.
 {
   const CONFIDENCE = 0.95, FALSE_CALLS = 0.05;
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -48,7 +48,7 @@
     return { method, change, low: change - reach, high: change + reach, probability: student.chance((b.mean - a.mean) / error, freedom) };
   }
 
-  // Single runs: the spread of changes over a matrix estimates the noise, see `analysis/comparison.py`.
+  // Single runs: the spread of changes over a matrix estimates the noise, see `analysis/comparisons/comparison.py`.
   const FEWEST_CELLS = 8;
   function bySpread(changes, student) {
     const groups = new Map();

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from csit_utils.analysis.comparability import likeness
+from csit_utils.analysis.comparisons.comparability import likeness
 from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown

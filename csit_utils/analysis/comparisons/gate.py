@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from csit_utils.analysis.cells import CellMetric
-from csit_utils.analysis.comparison import Change, Comparison, Outcome
+from csit_utils.analysis.comparisons.comparison import Change, Comparison, Outcome
 from csit_utils.analysis.grouping import series_of
 from csit_utils.analysis.runs import TestbedKey, history
 from csit_utils.dataset.rows import TestRow

@@ -13,7 +13,7 @@ from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from csit_utils.analysis.cells import CellFigure, CellMetric, figures, place_text, resolution
-from csit_utils.analysis.comparability import likeness, without_bounds
+from csit_utils.analysis.comparisons.comparability import likeness, without_bounds
 from csit_utils.analysis.grouping import RECEIVE_RATES, Metric, Series, trials_of
 from csit_utils.analysis.measures import Measure
 from csit_utils.dataset.rows import TestRow
