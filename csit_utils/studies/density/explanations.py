@@ -298,7 +298,7 @@ EXPLANATIONS = (
         "Share of the samples of the cell, and CPU time per packet in nanoseconds: samples over their frequency, over "
         "the packets that came back. A sample counts for every function in its stack.",
         "One trial of the length of `-v STACKS:10` at PDR, or at NDR where there is no PDR, after the search and none "
-        "of its trials. perf samples the data CPUs of vSwitch and NFs 199 times a second, by cycles where the machine "
+        "of its trials. perf samples the data CPUs of vSwitch and NFs 149 times a second, by cycles where the machine "
         "has the counter and by the kernel's timer (cpu-clock) elsewhere; callers are found by frame pointers. A box "
         "of a flame graph (Gregg, The Flame Graph, CACM 59 (6), 2016) is a function, called by those above, as wide as "
         "its share. In a difference, red has grown and blue has shrunk; grey is within the noise of sampling: two "

@@ -269,7 +269,7 @@ def _transitions(did: OwnerActivity, threads: int, in_program: float) -> Iterato
         yield "netif_receive_skb", f"napi_poll:{'full' if did.is_full else 'part'}", turns, kernel
 
 
-STACKS_HZ = 199
+STACKS_HZ = 149
 _VSWITCH: Mapping[str, float] = {
     "sim_poll;sim_receive": 0.35,
     "sim_poll;sim_switch;sim_mac_lookup": 0.3,

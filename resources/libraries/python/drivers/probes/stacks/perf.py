@@ -20,7 +20,7 @@ from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, St
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 
-HZ = 199
+HZ = 149
 """Samples per second of each CPU: no divisor or multiple of the kernel's own periods, with which samples would beat."""
 _PAGES = 1024
 """Of the buffer of each CPU, 4 MiB: more than 30 s of samples, so that perf rarely runs in a trial."""
