@@ -237,6 +237,8 @@ class SimulatedTruth:
         instances = tuple(plan.cell.instances)
         self.parts: tuple[Part, ...] = tuple((each,) for each in instances) if by_instance else (instances,)
         """Of the cell."""
+        self._known: dict[tuple[Frame, Part], dict[int | None, float]] = {}
+        """What `_rates` has returned: a trial asks several times, and all trials ask the same."""
 
     def capacity_pps(self, frame: Frame, part: Part | None = None) -> float:
         """Packets per second that a part can forward, both directions together.
@@ -261,8 +263,14 @@ class SimulatedTruth:
     def _at(self, node: int, part: Part) -> list[NfPlan]:
         return [nf for nf in self._nfs if nf.node == node and (len(self.parts) == 1 or nf.instance in part)]
 
-    def _rates(self, frame: Frame, part: Part) -> dict[int | None, float]:
+    def _rates(self, frame: Frame, part: Part) -> Mapping[int | None, float]:
         """Capacity of the NFs at each node for a part, and as None that of the vSwitch, not scaled."""
+        key = frame, part
+        if key not in self._known:
+            self._known[key] = self._computed_rates(frame, part)
+        return self._known[key]
+
+    def _computed_rates(self, frame: Frame, part: Part) -> dict[int | None, float]:
         rates: dict[int | None, float] = {None: self._vswitch_pps(frame) / len(self.parts)}
         for node in range(1, self._cell.nf_nodes + 1):
             first = self._at(node, part)[0]

@@ -317,8 +317,11 @@ class TrialResult(Frozen):
     @property
     def loss_ratio(self) -> float | None:
         """Lost share of the packets offered, in [0, 1]; None when nothing was offered."""
-        sent = self.sent
-        return max(0.0, 1.0 - self.received / sent) if sent else None
+        sent = received = 0
+        for flow in self.flows:  # once: searches ask for this ratio of every trial again and again
+            sent += flow.sent
+            received += flow.received
+        return max(0.0, 1.0 - received / sent) if sent else None
 
     @property
     def is_evidence(self) -> bool:

@@ -148,16 +148,17 @@ def gather(results: Iterable[TrialResult], goal: Goal) -> list[LoadEvidence]:
     too early for this goal (see `informs`), and trials shorter than the goal's final duration, once there is one long
     enough at the same load.
     """
-    by_load: dict[float, list[TrialResult]] = defaultdict(list)
+    by_load: dict[float, list[tuple[TrialResult, float]]] = defaultdict(list)
     for result in results:
-        if informs(result.trial, goal) and result.is_evidence and result.loss_ratio is not None:
-            by_load[result.trial.load_pps].append(result)
+        if informs(result.trial, goal) and result.is_evidence and (loss_ratio := result.loss_ratio) is not None:
+            charged = result.charged_loss_ratio if result.unsent else loss_ratio
+            by_load[result.trial.load_pps].append((result, charged or 0.0))
     rows = []
     for load_pps, group in sorted(by_load.items()):
-        long = [each for each in group if each.trial.duration_s >= goal.final_trial_duration_s]
+        long = [each for each in group if each[0].trial.duration_s >= goal.final_trial_duration_s]
         row = LoadEvidence(load_pps)
-        for result in long or group:
-            loss_ratio, duration_s = result.charged_loss_ratio or 0.0, effective_s(result)
+        for result, loss_ratio in long or group:
+            duration_s = effective_s(result)
             row.losses.append((loss_ratio, duration_s))
             if loss_ratio > goal.loss_ratio:
                 row.bad_s += duration_s

@@ -148,7 +148,7 @@ class GoalEvidence:
         With what the progress there outweighs.
         """
         weight = guess.progress if guess else 0.0
-        for end in dict.fromkeys((lowest, highest)):
+        for end in dict.fromkeys((lowest, highest)) if weight else ():
             progress = weight * self._progress(end)
             if progress and lowest <= highest:
                 yield end, end, progress
@@ -204,8 +204,9 @@ class GoalEvidence:
                 cost, guessed = contradicted - progress, None
                 if guess is not None:
                     nearest = min(max(guess.rung, lowest), highest)
-                    cost += guess.penalty(nearest)
-                    guessed = nearest if guess.penalty(nearest) < guess.weight else None
+                    penalty = guess.penalty(nearest)
+                    cost += penalty
+                    guessed = nearest if penalty < guess.weight else None
                 if cost <= best:
                     found = found if cost == best else []
                     best = cost

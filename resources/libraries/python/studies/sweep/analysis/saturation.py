@@ -6,7 +6,7 @@ joined, the lines locate the break-point more precisely than a threshold: at 80 
 between two of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,28 +98,38 @@ def reaches(x: Array, y: Array, level: float) -> float | None:
     return float(x[there[0]]) if len(np.unique(x[there])) > 1 else None
 
 
-def _columns(x: Array, at: float, bends: tuple[int, int]) -> Array:
-    before, behind = np.minimum(x, at), np.maximum(x - at, 0.0)
-    return np.column_stack(
-        [np.ones_like(x), *(before**power for power in range(1, bends[0] + 1))]
-        + [behind**power for power in range(1, bends[1] + 1)]
+def _columns(x: Array, at: Array | float, bends: tuple[int, int]) -> Array:
+    """Basis functions at x in the last axis, for one break-point or for a row of them."""
+    place = np.asarray(at)[..., None]
+    before, behind = np.minimum(x, place), np.maximum(x - place, 0.0)
+    return np.stack(
+        [np.ones_like(before), *(before**power for power in range(1, bends[0] + 1))]
+        + [behind**power for power in range(1, bends[1] + 1)],
+        axis=-1,
     )
 
 
-def _lay(x: Array, y: Array, columns: Array, extra: int = 0) -> tuple[float, Array]:
-    """Akaike's criterion corrected for few points, and the multipliers of the columns."""
-    parameters, count = columns.shape[1] + extra, len(x)
+def _lay(y: Array, columns: Array, extra: int = 0) -> tuple[Array, Array]:
+    """Akaike's criterion corrected for few points, and the multipliers of the columns: by least squares.
+
+    Args:
+        y: The points.
+        columns: Basis functions at the points in the last axis; of several lines in the first.
+        extra: Parameters besides the multipliers.
+    """
+    parameters, count = columns.shape[-1] + extra, len(y)
     if count < parameters + 2:
-        return np.inf, np.zeros(columns.shape[1])
-    coefficients, *_ = np.linalg.lstsq(columns, y, rcond=None)
-    squares = max(float(np.mean((columns @ coefficients - y) ** 2)), (1e-6 * float(np.abs(y).max())) ** 2)
+        return np.full(columns.shape[:-2], np.inf), np.zeros((*columns.shape[:-2], columns.shape[-1]))
+    coefficients = np.linalg.pinv(columns, rcond=count * np.finfo(float).eps) @ y
+    off = (columns @ coefficients[..., None])[..., 0] - y
+    squares = np.maximum(np.mean(off**2, axis=-1), (1e-6 * np.abs(y).max()) ** 2)
     charge = 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
-    return float(count * np.log(squares) + charge), np.asarray(coefficients, dtype=float)
+    return count * np.log(squares) + charge, coefficients
 
 
 def _smooth_criterion(x: Array, y: Array) -> float:
     """Return the criterion of the best line without a break-point, straight or bent."""
-    return min(_lay(x, y, np.vander(x, degree + 1))[0] for degree in (1, 2))
+    return min(float(_lay(y, np.vander(x, degree + 1))[0]) for degree in (1, 2))
 
 
 def _best_broken(x: Array, y: Array) -> _Broken | None:
@@ -132,20 +142,21 @@ def _best_broken(x: Array, y: Array) -> _Broken | None:
 def _laid(x: Array, y: Array, bends: tuple[int, int]) -> _Broken | None:
     """The best place of the break-point for these bends, first among the points, then around the best of them."""
     distinct = np.unique(x)
-    coarse = min(_broken(x, y, distinct[1:-1], bends), key=lambda each: each.criterion)
+    coarse = _best_place(x, y, distinct[1:-1], bends)
     if not np.isfinite(coarse.criterion):
         return None
     middle = int(np.searchsorted(distinct, coarse.at))
     # Two points at least on either side: with one, the line through it is anything.
     lowest, highest = distinct[max(1, middle - 1)], distinct[min(len(distinct) - 2, middle + 1)]
     places = np.linspace(lowest, highest, 2 * _FINER + 1)
-    return min(_broken(x, y, places, bends), key=lambda each: each.criterion)
+    return _best_place(x, y, places, bends)
 
 
-def _broken(x: Array, y: Array, places: Array, bends: tuple[int, int]) -> Iterator[_Broken]:
-    for at in places:
-        criterion, coefficients = _lay(x, y, _columns(x, at, bends), extra=1)
-        yield _Broken(criterion, float(at), coefficients, bends)
+def _best_place(x: Array, y: Array, places: Array, bends: tuple[int, int]) -> _Broken:
+    """The first of the best break-points in a row, fitted together: one after the other takes three times as long."""
+    criteria, coefficients = _lay(y, _columns(x, places, bends), extra=1)
+    best = int(np.argmin(criteria))
+    return _Broken(float(criteria[best]), float(places[best]), coefficients[best], bends)
 
 
 def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
@@ -155,7 +166,7 @@ def _grows_behind(broken: _Broken, x: Array, y: Array) -> bool:
     if growth <= 0:
         return True
     columns = _columns(x, broken.at, (broken.bends[0], 1))
-    _, coefficients = _lay(x, y, columns)
+    _, coefficients = _lay(y, columns)
     freedom = max(1, len(x) - columns.shape[1])
     noise = np.sum((columns @ coefficients - y) ** 2) / freedom
     doubt = float(np.sqrt(noise * np.linalg.pinv(columns.T @ columns)[-1, -1]))
