@@ -108,11 +108,14 @@ def check_columns(schema: pa.Schema, wanted: pa.Schema, needed: Iterable[str]) -
     Raises:
         ReadError: It lacks a needed column, or has one of another type.
     """
-    if lacking := sorted(set(needed) - set(schema.names)):
+    # Arrow makes the names anew each time.
+    expected = dict(zip(wanted.names, wanted.types, strict=True))
+    names = schema.names
+    if lacking := sorted(set(needed).difference(names)):
         raise ReadError(f"it has no column '{lacking[0]}'")
-    for name in schema.names:
-        if name in wanted.names and _form(schema.field(name).type) is not _form(wanted.field(name).type):
-            raise ReadError(f"its column '{name}' has the type {schema.field(name).type}")
+    for name, kind in zip(names, schema.types, strict=True):
+        if name in expected and _form(kind) is not _form(expected[name]):
+            raise ReadError(f"its column '{name}' has the type {kind}")
 
 
 def _form(kind: pa.DataType) -> type:
@@ -124,10 +127,10 @@ def _form(kind: pa.DataType) -> type:
 
 def rows_of_table(table: pa.Table) -> Iterator[TestRow]:
     """Yield columns as rows. A column missing in an older dataset has the default of `TestRow`."""
-    names = [name for name in TEST_TYPES if name in table.column_names]
+    there = set(table.column_names)  # which Arrow makes anew each time
+    names = [name for name in TEST_TYPES if name in there]
     columns = [table.column(name).to_pylist() for name in names]
-    lacking = [name for name in TEST_TYPES if name not in table.column_names]
-    rest = {name: DEFAULTS[name] for name in lacking}
+    rest = {name: DEFAULTS[name] for name in TEST_TYPES if name not in there}
     for values in zip(*columns, strict=True):
         # A frozen dataclass takes ten times as long to set a hundred fields one by one.
         row = object.__new__(TestRow)
