@@ -24,6 +24,8 @@ TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
 
 _SPECIAL = re.compile(r"[^ -~]|[&<>'\"]")
 """Characters that HTML or a page may not show as they are."""
+_NUMBERS = (int, float)
+"""Types whose texts have none of them."""
 
 
 def _visible(value: object) -> object:
@@ -38,6 +40,8 @@ def _written(value: object) -> str:
             return value
     elif type(value) is Markup:
         return value
+    elif type(value) in _NUMBERS:
+        return str(value)
     return escape(_visible(value))
 
 
