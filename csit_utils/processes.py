@@ -31,7 +31,12 @@ class _Failure:
 
 
 def shared(
-    work: Callable[[_Item], _Result], items: Sequence[_Item], processes: int, *, from_both_ends: bool = False
+    work: Callable[[_Item], _Result],
+    items: Sequence[_Item],
+    processes: int,
+    *,
+    from_both_ends: bool = False,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[_Result]:
     """Process items in any order, each by the first free process.
 
@@ -44,6 +49,7 @@ def shared(
         items: Longest first.
         processes: Number of processes, including the calling one.
         from_both_ends: Whether the others begin with the last item, so that this one certainly processes the first.
+        meanwhile: Called by this process before its first item, while the others have begun with theirs.
 
     Raises:
         CsitError: A process was killed.
@@ -66,6 +72,8 @@ def shared(
         theirs: list[Connection] = []
         for _ in range(min(processes, len(items)) - 1):
             theirs.append(_helper(partial(done, from_both_ends), stack, theirs))
+        if meanwhile is not None:
+            meanwhile()
         for result in done(False):
             yield result
             yield from _arrived(theirs, 0.0)

@@ -163,6 +163,16 @@ def _environment() -> Environment:
     return environment
 
 
+def compile_templates() -> None:
+    """Compile the templates that pages share, those of tests among them, before one needs them.
+
+    Those of whole pages are left to the processes that render them: a report has few of all pages.
+    """
+    environment = _environment()
+    for name in environment.list_templates(filter_func=lambda name: name.endswith(".j2") and "/" not in name):
+        environment.get_template(name)
+
+
 def fill(template: str, values: Mapping[str, object]) -> Markup:
     """Return a rendered template; text is escaped.
 

@@ -70,11 +70,15 @@ LARGE_BYTES = 4_000_000
 
 
 @contextmanager
-def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
+def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = None) -> Iterator[list[Path]]:
     """Yield inputs with the same contents for `contents_of`: of large files a temporary dataset, read on demand.
 
     Damage in the details of a record is found when they are read, as a `ReadError`. Files with any other problem are
     yielded as they are, and so are record files that no output.xml contains.
+
+    Args:
+        inputs: Files, folders and datasets.
+        meanwhile: Called while other processes read; not called where none do.
     """
     files = [path for path in inputs if not is_dataset(path)]
     found = [each for path in files for each in sources(path)]
@@ -91,7 +95,7 @@ def quickly_read(inputs: list[Path]) -> Iterator[list[Path]]:
         layout = Layout.make(folder / "dataset")
         try:
             with layout.writing(lambda: None):
-                outcomes = list(import_all(layout, files, None, os.cpu_count() or 1))
+                outcomes = list(import_all(layout, files, None, os.cpu_count() or 1, meanwhile))
             imported = [each for each in outcomes if isinstance(each, FileImport)]
             whole = any(each.tests for each in imported) and not any(each.problems for each in imported)
             # A dataset takes record files in a folder as one run.
@@ -137,16 +141,23 @@ def _locked(folder: Path) -> Iterator[None]:
 _Outcome = TypeVar("_Outcome")
 
 
-def from_contents(inputs: list[Path], work: Callable[[Contents], _Outcome]) -> _Outcome:
+def from_contents(
+    inputs: list[Path], work: Callable[[Contents], _Outcome], meanwhile: Callable[[], object] | None = None
+) -> _Outcome:
     """Return what `work` makes of the contents of all inputs, studies alone included.
 
     Of large files it is called with a temporary dataset, and if a record is damaged, again with every record validated,
     which names the damaged ones and leaves them out.
 
+    Args:
+        inputs: Files, folders and datasets.
+        work: Called with their contents.
+        meanwhile: Imports what `work` needs. Called while other processes read; not called where none do.
+
     Raises:
         ConfigError: As for `contents_of`.
     """
-    with quickly_read(inputs) as quick:
+    with quickly_read(inputs, meanwhile) as quick:
         try:
             return work(contents_of(quick, characterizations=True))
         except ReadError:

@@ -13,6 +13,7 @@ from csit_utils.dataset.contents import Contents, InMemory, JoinedContents
 from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.papers import paper, paper_names
 from csit_utils.dataset.reference import names, reference_items
+from resources.libraries.python import special_functions
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.bounds import quoted
 from resources.libraries.python.paths import write_whole
@@ -80,17 +81,17 @@ def report(
     if unknown := [name for name in wanted if name not in (*names(), *paper_names())]:
         raise ConfigError(f"no reference set '{unknown[0]}'; choose from {', '.join((*names(), *paper_names()))}")
     published = [item for name in wanted if name in names() for item in reference_items(name)]
-    from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - plotly costs half a second of --help
-    from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
-    from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
-
     beside = Dataset()
     for item in published:
         beside.add(item)
     papers = [paper(name) for name in wanted if name in paper_names()]
-    chosen = Details(details) if details else None
 
     def written(found: Contents) -> tuple[Contents, Path]:
+        from csit_utils.report.report_context import Details, ReportContents  # noqa: PLC0415 - see _loaded
+        from csit_utils.report.site import single_file as in_one  # noqa: PLC0415 - as above
+        from csit_utils.report.site import write_site  # noqa: PLC0415 - as above
+
+        chosen = Details(details) if details else None
         every = JoinedContents(found, InMemory(beside)) if published else found
         shown = ReportContents(every, mean=mean, details=chosen, compared=compare, papers=papers)
         for name in compare or ():
@@ -102,16 +103,27 @@ def report(
         with ReadingProgress("pages of tests") as progress:
             return found, write_site(shown, output, processes=os.cpu_count() or 1, progress=progress, url=url)
 
-    found, page = from_contents(inputs, written)
+    found, page = from_contents(inputs, written, _loaded)
     typer.echo(str(page))
     if csv is not None:
-        from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - as above
+        from csit_utils.dataset.frames import write_csv  # noqa: PLC0415 - see _loaded
         from csit_utils.report.characterizations import write_characterizations  # noqa: PLC0415 - as above
 
         whole = read(inputs)
         for path in (*write_csv(whole, csv), *write_characterizations(whole.characterizations, csv)):
             typer.echo(str(path))
     report_problems(found)
+
+
+def _loaded() -> None:
+    """Load the code of all pages, which takes half a second of CPU time and needs no results."""
+    from csit_utils.report.html import compile_templates  # noqa: PLC0415 - plotly costs half a second of --help
+    from csit_utils.report.pages import pages  # noqa: PLC0415 - as above
+    from csit_utils.report.site import write_site  # noqa: F401, PLC0415 - as above
+
+    pages()
+    compile_templates()
+    _ = special_functions.bdtrc  # for trends and searches
 
 
 _MOST_NAMES = 12

@@ -5,7 +5,7 @@ Known files are skipped, output.xml files are read by several processes.
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -201,11 +201,22 @@ _Staged = FileImport | tuple[str, Import | str]
 
 
 def import_all(
-    layout: Layout, paths: Iterable[Path], label: str | None, processes: int = 1
+    layout: Layout,
+    paths: Iterable[Path],
+    label: str | None,
+    processes: int = 1,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[FileImport | int]:
     """Import files, folders and archives; the caller holds the lock of `Layout.writing`.
 
     Record files come last, and only records without an output.xml are imported, which has more data on a test.
+
+    Args:
+        layout: The dataset.
+        paths: The files, folders and archives.
+        label: Label of the runs.
+        processes: The most processes that read output.xml files.
+        meanwhile: Called by this process while others read; not called where it reads alone.
 
     Yields:
         The number of files, then the outcome of each.
@@ -214,7 +225,7 @@ def import_all(
     yield sum(1 for path in named for _ in sources(path))
     on_disk: list[Source] = []
     yield from _committed(layout, _staged_alone(layout, named, label, on_disk))
-    yield from _committed(layout, _staged(layout, on_disk, label, processes))
+    yield from _committed(layout, _staged(layout, on_disk, label, processes, meanwhile))
     every = (each for path in named for each in sources(path) if isinstance(each, Source) and each.is_json)
     yield from _import_records(layout, every, label)
 
@@ -230,14 +241,17 @@ def _staged_alone(layout: Layout, named: Iterable[Path], label: str | None, on_d
             yield _stage(layout, each, label)
 
 
-def _staged(layout: Layout, files: list[Source], label: str | None, processes: int) -> Iterator[_Staged]:
+def _staged(
+    layout: Layout, files: list[Source], label: str | None, processes: int, meanwhile: Callable[[], object] | None
+) -> Iterator[_Staged]:
     """Stage files, by several processes if that is faster."""
     if processes == 1 or len(files) < 2 or sum(map(_size, files)) < PARALLEL_BYTES:
         yield from (_stage(layout, each, label) for each in files)
         return
     largest_first = sorted(files, key=_size, reverse=True)
     work = partial(_stage_path, layout.folder, label)
-    yield from shared(work, [each.path for each in largest_first if each.path is not None], processes)
+    paths = [each.path for each in largest_first if each.path is not None]
+    yield from shared(work, paths, processes, meanwhile=meanwhile)
 
 
 def _size(source: Source) -> int:

@@ -1,5 +1,7 @@
 """Reports and tables of large files are made without validating every record, and say the same."""
 
+import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ from typer.testing import CliRunner
 from csit_utils import cli
 from csit_utils.commands.results import inputs
 from csit_utils.dataset.items import Dataset
+from csit_utils.dataset.store import batch
+from csit_utils.report import html
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
@@ -53,6 +57,20 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     monkeypatch.setattr(inputs, "load", _refuse)
     assert _report(output, "-o", tmp_path / "large")[0] == 0
+    assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
+
+
+def test_code_of_pages_is_loaded_while_another_process_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "other").mkdir()
+    outputs = [_written(folder / "output.xml", list(map(pack, _RESULTS))) for folder in (tmp_path, tmp_path / "other")]
+    assert _report(*outputs, "-o", tmp_path / "small")[0] == 0
+    loaded: list[bool] = []
+    monkeypatch.setattr(html, "compile_templates", lambda: loaded.append(bool(multiprocessing.active_children())))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    monkeypatch.setattr(batch, "PARALLEL_BYTES", 0)
+    assert _report(*outputs, "-o", tmp_path / "large")[0] == 0
+    assert loaded == [True]
     assert _tree(tmp_path / "large") == _tree(tmp_path / "small")
 
 

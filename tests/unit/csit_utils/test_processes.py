@@ -57,6 +57,18 @@ def test_others_take_their_part() -> None:
     assert len({process for _, process in shared(work, range(20), 3)}) == 3
 
 
+def test_this_process_does_something_else_while_others_work() -> None:
+    begun, seen = FORK.Event(), list[bool]()
+
+    def work(number: int) -> tuple[int, int]:
+        begun.set()
+        return square(number)
+
+    found = list(shared(work, range(3), 2, meanwhile=lambda: seen.append(begun.wait(WITHIN_S))))
+    assert seen == [True]
+    assert sorted(result for result, _ in found) == [0, 1, 4]
+
+
 def test_what_another_process_raises_is_raised_here() -> None:
     error = raised_by_another_process(lambda: ConfigError("no such file"))
     assert type(error) is ConfigError and str(error) == "no such file"
