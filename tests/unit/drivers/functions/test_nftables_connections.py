@@ -1,7 +1,7 @@
 """Deletion of connections by the routers with nftables."""
 
+import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from resources.libraries.python.drivers.functions.nftables.driver import NftablesRouters
 from resources.libraries.python.drivers.host.links import conntrack
+from resources.libraries.python.model.measurements.connections import Deletion
 from resources.libraries.python.model.request.kinds import NfKind
 
 OWNERS = ("nf-1-1", "nf-2-1")
@@ -18,7 +19,9 @@ class Tables:
     """Namespaces whose tables packets on their way fill again after so many deletions."""
 
     def __init__(self, late: int) -> None:
-        self.late, self.deletions, self.here = late, 0, ""
+        self.late, self.here = late, ""
+        self.deletions = dict.fromkeys(OWNERS, 0)
+        self.threads = set[int]()
 
     def run_inside_each(self, owners: Sequence[str], work: Callable[[], Any]) -> dict[str, Any]:
         found = {}
@@ -26,12 +29,14 @@ class Tables:
             found[self.here] = work()
         return found
 
-    def delete_all(self, deleters: dict[str, Any]) -> dict[str, tuple[int, int]]:
-        self.deletions += 1
-        return dict.fromkeys(deleters, (self.deletions, self.deletions + 10))
+    def delete(self) -> Deletion:
+        self.threads.add(threading.get_ident())
+        self.deletions[self.here] += 1
+        begun_ns = self.deletions[self.here]
+        return Deletion(entries=500, left=3, began_ns=begun_ns, ended_ns=begun_ns + 10)
 
     def settled(self) -> int:
-        return 6 if self.here == "nf-1-1" and self.deletions <= self.late else 0
+        return 6 if self.here == "nf-1-1" and self.deletions["nf-1-1"] <= self.late else 0
 
 
 @pytest.mark.parametrize(("late", "deletions", "left"), [(0, 1, 0), (1, 2, 0), (9, 4, 6)])
@@ -39,12 +44,12 @@ def test_entries_of_packets_on_their_way_are_deleted_again(
     late: int, deletions: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables: Any = Tables(late)
-    monkeypatch.setattr(conntrack, "Deleter", lambda: nullcontext(SimpleNamespace(entries=500)))
-    monkeypatch.setattr(conntrack, "delete_all", tables.delete_all)
+    monkeypatch.setattr(conntrack, "delete", tables.delete)
     monkeypatch.setattr(conntrack, "settled", tables.settled)
     functions: Any = [SimpleNamespace(name=name, kind=NfKind("linux_nat")) for name in OWNERS]
     found = NftablesRouters(functions, tables, ruleset=tables).delete_connections()
-    assert tables.deletions == deletions
+    assert tables.deletions == dict.fromkeys(OWNERS, deletions)
+    assert len(tables.threads) == 1, "threads that wait for the kernel's lock use a CPU each"
     assert {owner: (row.entries, row.left, row.began_ns, row.ended_ns) for owner, row in found.items()} == {
         "nf-1-1": (500, left, 1, 11),
         "nf-2-1": (500, 0, 1, 11),

@@ -1,6 +1,10 @@
 """The table of connections of a namespace as the kernel's files have it."""
 
+import errno
+import socket
+import struct
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -56,3 +60,39 @@ def test_what_is_left_after_a_deletion_is_waited_for_and_then_reported(
     assert conntrack.settled() == 16
     (settings / "nf_conntrack_count").write_text("0\n")
     assert conntrack.settled() == 0
+
+
+class _Kernel:
+    """The kernel's socket, which answers to the deletion of all entries."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def __call__(self, *_: int) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def settimeout(self, _: float) -> None:
+        pass
+
+    def send(self, request: bytes) -> None:
+        assert struct.unpack("=IHH", request[:8]) == (20, 1 << 8 | 2, 5), "all of the namespace, and an answer"
+
+    def recv(self, _: int) -> bytes:
+        return struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -self.code)
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_deletion_has_its_entries_and_is_refused_in_the_words_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conntrack, "go_first", lambda: None)
+    monkeypatch.setattr(socket, "socket", _Kernel(0))
+    found = conntrack.delete()
+    assert (found.entries, found.left) == (16, 16) and found.began_ns <= found.ended_ns
+    monkeypatch.setattr(socket, "socket", _Kernel(errno.EPERM))
+    with pytest.raises(CsitError, match="the kernel does not delete connections: Operation not permitted"):
+        conntrack.delete()

@@ -84,7 +84,7 @@ class MixedKinds(Disturbed):
         return {name: found for part in self._stateful for name, found in part.hold_connections(timeout_s).items()}
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Delete the entries of all tables: of one kind at the same time, one kind after the other."""
+        """Delete the entries of all tables, one kind after the other."""
         return {name: found for part in self._stateful for name, found in part.delete_connections().items()}
 
     @property

@@ -71,7 +71,7 @@ class ConnectionCell:
         return min(known) if len(known) == len(limits) else None
 
     def tear_down(self) -> TearDown:
-        """Delete all entries of all tables at the same time, and verify that none is left.
+        """Delete all entries of all tables, and verify that none is left.
 
         Raises:
             SystemBroken: Entries are left.

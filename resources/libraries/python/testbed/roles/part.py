@@ -56,7 +56,7 @@ class Stateful(Protocol):
 
     @patience(120.0)
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Delete all entries of all tables at the same time.
+        """Delete all entries of all tables, without a pause between tables.
 
         Raises:
             CsitError: Entries cannot be deleted.

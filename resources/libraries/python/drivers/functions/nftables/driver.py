@@ -1,7 +1,6 @@
 """Network functions as Linux routers with rules of nftables, in a network namespace each or in guests."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from functools import partial
 
 from resources.libraries.python.drivers.context import DriverContext
@@ -95,24 +94,22 @@ class NftablesRouters(NamespaceFunctions):
         return self._fabric.run_inside_each(self._tracking, partial(conntrack.hold, timeout_s))
 
     def delete_connections(self) -> Mapping[str, Deletion]:
-        """Delete the entries of all namespaces at the same time, and wait until they are freed.
+        """Delete the entries of all namespaces, and wait until they are freed.
+
+        One table right after the other, by one thread: the kernel's lock of connections is that of all namespaces, and
+        threads that wait for it use a CPU each without deleting anything.
 
         A packet that is still on its way makes an entry after the deletion: then all are deleted again, and the times
         are those of the first deletion.
         """
-        with ExitStack() as stack:
-            deleters = self._fabric.run_inside_each(self._tracking, lambda: stack.enter_context(conntrack.Deleter()))
-            times = conntrack.delete_all(deleters)
+        deleted = self._fabric.run_inside_each(self._tracking, conntrack.delete)
+        left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
+        for _ in range(_AGAIN):
+            if not any(left.values()):
+                break
+            self._fabric.run_inside_each(self._tracking, conntrack.delete)
             left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
-            for _ in range(_AGAIN):
-                if not any(left.values()):
-                    break
-                conntrack.delete_all(deleters)
-                left = self._fabric.run_inside_each(self._tracking, conntrack.settled)
-        return {
-            owner: Deletion(entries=deleters[owner].entries, left=left[owner], began_ns=began_ns, ended_ns=ended_ns)
-            for owner, (began_ns, ended_ns) in times.items()
-        }
+        return {owner: row.model_copy(update={"left": left[owner]}) for owner, row in deleted.items()}
 
     @property
     def _tracking(self) -> Sequence[str]:

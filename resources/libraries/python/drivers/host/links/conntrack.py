@@ -5,13 +5,11 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, Unsupported
-from resources.libraries.python.model.measurements.connections import ConnectionTable
+from resources.libraries.python.model.measurements.connections import ConnectionTable, Deletion
 
 _SETTINGS = Path("/proc/sys/net/netfilter")
 _STATISTICS = Path("/proc/thread-self/net/stat/nf_conntrack")
@@ -88,68 +86,34 @@ def hold(timeout_s: int) -> ConnectionTable:
     return table()
 
 
-class Deleter:
-    """Deletes the entries of the namespace that it is made in, from any thread; a context manager.
+def delete() -> Deletion:
+    """Delete all entries of the table, in real time: what else runs on the machine would be counted as time of it.
 
-    The threads that make and use it go before all ordinary ones: what else runs on the machine would be counted as
-    time of the deletion.
+    To be called by a thread that ends afterwards: it goes before all ordinary ones.
 
     Raises:
-        Unsupported: The kernel has no such sockets, or tracks no connections.
+        Unsupported: The kernel has no sockets for this, or tracks no connections.
+        CsitError: It refused.
     """
-
-    def __init__(self) -> None:
-        go_first()
-        self.entries = entries()
-        """Before the deletion."""
-        try:
-            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER)
-        except OSError as error:
-            raise Unsupported(f"the kernel deletes no connections on request: {error.strerror}") from error
-        self._socket.settimeout(_WITHIN_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
-
-    def delete(self) -> tuple[int, int]:
-        """Delete them; return when that began and ended, in nanoseconds of the monotonic clock.
-
-        Raises:
-            CsitError: The kernel refused.
-        """
-        go_first()
-        request = struct.pack("=IHHIIBBH", 20, _DELETE, _REQUEST_AND_ACK, 1, 0, 0, 0, 0)
+    go_first()
+    count = entries()
+    request = struct.pack("=IHHIIBBH", 20, _DELETE, _REQUEST_AND_ACK, 1, 0, 0, 0, 0)
+    try:
+        netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETFILTER)
+    except OSError as error:
+        raise Unsupported(f"the kernel deletes no connections on request: {error.strerror}") from error
+    with netlink:
+        netlink.settimeout(_WITHIN_S)
         began_ns = time.monotonic_ns()
         try:
-            self._socket.send(request)
-            answer = self._socket.recv(1 << 12)
+            netlink.send(request)
+            answer = netlink.recv(1 << 12)
         except OSError as error:
             raise CsitError(f"connections cannot be deleted: {error}") from error
         ended_ns = time.monotonic_ns()
-        if struct.unpack_from("=H", answer, 4)[0] == _ACK and (code := -struct.unpack_from("=i", answer, 16)[0]):
-            raise CsitError(f"the kernel does not delete connections: {os.strerror(code)}")
-        return began_ns, ended_ns
-
-
-def delete_all(deleters: Mapping[str, Deleter]) -> Mapping[str, tuple[int, int]]:
-    """Delete all entries of some namespaces at the same time.
-
-    Args:
-        deleters: By owner of the namespace.
-
-    Returns:
-        As `Deleter.delete`, by owner.
-
-    Raises:
-        CsitError: The kernel refused.
-    """
-    if not deleters:
-        return {}
-    with ThreadPoolExecutor(len(deleters)) as pool:
-        return dict(zip(deleters, pool.map(Deleter.delete, deleters.values()), strict=True))
+    if struct.unpack_from("=H", answer, 4)[0] == _ACK and (code := -struct.unpack_from("=i", answer, 16)[0]):
+        raise CsitError(f"the kernel does not delete connections: {os.strerror(code)}")
+    return Deletion(entries=count, left=entries(), began_ns=began_ns, ended_ns=ended_ns)
 
 
 def settled() -> int:

@@ -106,7 +106,7 @@ class EstablishmentRate(Frozen):
 
 
 class TearDown(Frozen):
-    """The deletion of all entries of all tables at the same time."""
+    """The deletion of all entries of all tables, from the first request to the last answer."""
 
     entries: tuple[int, ...]
     """Of each table before it, in the order of `CellConnections.tables`."""
