@@ -242,6 +242,16 @@ def test_tables_are_saved_as_they_are_shown(browser: Browser, site: Path) -> Non
     assert "<img" not in text
 
 
+def test_counts_are_saved_without_the_separators_that_are_shown(browser: Browser, site: Path) -> None:
+    browser.open(next((site / "tests").glob("*ndrpdr*.html")))
+    table = "document.querySelector('table[data-name=trials]')"
+    shown = browser.value(f"{table}.tBodies[0].rows[0].cells[6].textContent")
+    _, text, _ = saved(browser, f"{table}.closest('.scroll').parentElement.querySelector('.saves button').click()")
+    head, line, *_ = text.splitlines()
+    assert "," in shown
+    assert line.split(",")[head.split(",").index("sent")] == shown.replace(",", "")
+
+
 @pytest.mark.parametrize("what", [".plot", ".map[data-map]"])
 def test_plots_and_maps_are_saved_as_pictures_without_a_network(browser: Browser, site: Path, what: str) -> None:
     browser.look(1280, 900, dark=True)

@@ -28,4 +28,5 @@ def test_rates_that_are_compared_differ_as_texts() -> None:
 
 def test_counts_have_separators() -> None:
     assert f"{count(10_899)} of {count(272_044)} packets" == "10,899 of 272,044 packets"
+    assert (count(1234.6), count(999), count(0), count(None)) == ("1,235", "999", "0", DASH)
     assert latency(2_130_000) == "2.13 ms"

@@ -43,9 +43,9 @@ def scaled(value: float | None, scales: Sequence[tuple[float, str]], unit: str =
     return f"{digits3(value)} {scales[-1][1]}{unit}"
 
 
-def count(value: int) -> str:
-    """Return a number of packets, frames or connections: `10,899`."""
-    return f"{value:,}"
+def count(value: float | None) -> str:
+    """Return a number of packets, frames or connections, whole: `10,899`."""
+    return DASH if value is None else f"{value:,.0f}"
 
 
 @lru_cache(KEPT_TEXTS)

@@ -16,6 +16,7 @@ from resources.libraries.python.model.result import Finding, Verdict, VerdictKin
 from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.datasets import dataset_of, html_of
+from tests.unit.csit_utils.measured_extras import LOSSES
 from tests.unit.csit_utils.rendered_pages import Page
 
 WHY_NDR = "90 of them at nf-2-1: 90 met a full receive queue"
@@ -79,6 +80,18 @@ def test_losses_and_shares_are_shown_by_instance_and_direction() -> None:
     assert re.search(r"2 reverse csv2p2 csn2x1i2 90 nf-2-1 its receive queue was full", page.text)
     assert re.search(r"1 forward csv1p1 csv1x1i1 10 vswitch received and not sent on", page.text)
     assert re.search(r"nf-2-1 90 90 % 97 % 1\.0 %", page.text)
+
+
+@pytest.mark.parametrize("name", ["trials", "instances", "loss-patterns"])
+def test_counts_are_grouped_where_they_are_read_and_plain_where_they_are_saved(name: str) -> None:
+    html = html_of(dataset_of(made(losses=LOSSES)))
+    table = re.search(rf'<table class="data[^>]* data-name="{name}".*?</table>', html, re.S)
+    assert table
+    cells = re.findall(r'<td class="num[^"]*"(?: data-v="([^"]*)")?>([^<]*)</td>', table[0])
+    grouped = [(raw, text) for raw, text in cells if "," in text]
+    assert grouped
+    assert all(raw == text.replace(",", "") for raw, text in grouped)
+    assert not [text for _, text in cells if re.search(r"\d{4}", text)]
 
 
 def test_rows_for_tables_carry_them_too() -> None:
