@@ -88,7 +88,7 @@ def test_flows_of_another_program_are_not_stopped(monkeypatch: pytest.MonkeyPatc
     assert left.startswith("could not stop traffic: OTG server") and "another program" in left
     assert not sent
     answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", "soak": "stopped"}, {}))
-    assert stop_left([Otg(location=URL)]) == [f"stopped 1 flows of {URL}"]
+    assert stop_left([Otg(location=URL)]) == [f"stopped 1 flow of {URL}"]
     assert len(sent) == 1
 
 

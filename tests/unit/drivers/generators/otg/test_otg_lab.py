@@ -110,7 +110,7 @@ class _Dut:
     name, prefix, connection = "DUT1", "DUT1: ", None
 
     def look(self) -> SimpleNamespace:
-        return SimpleNamespace(problems=(), warnings=(), unsampled="", numa_nodes={})
+        return SimpleNamespace(problems=(), warnings=(), unsampled=None, numa_nodes={})
 
     def reach(self) -> None:
         pass
@@ -191,10 +191,12 @@ NAMES = [f"1/{number}" for number in range(1, 5)]
 
 
 def test_what_an_earlier_run_has_left_is_stopped_before_the_ports_are_tried(using: Any) -> None:
-    client = using(_Client(running=["1 forward 64 load", "1 reverse 64 load"]))
+    running = ["1 forward 64 load", "1 reverse 64 load"]
     location = LAB.tg.settings(Otg).location
-    assert OtgApi(LAB.tg).open() == (f"stopped 2 flows of {location}",)
-    assert client.did == ["stop", NAMES, []]
+    for left, said in ((running, "2 flows"), (running[:1], "1 flow")):
+        client = using(_Client(running=left))
+        assert OtgApi(LAB.tg).open() == (f"stopped {said} of {location}",)
+        assert client.did == ["stop", NAMES, []]
 
 
 @pytest.mark.parametrize("error", [InUse("another program sends"), CsitError("connection reset")])

@@ -9,7 +9,7 @@ import importlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -247,6 +247,11 @@ def _adapter(verify: bool | str) -> Any:  # noqa: ANN401 - of a package without 
     return VerifyingAdapter()
 
 
+def stopped(running: Sequence[str], settings: Otg) -> str:
+    """Say that flows of a server were stopped."""
+    return f"stopped {len(running)} flow{'s'[len(running) == 1 :]} of {settings.location}"
+
+
 def stop_left(servers: Iterable[Otg]) -> list[str]:
     """Stop traffic that a killed run has left on servers; return a sentence for each that sent, or does not answer."""
     sentences = []
@@ -259,5 +264,5 @@ def stop_left(servers: Iterable[Otg]) -> list[str]:
             sentences.append(f"could not stop traffic: {error}")
             continue
         if running:
-            sentences.append(f"stopped {len(running)} flows of {settings.location}")
+            sentences.append(stopped(running, settings))
     return sentences

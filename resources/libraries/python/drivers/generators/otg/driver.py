@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators import overload
-from resources.libraries.python.drivers.generators.otg.client import OtgClient, OtgRefusal
+from resources.libraries.python.drivers.generators.otg.client import OtgClient, OtgRefusal, stopped
 from resources.libraries.python.drivers.generators.otg.flows import (
     OtgFigures,
     SentFlow,
@@ -207,7 +207,7 @@ class OtgApi:
         except OtgRefusal as error:
             raise Unsupported(f"{error}; correct device or otg.ports of {', '.join(ports)}") from error
         client.configure({})
-        return (f"stopped {len(running)} flows of {self._settings.location}",) if running else ()
+        return (stopped(running, self._settings),) if running else ()
 
     def generator(self, plan: Plan) -> OtgGenerator:
         return OtgGenerator(plan, self._settings)
