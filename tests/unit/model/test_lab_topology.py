@@ -57,6 +57,8 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, before: str
         ("port2: {", "port2: {driver: i40e, ", "interfaces.port2.driver"),
         ("port2: {", "port2: {uio_driver: igb_uio, ", "interfaces.port2.uio_driver"),
         ("port2: {", "port2: {nic_vfs: 1, ", "interfaces.port2.nic_vfs"),
+        ("port2: {", "port2: {numa_node: 0, ", "interfaces.port2.numa_node"),
+        ("port2: {", "port2: {rx_queues: 4, ", "interfaces.port2.rx_queues"),
     ],
 )
 def test_keys_of_a_machine_are_refused_where_only_the_api_of_the_generator_is_used(

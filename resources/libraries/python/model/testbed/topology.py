@@ -218,7 +218,7 @@ def _of_a_machine(tg: TgNode) -> Location:
         ((), tg, ("access", "cpus", "uio_driver")),
         (("generator",), tg.generator, ("cores",)),
         *(
-            (("interfaces", name), port, ("pci_address", "driver", "uio_driver", "nic_vfs"))
+            (("interfaces", name), port, ("pci_address", "numa_node", "driver", "uio_driver", "nic_vfs", "rx_queues"))
             for name, port in tg.interfaces.items()
         ),
     ]
