@@ -62,7 +62,7 @@ def _search(name: str, topology: Topology, goal_s: float, most_s: float, where: 
     world = world_of(topology)
     if problems := world.problems():
         world.close()
-        raise Unsupported("; ".join(problems))
+        raise Unsupported("; ".join(map(str, problems)))
     cell = Cell(service_type=ServiceType.CSC, **Dimensions(1, 1).columns)
     asked = MeasurementRequest(
         test_type=TestType.NDRPDR, cell=cell, frame=frame("64B"), profile=profile(f"quick,sum=1,time={most_s:g}")

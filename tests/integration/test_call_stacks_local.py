@@ -14,7 +14,7 @@ from tests.integration.robot_runs import PROJECT, csit, results, run_robot
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
 
 NO_OVS = "; ".join(map(str, ovs_missing("auto")))
-NO_NFT, NO_PERF = "; ".join(map(str, missing())), why_unsampled()
+NO_NFT, NO_PERF = "; ".join(map(str, missing())), str(why_unsampled() or "")
 pytestmark = [
     pytest.mark.root,
     pytest.mark.parallel,

@@ -37,7 +37,7 @@ from tests.realtime import LOSS, RATE, realtime
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
 NO_NFT = "; ".join(map(str, nft_missing()))
 NO_WIREGUARD = "; ".join(map(str, wireguard_missing(in_kernel=in_kernel())))
-NO_PERF = why_unsampled()
+NO_PERF = str(why_unsampled() or "")
 NO_VMS = "; ".join(map(str, vm_missing()))
 DUT = {} if NO_VMS else {"vms": "qemu", "vm": {"accelerator": "tcg"}}
 """Without the trial of KVM, which a node makes once per start."""

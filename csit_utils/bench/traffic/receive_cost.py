@@ -54,7 +54,7 @@ def measure(rounds: int = _ROUNDS) -> dict[str, Any]:
         CsitError: perf took too few samples.
     """
     if reason := why_unsampled():
-        raise Unsupported(reason)
+        raise Unsupported(str(reason))
     plain, counted = _Costs(), _Costs()
     with worker("auto") as ask, tempfile.TemporaryDirectory() as folder:
         thread = data_threads.find(PORTS)[PORTS[1]]

@@ -38,7 +38,7 @@ def test_a_silent_file_is_completed() -> None:
 def test_a_file_that_contradicts_the_node_is_refused_with_both_numbers() -> None:
     topology = with_numa(lab(), 0)
     (first, _) = conflicts("DUT1", topology.dut, on(1)["DUT1"])
-    assert first.startswith("nodes.DUT1.interfaces.port1.numa_node: the file says 0, the node says 1")
+    assert first.what.startswith("nodes.DUT1.interfaces.port1.numa_node: the file says 0, the node says 1")
     with pytest.raises(ConfigError, match=r"nodes\.TG\.interfaces\.port1\.numa_node: the file says 0, the node says 1"):
         located(topology, on(1))
     assert located(topology, on(0)) == located(topology, on(None)) == topology

@@ -14,6 +14,7 @@ from resources.libraries.python.recording.environment import fingerprint
 from resources.libraries.python.testbed.agent.service import AgentService
 from resources.libraries.python.testbed.deployment.health import clean_up
 from resources.libraries.python.testbed.deployment.parts import NodeParts
+from resources.libraries.python.testbed.maintenance.doctor import _of_drivers
 from resources.libraries.python.testbed.worlds import machine as machine_module
 from resources.libraries.python.testbed.worlds.local import LocalNode
 from resources.libraries.python.testbed.worlds.machine import TestbedMachine
@@ -23,6 +24,10 @@ from tests.unit.testbed.agent_service_runs import WORK, NotingMachine, NotingPar
 LOCAL = load_topology(Path(__file__).parents[3] / "topologies" / "local.yaml")
 HERE = fingerprint()
 """Settings of the machine are read once: a run beside the tests may change them."""
+
+
+FIX = "load kvm; or choose containers"
+PERF = PreflightProblem("perf is not installed", "apt-get install linux-perf")
 
 
 class WholeMachine(NotingMachine):
@@ -37,14 +42,14 @@ class WholeMachine(NotingMachine):
         self.parts = {name: NotingPart(name, self) for name in ("fabric", "switch", "functions", "generator")}
         self._has_generator = bool(generators)
 
-    def problems(self) -> tuple[str, ...]:
-        return (self._lacks,) if self._lacks else ()
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        return (PreflightProblem(self._lacks, FIX),) if self._lacks else ()
 
-    def warnings(self) -> tuple[str, ...]:
-        return ("no KVM",)
+    def warnings(self) -> tuple[PreflightProblem, ...]:
+        return (PreflightProblem("no KVM"),)
 
-    def unsampled(self) -> str:
-        return "perf is not installed; apt-get install linux-perf"
+    def unsampled(self) -> PreflightProblem:
+        return PERF
 
     def numa_nodes(self) -> dict[str, int | None]:
         return {}
@@ -90,12 +95,21 @@ def test_parts_are_the_drivers_themselves() -> None:
 
 
 def test_problems_and_warnings_need_no_node_in_front() -> None:
-    world = on(WholeMachine(lacks="no KVM here"))
-    assert world.problems() == ("no KVM here",)
-    assert world.warnings() == ("no KVM",)
-    assert world.unsampled() == ("perf is not installed; apt-get install linux-perf",)
-    with pytest.raises(Unsupported, match=r"^no KVM here$"):
+    world = on(WholeMachine(lacks="no KVM; no huge pages"))
+    assert world.problems() == (PreflightProblem("no KVM; no huge pages", FIX),)
+    assert world.warnings() == (PreflightProblem("no KVM"),)
+    assert world.unsampled() == (PERF,)
+    with pytest.raises(Unsupported, match=r"^no KVM; no huge pages; load kvm; or choose containers$"):
         world.open()
+
+
+def test_the_doctor_keeps_semicolons_of_problems_and_fixes() -> None:
+    world = on(WholeMachine(lacks="no KVM; no huge pages"))
+    assert [(row.level, row.what, row.fix) for row in _of_drivers(LOCAL, world)] == [
+        ("problem", "no KVM; no huge pages", FIX),
+        ("warning", "no KVM", ""),
+        ("warning", PERF.what, PERF.fix),
+    ]
 
 
 def test_the_machine_that_was_inspected_is_opened() -> None:
@@ -122,7 +136,7 @@ def test_a_machine_is_checked_once_until_it_is_open(monkeypatch: pytest.MonkeyPa
         with pytest.raises(Unsupported, match="no tc here"):
             machine.open()
         assert len(checks) == number
-    assert found == (str(problem),)
+    assert found == (problem,)
 
 
 def test_a_machine_that_cannot_be_opened_is_released() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from resources.libraries.python.errors import ConfigError
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.testbed.attachment import Attachment, attachment_of, port_option, uio_driver
 from resources.libraries.python.model.testbed.nodes import DutNode, Interface, TgNode
@@ -35,8 +36,8 @@ def assumptions(topology: Topology) -> tuple[str, ...]:
     )
 
 
-def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[str]:
-    """Return a sentence for each port with different NUMA nodes in the file and on its machine.
+def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[PreflightProblem]:
+    """Return the ports with different NUMA nodes in the file and on its machine.
 
     Args:
         name: Of the node.
@@ -46,9 +47,10 @@ def conflicts(name: str, node: TgNode | DutNode, found: NumaNodes) -> Iterator[s
     for port, interface in node.interfaces.items():
         there = found.get(port)
         if interface.numa_node is not None and there is not None and there != interface.numa_node:
-            yield (
-                f"nodes.{name}.interfaces.{port}.numa_node: the file says {interface.numa_node}, "
-                f"the node says {there}; set numa_node: {there}, or use another port"
+            place = f"nodes.{name}.interfaces.{port}.numa_node"
+            yield PreflightProblem(
+                f"{place}: the file says {interface.numa_node}, the node says {there}",
+                f"set numa_node: {there}, or use another port",
             )
 
 
@@ -62,7 +64,7 @@ def located(topology: Topology, found: Mapping[str, NumaNodes]) -> Topology:
     Raises:
         ConfigError: File and machines contradict each other, or the ports of a DUT are on several NUMA nodes.
     """
-    wrong = [text for name, rows in found.items() for text in conflicts(name, topology.nodes[name], rows)]
+    wrong = [str(each) for name, rows in found.items() for each in conflicts(name, topology.nodes[name], rows)]
     if wrong:
         raise ConfigError("; ".join(wrong))
     nodes = {}

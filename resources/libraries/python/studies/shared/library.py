@@ -128,7 +128,7 @@ class StudyLibrary(ABC, Generic[_Test]):
         """
         trial_s = chosen_stacks_s(self._choices)
         if trial_s and (why := self._testbed.opened()[1].unsampled()):
-            raise Unsupported(f"STACKS: {'; '.join(why)}")
+            raise Unsupported(f"STACKS: {'; '.join(map(str, why))}")
         return trial_s
 
     def _begin(

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 
 from pydantic import Base64Bytes, TypeAdapter
 
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.result import Environment, MeasurementRequest
 from resources.libraries.python.model.testbed.cpu import CpuLayout
@@ -109,12 +110,12 @@ class NodeInspection:
 
     layout: CpuLayout
     memory: MemoryLayout | None
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
+    problems: tuple[PreflightProblem, ...]
+    warnings: tuple[PreflightProblem, ...]
     numa_nodes: Mapping[str, int | None] = field(default_factory=dict)
     """NUMA nodes of its ports, by their names in the topology; None where the machine does not know."""
-    unsampled: str = ""
-    """Why call stacks cannot be sampled there, with a fix; empty where they can."""
+    unsampled: PreflightProblem | None = None
+    """Why call stacks cannot be sampled there; None where they can."""
 
 
 @dataclass(frozen=True, slots=True)

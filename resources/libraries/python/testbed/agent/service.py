@@ -231,8 +231,8 @@ class AgentService:
         return NodeInspection(
             machine.layout,
             machine.memory,
-            tuple(machine.problems()),
-            tuple(machine.warnings()),
+            machine.problems(),
+            machine.warnings(),
             machine.numa_nodes(),
             machine.unsampled(),
         )

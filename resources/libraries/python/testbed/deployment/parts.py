@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import TrialResult
@@ -118,10 +119,10 @@ class Testbed(Protocol):
     def layout(self) -> Layouts:
         """Logical CPUs of the DUT, or of all nodes by name."""
 
-    def problems(self) -> tuple[str, ...]:
-        """Return what nodes lack, one sentence each with its fix. Changes nothing."""
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        """Return what nodes lack. Changes nothing."""
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[PreflightProblem, ...]:
         """Return what the testbed lacks for some cells only, whose tests are then skipped; as `problems`."""
 
     def open(self) -> tuple[str, ...]:
@@ -145,8 +146,8 @@ class Testbed(Protocol):
             CsitError: A node cannot be asked.
         """
 
-    def unsampled(self) -> tuple[str, ...]:
-        """Return why call stacks cannot be sampled on a node, a sentence each with its fix. Changes nothing."""
+    def unsampled(self) -> tuple[PreflightProblem, ...]:
+        """Return why call stacks cannot be sampled on a node. Changes nothing."""
 
     def meters(self) -> EnergyMeters:
         """Return what reads the energy meters of all nodes."""

@@ -204,12 +204,11 @@ def _of_drivers(topology: model.Topology, world: Testbed) -> Iterable[CheckFindi
     place = "nodes" if topology.world is model.World.LAB else f"nodes.{next(iter(topology.duts))}"
     kinds = ((world.problems, problem), (world.warnings, warning), (world.unsampled, warning))
     try:
-        rows = [(make, line) for lines, make in kinds for line in lines()]
+        rows = [(make, found) for all_of, make in kinds for found in all_of()]
     finally:
         world.close()
-    for make, line in rows:
-        what, _, fix = line.partition("; ")
-        yield make(place, "drivers", what, fix)
+    for make, found in rows:
+        yield make(place, "drivers", found.what, found.fix)
     if not rows:
         yield ok(place, "drivers", "have all they need")
 

@@ -85,18 +85,18 @@ class TestbedMachine:
         """A DUT's memory: from the file, or discovered here; None where the file says nothing."""
         self._lock = MachineLock()
         self._held = ExitStack()
-        self._looked: tuple[str, ...] | None = None
+        self._looked: tuple[PreflightProblem, ...] | None = None
         """Problems of a check that `open` need not repeat: it tries kernel features and ways of sending."""
 
-    def problems(self) -> tuple[str, ...]:
-        """Return what this machine lacks, a sentence each with its fix."""
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        """Return what this machine lacks."""
         found: list[PreflightProblem] = list(check())
         for node in (self._dut, self._tg):
             # A generator's way of sending is tried, which a machine that lacks something else cannot tell.
             if node is not None and not (found and node is self._tg):
                 found += makers.missing(node)
                 found += link_devices.missing() if has_vlan_devices(self._topology, node) else ()
-        self._looked = tuple(map(str, found))
+        self._looked = tuple(found)
         return self._looked
 
     def numa_nodes(self) -> dict[str, int | None]:
@@ -105,16 +105,16 @@ class TestbedMachine:
         interfaces = node.interfaces if node is not None and self._node is not None else {}
         return {name: numa_node_of(each.pci_address, each.device) for name, each in interfaces.items()}
 
-    def unsampled(self) -> str:
-        """Return why call stacks cannot be sampled here, with a fix; empty where they can, or nothing is sampled."""
-        return why_unsampled() if self._dut is not None else ""
+    def unsampled(self) -> PreflightProblem | None:
+        """Return why call stacks cannot be sampled here; None where they can, or nothing is sampled."""
+        return why_unsampled() if self._dut is not None else None
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[PreflightProblem, ...]:
         """Requirements of virtual machines only, NFs that are there on request, and services of several components."""
         found = list(makers.missing_for_some(self._dut)) if self._dut is not None else []
         if self._node is None:
             found += missing_for_services()
-        return tuple(map(str, found))
+        return tuple(found)
 
     def open(self) -> tuple[str, ...]:
         """Check the machine, take its lock, remove what a killed run left behind; say what was removed.
@@ -125,7 +125,7 @@ class TestbedMachine:
         """
         problems, self._looked = self.problems() if self._looked is None else self._looked, None
         if problems:
-            raise Unsupported("; ".join(problems))
+            raise Unsupported("; ".join(map(str, problems)))
         self._held.enter_context(self._lock)
         removed = tuple(self._lock.remove_leftovers())
         self._lock.set_for_run(*_NO_REALTIME_LIMIT)

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from resources.libraries.python import driver_registry
 from resources.libraries.python.errors import ConfigError, ConnectionFailed, CsitError, InUse, PlanError, Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.counters import InterfaceCounters, Sample
 from resources.libraries.python.model.measurements.features import HOST, VSWITCH, FeatureSeries
 from resources.libraries.python.model.measurements.noise import CpuNoise
@@ -183,7 +185,7 @@ class NodesTestbed:
             self._inspected = self._side_by_side(lambda node: node.look())
         return self._inspected
 
-    def problems(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[PreflightProblem, ...]:
         """Return what nodes lack, where the file is wrong about them, or why they cannot be reached.
 
         A generator that is driven over its API is no node; `GeneratorApi.problems` has its problems.
@@ -191,18 +193,18 @@ class NodesTestbed:
         try:
             return self._problems()
         except CsitError as error:
-            return (str(error),)
+            return (PreflightProblem(str(error)),)
 
-    def _problems(self) -> tuple[str, ...]:
+    def _problems(self) -> tuple[PreflightProblem, ...]:
         nodes = self._topology.nodes
-        elsewhere = (text for name, row in self.look().items() for text in conflicts(name, nodes[name], row.numa_nodes))
+        elsewhere = (each for name, row in self.look().items() for each in conflicts(name, nodes[name], row.numa_nodes))
         return (*self._of_all(lambda found: found.problems), *elsewhere)
 
     def _of_tg(self, found: object) -> str:
         """Say that something is about the generator that is driven over its API."""
         return f"{self._topology.tg_name}: {found}"
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[PreflightProblem, ...]:
         return self._of_all(lambda found: found.warnings)
 
     def open(self) -> tuple[str, ...]:
@@ -223,7 +225,7 @@ class NodesTestbed:
                 self._lease = self._reserved.enter_context(lease)
             of_api = self._api.problems() if self._api is not None else ()
             if problems := (*self._problems(), *map(self._of_tg, of_api)):
-                raise Unsupported("; ".join(problems))
+                raise Unsupported("; ".join(map(str, problems)))
             # One after the other: two that start at the same time could each get one of two nodes.
             removed = [line for node in self._nodes.values() for line in node.open()]
             removed += map(self._of_tg, self._api.open() if self._api is not None else ())
@@ -264,9 +266,9 @@ class NodesTestbed:
         first = self._duts[0]
         return (*found.pop(first), *(row for rows in found.values() for row in rows))
 
-    def unsampled(self) -> tuple[str, ...]:
+    def unsampled(self) -> tuple[PreflightProblem, ...]:
         found = self.look()
-        return tuple(f"{self._nodes[name].prefix}{why}" for name in self._duts if (why := found[name].unsampled))
+        return tuple(self._of(name, why) for name in self._duts if (why := found[name].unsampled) is not None)
 
     def meters(self) -> NodeMeters:
         def of_node(name: str, duration_s: float, ready: Callable[[], None]) -> Readings:
@@ -374,8 +376,11 @@ class NodesTestbed:
             return ()
         return tuple(f"{node.prefix}{line}" for node in self._nodes.values() for line in ask(node))
 
-    def _of_all(self, which: Callable[[NodeInspection], Iterable[str]]) -> tuple[str, ...]:
-        return tuple(f"{self._nodes[name].prefix}{text}" for name, row in self.look().items() for text in which(row))
+    def _of_all(self, which: Callable[[NodeInspection], Iterable[PreflightProblem]]) -> tuple[PreflightProblem, ...]:
+        return tuple(self._of(name, each) for name, row in self.look().items() for each in which(row))
+
+    def _of(self, name: str, found: PreflightProblem) -> PreflightProblem:
+        return replace(found, what=f"{self._nodes[name].prefix}{found.what}")
 
     def _side_by_side(self, ask: Callable[[TestbedNode], T]) -> dict[str, T]:
         """Ask all nodes at the same time; a node that cannot be reached takes its time to say so."""

@@ -19,6 +19,7 @@ from resources.libraries.python.drivers.sim.probes import (
 from resources.libraries.python.drivers.sim.simulation import simulation_of
 from resources.libraries.python.drivers.sim.sizing import simulated_sizing
 from resources.libraries.python.drivers.sim.system import SimulatedSystem
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.noise import CpuNoise
 from resources.libraries.python.model.measurements.trial import TrialResult
 from resources.libraries.python.model.plan import Plan
@@ -43,10 +44,10 @@ class SimulatedTestbed:
         self.simulation: Mapping[str, Any] | None = self._simulation.model_dump(mode="json")
         self.on_trial: Callable[[TrialResult], None] = ignored
 
-    def problems(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[PreflightProblem, ...]:
         return ()
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[PreflightProblem, ...]:
         return ()
 
     def open(self) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ class SimulatedTestbed:
         rng = Random(f"{here.seed}/noise")  # noqa: S311 (reproducible, not secret)
         return noise_floor(data_cpus(self.layout, self._dut), host, duration_s, rng)
 
-    def unsampled(self) -> tuple[str, ...]:
+    def unsampled(self) -> tuple[PreflightProblem, ...]:
         return ()
 
     def meters(self) -> SimMeters:

@@ -18,6 +18,7 @@ from resources.libraries.python.drivers.host.programs.program_paths import path_
 from resources.libraries.python.drivers.probes.sampler.costs import CPU_CLOCK, CYCLES, why_not_on
 from resources.libraries.python.drivers.probes.stacks.folding import COLUMNS, StackCounts, fold, kept, owners_of
 from resources.libraries.python.errors import CommandFailed, NotReady, Unsupported
+from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.measurements.stacks import NodeStacks
 
 HZ = 149
@@ -35,24 +36,24 @@ _VERSION_S = 10.0
 _FIX = "apt-get install linux-perf (Ubuntu: linux-tools-$(uname -r))"
 
 
-def why_unsampled(program: str = "perf") -> str:
-    """Return why call stacks cannot be sampled on this machine, with a fix; empty where they can."""
+def why_unsampled(program: str = "perf") -> PreflightProblem | None:
+    """Return why call stacks cannot be sampled on this machine; None where they can."""
     path = path_of(program)
     if path is None:
-        return f"{program} is not installed, so call stacks cannot be sampled; {_FIX}"
+        return PreflightProblem(f"{program} is not installed, so call stacks cannot be sampled", _FIX)
     try:
         done = subprocess.run([path, "--version"], capture_output=True, check=False, timeout=_VERSION_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{path} does not run ({error}), so call stacks cannot be sampled; {_FIX}"
+        return PreflightProblem(f"{path} does not run ({error}), so call stacks cannot be sampled", _FIX)
     if done.returncode:  # Ubuntu's is a script that looks for one of the kernel's version
-        return f"{path} does not run with this kernel, so call stacks cannot be sampled; {_FIX}"
+        return PreflightProblem(f"{path} does not run with this kernel, so call stacks cannot be sampled", _FIX)
     if refused := why_not_on(min(os.sched_getaffinity(0)), CPU_CLOCK):
         level = _text(Path("/proc/sys/kernel/perf_event_paranoid"))
-        return (
-            f"call stacks cannot be sampled: {refused} (kernel.perf_event_paranoid is {level}); "
-            "run as root or with CAP_PERFMON, and let the container or seccomp profile permit perf_event_open"
+        return PreflightProblem(
+            f"call stacks cannot be sampled: {refused} (kernel.perf_event_paranoid is {level})",
+            "run as root or with CAP_PERFMON, and let the container or seccomp profile permit perf_event_open",
         )
-    return ""
+    return None
 
 
 def _text(path: Path) -> str:
@@ -96,7 +97,7 @@ class PerfSampler:
     def start(self) -> None:
         self.stop()
         if why := why_unsampled():
-            raise Unsupported(why)
+            raise Unsupported(str(why))
         self._event = "cpu-clock" if why_not_on(self._cpus[0], CYCLES) else "cycles"
         self._known = owners_of(self._owners())
         with ExitStack() as held:
