@@ -121,6 +121,8 @@ class Neighbours:
     _points: list[CellRate] = field(default_factory=list)
     _errors: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
     """Logarithms of predicted over measured, by whether the cell was outside of the measured rows and columns."""
+    _model: "_CostModel | None" = None
+    """Fitted to these cells; a cell that is predicted and then measured asks twice."""
 
     def add(self, point: CellRate) -> None:
         """Take in a measured cell, and the error of its prediction."""
@@ -129,6 +131,7 @@ class Neighbours:
             outside = self._outside(point.instances, point.nfs)
             self._errors[outside].append(log(predicted_pps / point.pps))
         self._points.append(point)
+        self._model = None
 
     def predict(self, instances: int, nfs: int) -> Estimated | None:
         """Predict a cell; None with fewer than three cells."""
@@ -148,7 +151,9 @@ class Neighbours:
     def _fitted_pps(self, instances: int, nfs: int) -> float | None:
         if len(self._points) < LEAST_CELLS:
             return None
-        return 1 / _fit(self._points).time_s(instances, nfs)
+        if self._model is None:
+            self._model = _fit(self._points)
+        return 1 / self._model.time_s(instances, nfs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +189,17 @@ def _squares(model: _CostModel, points: Sequence[CellRate]) -> float:
 def _fit_vswitch(points: Sequence[CellRate], nf_s: float) -> _CostModel:
     """Fit edges, inner hops and rows in turns to the cells that NFs of this time do not limit."""
     limited = [point for point in points if nf_s / point.instances < 0.98 / point.pps] or points
-    factors = dict.fromkeys({point.instances for point in limited}, 1.0)
+    by_row: dict[int, list[CellRate]] = {}
+    for point in limited:
+        by_row.setdefault(point.instances, []).append(point)
+    factors = dict.fromkeys(by_row, 1.0)
     trend = (0.0, 0.0)
     edges_s = inner_s = 0.0
     for _ in range(_ROUNDS):
         edges_s, inner_s = _line([(point.nfs - 1, 1 / point.pps / factors[point.instances]) for point in limited])
         rows = {
-            each: fmean(
-                log(1 / point.pps / (edges_s + inner_s * (point.nfs - 1)))
-                for point in limited
-                if point.instances == each
-            )
-            for each in factors
+            each: fmean([log(1 / point.pps / (edges_s + inner_s * (point.nfs - 1))) for point in row])
+            for each, row in by_row.items()
         }
         trend = _trend([(log(each), value) for each, value in rows.items()])
         factors = {each: exp(value) for each, value in rows.items()}
@@ -206,12 +210,13 @@ def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Least squares of relative errors of a line that neither begins nor slopes below 0."""
     weights = [1 / y**2 for _, y in points]
     total = sum(weights)
-    mean_x = sum(weight * x for weight, (x, _) in zip(weights, points, strict=True)) / total
-    mean_y = sum(weight * y for weight, (_, y) in zip(weights, points, strict=True)) / total
-    spread = sum(weight * (x - mean_x) ** 2 for weight, (x, _) in zip(weights, points, strict=True))
+    weighted = [(weight, x, y) for weight, (x, y) in zip(weights, points, strict=True)]
+    mean_x = sum([weight * x for weight, x, _ in weighted]) / total
+    mean_y = sum([weight * y for weight, _, y in weighted]) / total
+    spread = sum([weight * (x - mean_x) ** 2 for weight, x, _ in weighted])
     if spread <= 0:
         return mean_y, 0.0
-    slope = sum(weight * (x - mean_x) * (y - mean_y) for weight, (x, y) in zip(weights, points, strict=True)) / spread
+    slope = sum([weight * (x - mean_x) * (y - mean_y) for weight, x, y in weighted]) / spread
     slope = min(max(0.0, slope), mean_y / mean_x if mean_x else slope)
     return max(mean_y - slope * mean_x, 1e-3 * mean_y), slope
 
