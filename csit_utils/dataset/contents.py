@@ -6,18 +6,17 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from csit_utils.dataset.flatten import (
-    hop_rows,
     instance_rows,
     latency_rows,
+    loss_rows,
     rows_of_tests,
-    thread_rows,
 )
 from csit_utils.dataset.items import Characterized, Dataset, Problem, RecordedTest, Refusal
 from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, ThreadRow
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed_record import digest_of
 
-_Row = TypeVar("_Row", HopRow, InstanceRow, LatencyRow, ThreadRow)
+_Row = TypeVar("_Row", InstanceRow, LatencyRow, HopRow | ThreadRow)
 
 
 class Contents(Protocol):
@@ -56,11 +55,8 @@ class Contents(Protocol):
     def latency(self, anchors: Collection[str] | None = None) -> Iterable[LatencyRow]:
         """Latency by load, instance and direction; without anchors the histograms are left out."""
 
-    def hops(self, anchors: Collection[str] | None = None) -> Iterable[HopRow]:
-        """Losses by hop."""
-
-    def threads(self, anchors: Collection[str] | None = None) -> Iterable[ThreadRow]:
-        """Time of data threads."""
+    def losses(self, anchors: Collection[str] | None = None) -> Iterable[HopRow | ThreadRow]:
+        """Losses by hop, and time of data threads."""
 
     def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.
@@ -115,13 +111,9 @@ class InMemory:
         """Latency by load, instance and direction."""
         return _of(latency_rows(self._dataset), anchors)
 
-    def hops(self, anchors: Collection[str] | None = None) -> Iterator[HopRow]:
-        """Losses by hop."""
-        return _of(hop_rows(self._dataset), anchors)
-
-    def threads(self, anchors: Collection[str] | None = None) -> Iterator[ThreadRow]:
-        """Time of data threads."""
-        return _of(thread_rows(self._dataset), anchors)
+    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
+        """Losses by hop, and time of data threads."""
+        return _of(loss_rows(self._dataset), anchors)
 
     def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.
@@ -180,13 +172,9 @@ class JoinedContents:
         """Latency by load, instance and direction."""
         return self._own(lambda each: each.latency(anchors))
 
-    def hops(self, anchors: Collection[str] | None = None) -> Iterator[HopRow]:
-        """Losses by hop."""
-        return self._own(lambda each: each.hops(anchors))
-
-    def threads(self, anchors: Collection[str] | None = None) -> Iterator[ThreadRow]:
-        """Time of data threads."""
-        return self._own(lambda each: each.threads(anchors))
+    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
+        """Losses by hop, and time of data threads."""
+        return self._own(lambda each: each.losses(anchors))
 
     def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.

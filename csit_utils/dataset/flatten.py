@@ -108,6 +108,12 @@ def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
                 )
 
 
+def loss_rows(dataset: Dataset) -> Iterator[HopRow | ThreadRow]:
+    """Yield all rows of located losses."""
+    yield from hop_rows(dataset)
+    yield from thread_rows(dataset)
+
+
 def hop_rows(dataset: Dataset) -> Iterator[HopRow]:
     """One row per test, instance, direction and pair of hops between which packets were lost."""
     for item in dataset.recorded:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from csit_utils.dataset.flatten import hop_rows, instance_rows, latency_rows, thread_rows
+from csit_utils.dataset.flatten import instance_rows, latency_rows, loss_rows
 from csit_utils.dataset.items import (
     Characterized,
     Dataset,
@@ -185,13 +185,9 @@ class Stored:
                 for one in msgspec.json.decode(text, type=_ForeignRows).latency:
                     yield one if anchors is not None else replace(one, histogram=None)
 
-    def hops(self, anchors: Collection[str] | None = None) -> Iterator[HopRow]:
-        """Losses by hop."""
-        return self._rows(hop_rows, ("located",), anchors)
-
-    def threads(self, anchors: Collection[str] | None = None) -> Iterator[ThreadRow]:
-        """Time of data threads."""
-        return self._rows(thread_rows, ("located",), anchors)
+    def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
+        """Losses by hop, and time of data threads."""
+        return self._rows(loss_rows, ("located",), anchors)
 
     def record(self, anchor: str) -> RecordedTest:
         """Return the record of one test.

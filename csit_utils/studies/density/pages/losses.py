@@ -82,11 +82,12 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
 def _found(shown: ReportContents) -> dict[str, list[OwnerShare]]:
     """Return losses by owner of every test that located them."""
     hops: dict[str, list[HopRow]] = {}
-    for hop in shown.contents.hops(shown.latest_anchors):
-        hops.setdefault(hop.anchor, []).append(hop)
     threads: dict[str, list[ThreadRow]] = {}
-    for thread in shown.contents.threads(shown.latest_anchors):
-        threads.setdefault(thread.anchor, []).append(thread)
+    for row in shown.contents.losses(shown.latest_anchors):
+        if isinstance(row, HopRow):
+            hops.setdefault(row.anchor, []).append(row)
+        else:
+            threads.setdefault(row.anchor, []).append(row)
     return {anchor: shares(own, threads.get(anchor, ())) for anchor, own in hops.items()}
 
 
