@@ -23,6 +23,7 @@ from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
 from csit_utils.report.messages import write_messages
 from csit_utils.report.pages import pages as all_pages
+from csit_utils.report.pages import pages_for_two
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import newest_first
 from csit_utils.report.study import Page
@@ -216,7 +217,7 @@ def _pages(shown: ReportContents, processes: int = 1) -> Iterator[RenderedPage]:
     if (several := min(processes, 2) if len(shown.rows) >= _MANY else 1) > 1:
         # What is damaged is noted where it is read, and reported by this process.
         _ = shown.contents.refused, shown.contents.environments, shown.contents.characterizations
-    made = shared(lambda page: (page.name, render(page, shown)), every, several, from_both_ends=True)
+    made = shared(lambda page: (page.name, render(page, shown)), pages_for_two(), several, from_both_ends=True)
     by_name = dict(made)
     yield from (page for each in every if (page := by_name[each.name]) is not None)
 
