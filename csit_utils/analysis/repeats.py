@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, quantiles, stdev
 
-from csit_utils.analysis.cells import CellFigure, CellMetric, figures, resolution
+from csit_utils.analysis.cells import CellFigure, CellMetric, resolution
 from csit_utils.analysis.trends.steps import Step
 from csit_utils.analysis.trends.twobands import TwoBands, find_two_bands
-from csit_utils.dataset.rows import InstanceRow, TestRow
+from csit_utils.dataset.rows import InstanceRow
 
 _WHISKER = 1.5
 """Reach of whiskers in interquartile ranges (Tukey)."""
@@ -73,20 +73,20 @@ def box(values: Sequence[float]) -> Box:
 
 
 def repeats(
-    rows: Sequence[TestRow],
+    figures: Mapping[CellMetric, Sequence[CellFigure]],
     instances: Iterable[InstanceRow] = (),
     steps: Mapping[CellMetric, Sequence[Step]] | None = None,
 ) -> list[Repeats]:
     """Return cells with repeated runs, largest variation first; one entry per level.
 
     Args:
-        rows: All tests.
+        figures: By cell, in the order of time, see `cells.figures`.
         instances: Shares of service instances, for fairness.
         steps: Steps of the trends by cell.
     """
     fair = {(row.anchor, row.number): row.fairness for row in instances if row.fairness is not None}
     found = []
-    for cell, every in figures(rows).items():
+    for cell, every in figures.items():
         ends = [0, *(step.index for step in (steps or {}).get(cell, ())), len(every)]
         for level, (begin, end) in enumerate(pairwise(ends), 1):
             own = every[begin:end]

@@ -41,8 +41,10 @@ class SpreadBlock:
 
 
 def _build(shown: ReportContents) -> Mapping[str, object] | None:
-    steps = {trend.cell: trend.steps for trend in shown.trends if trend.steps}
-    found = [each for each in repeats(shown.rows, steps=steps) if each.box.count >= FEWEST]
+    of_tests = [trend for trend in shown.trends if isinstance(trend.cell.metric, Metric)]
+    figures = {trend.cell: trend.figures for trend in of_tests}
+    steps = {trend.cell: trend.steps for trend in of_tests if trend.steps}
+    found = [each for each in repeats(figures, steps=steps) if each.box.count >= FEWEST]
     if not found:
         return None
     by_series: dict[Series, list[Repeats]] = {}
