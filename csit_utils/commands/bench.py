@@ -61,10 +61,11 @@ def bench(
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run only this benchmark; repeatable.")] = None,
 ) -> None:
-    """Run benchmarks of this tool: generator, search, overhead, studies, bisection, import, report, deployment.
+    """Run benchmarks of this tool against peers.
 
-    Each figure is a ratio to a peer or to a goal, measured in the same run. A benchmark whose requirements are not met
-    (root, trafgen, MLRsearch) is skipped, with the reason. Exit status 1: a benchmark failed.
+    Subjects are generator, search, overhead, studies, bisection, import, report and deployment. Each figure is a ratio
+    to a peer or to a goal, measured in the same run. A benchmark whose requirements are not met (root, trafgen,
+    MLRsearch) is skipped, with the reason. Exit status 1: a benchmark failed.
 
     \b
     Examples:

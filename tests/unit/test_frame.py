@@ -308,6 +308,13 @@ def test_pages_name_options_that_exist() -> None:
     assert len(found) > 50
 
 
+def test_summaries_of_commands_are_whole_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = CliRunner().invoke(make_app([]), ["--help"]).stdout.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(COMMANDS)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
 @pytest.mark.parametrize("command", sorted({*COMMANDS} - OPTIONS_OF_OTHERS))
 def test_help_fits_a_terminal_and_its_examples_are_whole(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")

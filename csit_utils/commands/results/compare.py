@@ -37,13 +37,13 @@ def compare(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Compare results with those of A: change, 95 % confidence interval, significance.
+    """Compare results with those of A: change and significance.
 
-    With several runs per side, significance follows from the variance between runs. With a single run per side, it
-    follows from the spread of changes over the matrix, or, below eight cells, from the search bounds: cells whose
-    bounds do not overlap have changed. At most 5 % of the reported changes are expected to be false
-    (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real) are not compared. Exit
-    status: 0 in any case.
+    Each change has its 95 % confidence interval. With several runs per side, significance follows from the variance
+    between runs. With a single run per side, it follows from the spread of changes over the matrix, or, below eight
+    cells, from the search bounds: cells whose bounds do not overlap have changed. At most 5 % of the reported changes
+    are expected to be false (Benjamini-Hochberg). Figures with different meanings (loss ratio, IMIX, simulated or real)
+    are not compared. Exit status: 0 in any case.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ _WIDEST = 96
 def explain(
     metric: Annotated[str | None, typer.Argument(help="Name of a metric; default: list all.")] = None,
 ) -> None:
-    """Explain a metric: definition, unit, how it is measured, common misreadings.
+    """Explain a metric: definition, unit, common misreadings.
 
     \b
     Examples:

@@ -35,11 +35,12 @@ def export(
     build: Annotated[int, typer.Option(min=1, help="Build number, for --job.")] = 1,
     compress: Annotated[bool, typer.Option("--gzip", help="Write .info.json.gz, as CSIT's ETL expects.")] = False,
 ) -> None:
-    """Export results for FD.io CSIT's ETL and dashboard (C-Dash): a file per test and suite.
+    """Export results for FD.io CSIT's dashboard, C-Dash.
 
-    Exports MRR, NDR and PDR with latency, and soak tests. CSIT's model does not cover latency tests without NDR,
-    studies and results of other tools: they are counted and left out. Latency histograms are converted to microseconds.
-    Verdicts become tags such as VERDICT_OVERSUBSCRIBED; simulated results have the host and NIC `simulated`.
+    Writes a file per test and suite, which CSIT's ETL reads. Exports MRR, NDR and PDR with latency, and soak tests.
+    CSIT's model does not cover latency tests without NDR, studies and results of other tools: they are counted and left
+    out. Latency histograms are converted to microseconds. Verdicts become tags such as VERDICT_OVERSUBSCRIBED;
+    simulated results have the host and NIC `simulated`.
 
     \b
     Examples:

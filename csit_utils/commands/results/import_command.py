@@ -27,7 +27,7 @@ def import_(
         int | None, typer.Option(min=1, help="Number of worker processes; default: one per CPU.")
     ] = None,
 ) -> None:
-    """Add results to a dataset, which commands read faster than files.
+    """Add results to a dataset, which is read faster than files.
 
     Reads output.xml (also compressed), result records (.json), result files of FD.io CSIT and NFVbench, ZIP archives,
     and folders of these. Files with the same content are added once, whatever their names. Files that cannot be read in

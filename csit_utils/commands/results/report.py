@@ -62,7 +62,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write HTML pages: matrices, plots, latency, core maps and every trial.
+    """Write HTML pages: matrices, plots, latency, every trial.
 
     The pages need no network access. Of several runs of a testbed, the matrices show the latest. A folder also has
     message.html, the body of an e-mail, and message.md, a chat message, with what changed and what failed.

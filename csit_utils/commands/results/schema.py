@@ -12,7 +12,9 @@ from resources.libraries.python.recording.records import RECORDS, records_schema
 def schema(
     study: Annotated[str | None, typer.Argument(help=f"One of {', '.join(RECORDS)}; default: all.")] = None,
 ) -> None:
-    """Print the JSON Schema of result files (OUTPUT/results/*.json).
+    """Print the JSON Schema of result files.
+
+    Result files are OUTPUT/results/*.json.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ def show(
     ] = False,
     page: Annotated[Path | None, typer.Option(help="Path of a report to print below the table.")] = None,
 ) -> None:
-    """Show a table of tests: NDR, PDR, soak rate, MRR, latency, verdict.
+    """Show a table of tests: NDR, PDR, MRR, latency, verdict.
 
     Sweeps, chains, bursts and sizings follow in a sentence each. p99 is the worst 99th percentile of latency over all
     instances and directions at 50 % of PDR or of the soak rate. Output to a pipe is tab-separated.

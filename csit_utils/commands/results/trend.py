@@ -43,7 +43,7 @@ def trend(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Find regressions and progressions in the history of every cell.
+    """Find regressions and progressions over the runs of cells.
 
     A step is reported after three nights or, if it is small against the noise, more; until then it is *suspected*. A
     cell that alternates between two levels is in *two bands*, and its low nights are not reported as regressions.

@@ -39,13 +39,13 @@ def why(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Print which functions of vSwitch and NFs take more or less CPU time in B than in A, or in suspect chains.
+    """Find functions that take more or less CPU time in B than A.
 
-    Call stacks are sampled by -v STACKS:10. Shares are of the samples of the cell, in a function or what it calls. In a
-    chain study, A is the reference of a suspect and B the suspect, and times per packet are compared instead. A
-    difference is significant where it exceeds the noise of sampling, and, with several runs per side, the spread
-    between runs; about 5 % of the significant ones are expected to be false (Benjamini-Hochberg). Exit status: 0 in any
-    case.
+    The functions are those of vSwitch and NFs. Call stacks are sampled by -v STACKS:10.
+    Shares are of the samples of the cell, in a function or what it calls. In a chain study, A is the reference of a
+    suspect and B the suspect, and times per packet are compared instead. A difference is significant where it exceeds
+    the noise of sampling, and, with several runs per side, the spread between runs; about 5 % of the significant ones
+    are expected to be false (Benjamini-Hochberg). Exit status: 0 in any case.
 
     \b
     Examples:

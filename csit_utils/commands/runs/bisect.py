@@ -61,7 +61,7 @@ def bisect(
     list_them: Annotated[bool, typer.Option("--list", help="List the revisions; install and measure nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Find the revision of a component that changed a metric of a cell.
+    """Find the revision that changed a metric of a cell.
 
     Installs and measures revisions between a good and a bad one, with most trials where the result is uncertain, until
     the answer is wrong with a probability of at most 1 % by a model of the noise. Revisions are commits of a git

@@ -67,7 +67,7 @@ def local(
     cold: Annotated[bool, typer.Option("--cold", help="Do not start searches from earlier results.")] = False,
     resume: Annotated[Path | None, typer.Option(help="Resume the interrupted run of this folder.")] = None,
 ) -> None:
-    """Measure a small density matrix on this machine, and write a report.
+    """Measure a small matrix on this machine, and report it.
 
     Sends real packets through network namespaces, so it needs root. Takes about five minutes with the defaults. Removes
     everything it makes on the machine; if it is killed, the next run cleans up.

@@ -1,4 +1,4 @@
-"""`night`: measure within a time limit what stored results leave most open."""
+"""`night`: measure, within a time limit, the tests whose stored results are least certain."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -96,7 +96,7 @@ def night(
     ] = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Measure within a time limit what stored results leave most open.
+    """Measure the least certain tests within a time limit.
 
     Chooses from a density matrix, and from the tests of other studies (--studies), in this order: first tests with a
     suspected step, as often as a confirmed one needs; then tests never measured, or not for --unseen-days, the longest

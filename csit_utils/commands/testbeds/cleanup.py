@@ -21,7 +21,7 @@ def cleanup(
         typer.Option("--runtimes", help="Also remove the agents' Python runtimes; the next run copies them again."),
     ] = False,
 ) -> None:
-    """List leftovers of killed runs on all nodes; with --yes, remove them.
+    """List leftovers of killed runs on all nodes, or remove them.
 
     Leftovers are namespaces, processes, moved or rebound ports, and kernel settings. A run records each one before it
     makes it, and only what is on record is touched. Agent runtimes unused for 30 days are removed too. Refuses while a

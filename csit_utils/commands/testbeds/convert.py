@@ -20,7 +20,7 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")] = False,
 ) -> None:
-    """Convert a topology file of FD.io CSIT to this project's format.
+    """Convert a topology file of FD.io CSIT.
 
     What was moved, added and left out is listed on standard error. Secrets are not copied: a password becomes the name
     of an environment variable, a private key the path of a file. Fill in a template of CSIT before converting it.

@@ -47,12 +47,12 @@ def emulate(
     kvm: Annotated[bool, typer.Option("--kvm", help="Use KVM instead of software emulation.")] = False,
     mirror: Annotated[str, typer.Option(help="Debian mirror for the packages of the image.")] = MIRROR,
 ) -> None:
-    """Start a testbed of emulated machines with PCI NICs, to try lab runs without a lab.
+    """Start a testbed of emulated machines with PCI NICs.
 
-    The QEMU machines have two NUMA nodes, SMT, an IOMMU, huge pages and isolated CPUs. They are joined by virtual
-    cables, reached over SSH, and run in the background until they are stopped. The first start builds their disk image
-    from Debian packages: it needs root, takes minutes and 0.6 GB in the cache. Later starts take half a minute. Rates
-    are those of software emulation, not density figures.
+    Try lab runs on it without a lab. The QEMU machines have two NUMA nodes, SMT, an IOMMU, huge pages and
+    isolated CPUs. They are joined by virtual cables, reached over SSH, and run in the background until they are
+    stopped. The first start builds their disk image from Debian packages: it needs root, takes minutes and 0.6 GB in
+    the cache. Later starts take half a minute. Rates are those of software emulation, not density figures.
 
     \b
     Examples:

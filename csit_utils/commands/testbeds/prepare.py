@@ -35,7 +35,7 @@ def prepare(
     lease: Annotated[str, typer.Option(help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
     wait: Annotated[str, typer.Option(help="How long to wait for a reserved testbed; 0: fail at once.")] = "0",
 ) -> None:
-    """Tune all nodes of a testbed for measurements, until ./csit release.
+    """Tune all nodes of a testbed until ./csit release.
 
     Sets huge pages, governor, boost, interrupt affinity, irqbalance and kernel parameters, and prints each change as
     old -> new with its reason. Old values are saved on the node first, so that release restores them even after a

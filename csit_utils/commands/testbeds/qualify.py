@@ -64,12 +64,12 @@ def qualify(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Measure what the traffic generator can do by itself: rates, rate error, gaps, latency floor.
+    """Measure what the generator can do by itself.
 
-    Its ports are joined to each other, with no system under test between them. The result is kept by generator,
-    version, kind of ports, machine and kernel; results of later runs that are beyond it have the verdict *unqualified*.
-    A run measures a short one where there is none. A lab's generator is looped back over the cables that join ports of
-    its machine, else over virtual ports there.
+    Measures rates, rate error, gaps between frames and the latency floor. Its ports are joined to each other, with no
+    system under test between them. The result is kept by generator, version, kind of ports, machine and kernel; results
+    of later runs that are beyond it have the verdict *unqualified*. A run measures a short one where there is none. A
+    lab's generator is looped back over the cables that join ports of its machine, else over virtual ports there.
 
     \b
     Examples:

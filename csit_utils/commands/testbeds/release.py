@@ -20,9 +20,9 @@ def release(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Release even a reservation of another user.")] = False,
 ) -> None:
-    """Release a reserved testbed, and restore settings changed by ./csit prepare.
+    """Release a testbed, and restore the settings of its nodes.
 
-    Exit status 1: the reservation has expired or belongs to another user.
+    Restores what ./csit prepare changed. Exit status 1: the reservation has expired or belongs to another user.
 
     \b
     Examples:

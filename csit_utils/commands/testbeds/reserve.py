@@ -24,10 +24,10 @@ def reserve(
     lease: Annotated[str, typer.Option(help="Duration of the reservation: 30m, 8h, 1h30m.")] = "8h",
     wait: Annotated[str, typer.Option(help="How long to wait for a reserved testbed; 0: fail at once.")] = "0",
 ) -> None:
-    """Reserve all nodes of a testbed for several runs or manual work.
+    """Reserve all nodes of a testbed.
 
-    Prints the environment variable by which runs, doctor and cleanup recognize the reservation. Single runs need none:
-    each reserves its testbed while it lasts.
+    A reservation is for several runs or manual work. Prints the environment variable by which runs, doctor and cleanup
+    recognize the reservation. Single runs need none: each reserves its testbed while it lasts.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ def status(
     topology: TOPOLOGY,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show who holds the reservation of a testbed, why, since when and until when.
+    """Show who holds a testbed, why, since when and until when.
 
     Exit status 1: a node is unreachable.
 

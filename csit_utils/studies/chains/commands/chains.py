@@ -25,7 +25,7 @@ def chains(
     ] = AROUND_S,
     as_json: AS_JSON = False,
 ) -> None:
-    """Preview a chain study: number of chains, dropped chains, estimated time.
+    """Preview a chain study: chains, dropped ones, and time.
 
     Deploys and measures nothing: ./csit robot does.
 

@@ -32,7 +32,7 @@ def suspects(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Rank chains that behave differently from the others, with the reasons.
+    """Rank chains that behave unlike the others, with reasons.
 
     Rules: `mean distance`: the mean of Cook's distances over all features and workloads is above 4/n; `outlier`: one
     quantity is far worse than expected from the baselines of the VNFs and the other chains. `above threshold` counts

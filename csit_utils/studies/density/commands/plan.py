@@ -76,7 +76,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per cell, then a summary.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write an HTML page with matrix and core maps.")] = None,
 ) -> None:
-    """Show which cells fit on a testbed, their cores, and the estimated time.
+    """Show which cells fit a testbed, their cores, and the time.
 
     Lists the reason for cells that do not fit. Changes nothing, connects to no node, and needs no root. The options are
     the variables of the suites, so that the plan is what a run would measure.

@@ -31,7 +31,7 @@ def regoal(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Show what the trials of a search say about other definitions of NDR and PDR.
+    """Judge stored trials by other definitions of NDR and PDR.
 
     Tools define NDR and PDR differently, so that their figures cannot be compared. Nothing is measured: bounds follow
     from the trials in the records. Where these do not decide, the table has the number, duration and load of the trials

@@ -25,7 +25,7 @@ def interference(
     ] = AROUND_S,
     as_json: AS_JSON = False,
 ) -> None:
-    """Preview an interference study: measurements and estimated time.
+    """Preview an interference study: measurements and time.
 
     Deploys and measures nothing: ./csit robot does.
 

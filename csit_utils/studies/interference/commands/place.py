@@ -58,7 +58,7 @@ def place(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Advise on the placement of network functions by their measured interference.
+    """Advise on placement by measured interference.
 
     The table shows each network function beside each other one: throughput over its baseline, with the 95 % confidence
     interval. Sensitivity is the mean normalized throughput of a row; lower is more sensitive. The capacity of a

@@ -24,7 +24,7 @@ def outage(
     ] = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Preview a study of outages: events, trials and estimated time.
+    """Preview an outage study: events, trials and time.
 
     Deploys and measures nothing: ./csit robot does. Events that a driver does not support are listed with the reason.
 

@@ -40,7 +40,7 @@ def size(
     ] = INSTANCE_DEPLOY_S,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per size, then a summary.")] = False,
 ) -> None:
-    """Preview a sizing: deployment sizes, loads, repetitions, estimated time.
+    """Preview a sizing: deployment sizes, loads and time.
 
     Checks both specifications and their scripts. Deploys and measures nothing: ./csit robot does.
 

@@ -19,7 +19,7 @@ def stateful(
     ],
     as_json: AS_JSON = False,
 ) -> None:
-    """Preview a study of stateful density: cells, trials and estimated time.
+    """Preview a stateful density study: cells, trials, time.
 
     Deploys and measures nothing: ./csit robot does.
 

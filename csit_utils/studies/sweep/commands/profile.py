@@ -43,10 +43,11 @@ def profile(
     as_markdown: AS_MARKDOWN = False,
     as_json: AS_JSON = False,
 ) -> None:
-    """Fit functions of the input rate to a sweep, below and above its break-point.
+    """Fit functions to a sweep, below and above its break-point.
 
-    Reads S_statistics.csv of a sweep. A CSV of your own needs the columns input_pps, output_pps, input_gbps and
-    output_gbps; optional are loss_percent, delay_ms, and CPU as <vnf>_cpu_percent or <vnf>_vcpu1_percent etc.
+    The variable of the functions is the input rate. Reads S_statistics.csv of a sweep. A CSV of your own needs the
+    columns input_pps, output_pps, input_gbps and output_gbps; optional are loss_percent, delay_ms, and CPU as
+    <vnf>_cpu_percent or <vnf>_vcpu1_percent etc.
 
     \b
     Break-point and functions:
