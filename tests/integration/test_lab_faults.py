@@ -12,6 +12,7 @@ from resources.libraries.python.testbed.connection.runtime import FOLDER
 from resources.libraries.python.testbed.deployment.parts import Testbed
 from resources.libraries.python.testbed.maintenance.machines import Connections
 from resources.libraries.python.testbed.node.lease import Lease
+from resources.libraries.python.testbed.node.reservation import ReservableNode
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import (
@@ -183,7 +184,8 @@ def test_two_runs_with_one_reservation_do_not_share_a_node(
     accesses = {name: node.access for name, node in load_topology(path).nodes.items()}
     with ExitStack() as stack:
         connections = stack.enter_context(Connections(accesses))
-        lease = stack.enter_context(Lease({name: connections.of(name) for name in accesses}, "lab", "two runs"))
+        nodes = {name: ReservableNode(connections.of(name)) for name in accesses}
+        lease = stack.enter_context(Lease(nodes, "lab", "two runs"))
         monkeypatch.setenv("CSIT_RESERVATION", lease.token)
         first = stack.enter_context(opened(path))
         second = run_robot(tmp_path / "out", *options(path, *MRR))

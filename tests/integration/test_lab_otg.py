@@ -1,6 +1,7 @@
 """An OTG server as the generator of a lab: only its API is reached, here of our own server beside the TG's ports."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.generators.otg.client import OtgClient
+from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import InUse, Unsupported
@@ -138,7 +139,8 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
     client = OtgClient(left)
     ports = {"tg-1-1": ServerPort("port1", "cab1"), "tg-1-2": ServerPort("port2", "cab2")}
     trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
-    client.configure(configuration(sent_flows(FLOWS, trial, latency=False), ports, trial.duration_s))
+    sent = sent_flows(FLOWS, trial, latency=False, controller=CONTROLLER)
+    client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
     world = world_of(load_topology(file))
@@ -148,6 +150,28 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
         world.close()
     assert f"TG: stopped 2 flows of {server.url}" in removed
     assert client.flow_metrics() == {}
+
+
+def test_a_server_is_refused_while_a_run_of_another_testbed_has_it(lab: Lab, server: OtgServer, tmp_path: Path) -> None:
+    with Lab(used=True) as other:
+        first, second = (
+            world_of(load_topology(topology(each, make_folder(tmp_path / str(each.number)), server)))
+            for each in (lab, other)
+        )
+        first.open()
+        try:
+            held = rf"^TG \({server.url}\) is reserved by \S+ \(pid {os.getpid()}\) since "
+            with pytest.raises(InUse, match=held):
+                second.open()
+        finally:
+            first.close()
+        second.open()
+        second.close()
+
+
+def make_folder(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_a_server_that_sends_flows_of_another_program_is_left_alone(
@@ -161,7 +185,7 @@ def test_a_server_that_sends_flows_of_another_program_is_left_alone(
     client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     with pytest.raises(
-        InUse, match=rf"^OTG server {server.url}: another program sends there \(2 flows, such as soak 1 "
+        InUse, match=rf"^OTG server {server.url}: another program sends there \(2 flows, such as soak controller 1 "
     ):
         world_of(load_topology(file)).open()
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}

@@ -94,7 +94,9 @@ def test_an_owner_that_was_killed_loses_it_when_its_lease_runs_out(tmp_path: Pat
 import sys, time
 from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.node.lease import Lease
-with Lease({{"DUT1": LocalConnection()}}, "lab", "to be killed", 4.0, directory={str(tmp_path)!r}):
+from resources.libraries.python.testbed.node.reservation import ReservableNode
+node = ReservableNode(LocalConnection(), sys.executable, {str(tmp_path)!r})
+with Lease({{"DUT1": node}}, "lab", "to be killed", 4.0):
     print("mine", flush=True)
     time.sleep(60)
 """
@@ -136,7 +138,7 @@ def test_a_run_that_was_killed_here_is_followed_at_once(tmp_path: Path) -> None:
 
 
 def test_who_lost_it_is_told(tmp_path: Path) -> None:
-    with Lease({"DUT1": LocalConnection()}, "lab", "a run", 8.0, directory=str(tmp_path)) as lease:
+    with Lease({"DUT1": here(tmp_path)}, "lab", "a run", 8.0) as lease:
         assert lease.lost() is None
         break_open({"DUT1": here(tmp_path)})
         wait_until("loss", lambda: "" if lease.lost() else "none", 30.0)
@@ -150,13 +152,13 @@ def test_a_run_joins_a_reservation_and_leaves_it(tmp_path: Path, monkeypatch: py
     reserved = claim(heartbeat=False, lease_s=3600.0)
     acquire({"DUT1": here(tmp_path)}, reserved)
     monkeypatch.setenv("CSIT_RESERVATION", reserved.token)
-    with Lease({"DUT1": LocalConnection()}, "lab", "a run", 2.0, directory=str(tmp_path)) as lease:
+    with Lease({"DUT1": here(tmp_path)}, "lab", "a run", 2.0) as lease:
         assert lease.lost() is None and lease.token == reserved.token
     holder, ours = holder_of(here(tmp_path), reserved.token)
     assert ours and holder is not None and holder.left_s > 3500
     monkeypatch.setenv("CSIT_RESERVATION", "5f0c2e9b-of-no-one")  # masked in all messages from now on
     with pytest.raises(InUse, match="DUT1 is not reserved with the token in CSIT_RESERVATION: it is that of"):
-        Lease({"DUT1": LocalConnection()}, "lab", "a run", directory=str(tmp_path)).__enter__()
+        Lease({"DUT1": here(tmp_path)}, "lab", "a run").__enter__()
 
 
 def test_a_record_that_is_none_is_not_overwritten(tmp_path: Path) -> None:
@@ -239,7 +241,7 @@ class TestLab:
     def test_a_node_that_is_cut_off_is_lost_after_its_lease_and_not_before(
         self, lab: labs.Lab, nodes: Mapping[str, Connection]
     ) -> None:
-        with Lease(nodes, "lab", "a run", 4.0) as lease:
+        with Lease({name: ReservableNode(each) for name, each in nodes.items()}, "lab", "a run", 4.0) as lease:
             lab.kill_sshd("DUT1")
             cut = time.monotonic()
             try:

@@ -155,16 +155,14 @@ def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> 
 @contextmanager
 def _reserved(machines: Machines) -> Iterator[bool]:
     """Hold the reservation in the environment, or one for the time that this takes; yields whether the former."""
-    rows = standings(machines)
+    # Nothing is removed from a generator that is driven over its API: another testbed may use it meanwhile.
+    rows = [row for row in standings(machines) if row.machine in machines.places]
     refuse_strangers(rows)
     if all(row.ours for row in rows):
         yield True
         return
-    places = machines.places
-    with Lease(
-        {name: place.connection for name, place in places.items()}, machines.topology.metadata.name, "cleanup",
-        pythons={name: place.python for name, place in places.items()},
-    ):  # fmt: skip
+    nodes = {name: place.reservable for name, place in machines.places.items()}
+    with Lease(nodes, machines.topology.metadata.name, "cleanup"):
         yield False
 
 

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from resources.libraries.python import driver_registry
 from resources.libraries.python.model.testbed.access import Access
 from resources.libraries.python.model.testbed.nodes import DutNode, TgNode
 from resources.libraries.python.model.testbed.topology import Topology, World
 from resources.libraries.python.testbed.connection.local import LocalConnection
-from resources.libraries.python.testbed.node.reservation import ReservableNode
+from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.roles.connection import Connection
+from resources.libraries.python.testbed.roles.part import GeneratorApi
+
+_HERE = "this machine"
+"""No name of a node: those have no spaces."""
 
 
 class Connections:
@@ -98,7 +103,11 @@ class Machines:
             case World.LOCAL:
                 of = {next(iter(topology.duts)): tuple(topology.nodes.values())}
         accesses = {name: nodes[0].access for name, nodes in of.items()}
-        self._connections = Connections(accesses)
+        make = driver_registry.generators()[topology.tg.generator.driver].api
+        self._api: GeneratorApi | None = None
+        if topology.world is World.LAB and make is not None:
+            self._api = driver_registry.load(make)(topology.tg)
+        self._connections = Connections({**accesses, _HERE: None})
         self.places = {
             name: MaintainedMachine(
                 name, self._connections.of(name), nodes, access.python if access else sys.executable
@@ -108,8 +117,12 @@ class Machines:
 
     @property
     def reservable(self) -> dict[str, ReservableNode]:
-        """All machines, to be reserved."""
-        return {name: place.reservable for name, place in self.places.items()}
+        """All machines, and a generator that is driven over its API, to be reserved."""
+        found = {name: place.reservable for name, place in self.places.items()}
+        if self._api is not None:
+            here = self._connections.of(_HERE)
+            found |= reservable_generator(self.topology.tg_name, self._api.address, here)
+        return found
 
     def __enter__(self) -> Self:
         """Nothing happens yet."""

@@ -13,7 +13,6 @@ from typing import Self
 from resources.libraries.python.errors import CsitError, InUse
 from resources.libraries.python.redaction import keep_secret
 from resources.libraries.python.testbed.node.reservation import VARIABLE, Claim, ReservableNode, acquire, release, renew
-from resources.libraries.python.testbed.roles.connection import Connection
 
 _BEATS = 4
 """Renewals in the time of a lease: three may be lost."""
@@ -31,31 +30,22 @@ class Lease:
 
     def __init__(
         self,
-        connections: Mapping[str, Connection],
+        nodes: Mapping[str, ReservableNode],
         testbed: str,
         reason: str,
         lease_s: float = 120.0,
         token: str | None = None,
-        *,
-        pythons: Mapping[str, str] | None = None,
-        directory: str | None = None,
     ) -> None:
         """Prepare. Nothing happens before `with`.
 
         Args:
-            connections: The ways to the nodes, by their names; safe to be used by several threads.
+            nodes: By their names; several threads use their connections.
             testbed: Its name, for others to read.
             reason: Why, for others to read.
             lease_s: How long the nodes stay reserved when this process dies.
             token: Of the reservation to join; None for the one in the environment, or else a new one.
-            pythons: A node's Python where it is not `python3`.
-            directory: Where the record is on the nodes; another one for tests.
         """
-        pythons = pythons or {}
-        self._nodes = {
-            name: ReservableNode(connection, pythons.get(name, "python3"), directory)
-            for name, connection in connections.items()
-        }
+        self._nodes = dict(nodes)
         self._joins = token or os.environ.get(VARIABLE) or None
         claim = Claim(testbed=testbed, reason=reason, lease_s=lease_s, heartbeat=True)
         self._claim = replace(claim, token=self._joins) if self._joins else claim

@@ -1,10 +1,12 @@
 """The reservation of a testbed: all of its nodes with one token, or none."""
 
+import hashlib
 import logging
 import os
 import platform
 import random
 import secrets
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -23,6 +25,7 @@ from resources.libraries.python.testbed.roles.connection import Connection
 VARIABLE = "CSIT_RESERVATION"
 """Of the environment: the token of a reservation that runs join."""
 _ASK_AGAIN_S = 5.0
+_ROOT_S = 20.0
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +67,27 @@ class ReservableNode:
         """Do one operation of `sent.leases`; raises as `asking.ask`."""
         arguments = {"do": do, "directory": self.directory, **asked}
         return ask(self.connection, leases, arguments, python=self.python, within_s=20.0, root=do != "status")
+
+
+def reservable_generator(name: str, address: str, connection: Connection) -> dict[str, ReservableNode]:
+    """Return what to reserve of a generator that is driven over its API: a record on this machine, by name.
+
+    Args:
+        name: Of its node.
+        address: URL of the API; testbeds that have the same one exclude each other.
+        connection: To this machine, as there is no way to that of the generator.
+
+    Returns:
+        Empty where this process may not write the record; a warning is logged.
+    """
+    try:
+        connection.run(["true"], within_s=_ROOT_S, root=True)
+    except CsitError as error:
+        _log.warning("%s cannot be reserved, so other runs that use it are not noticed: %s", address, error)
+        return {}
+    folder = hashlib.sha256(address.encode()).hexdigest()[:32]  # an address may be longer than the name of a folder
+    node = ReservableNode(connection, sys.executable, f"{leases.DIRECTORY}/generators/{folder}")
+    return {f"{name} ({address})": node}
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,10 @@ class TrafficGenerator(ObservablePart, Protocol):
 class GeneratorApi(Protocol):
     """A generator of a lab that the controller drives over the network, without access to its machine."""
 
+    @property
+    def address(self) -> str:
+        """URL of the API: testbeds that have the same one cannot be used at the same time."""
+
     def problems(self) -> tuple[PreflightProblem, ...]:
         """Return why it cannot be used. Changes nothing."""
 

@@ -49,6 +49,7 @@ from resources.libraries.python.testbed.deployment.parts import Host, LoopBackPa
 from resources.libraries.python.testbed.node.energy import NodeMeters, is_remote, read_meter
 from resources.libraries.python.testbed.node.lease import Lease
 from resources.libraries.python.testbed.node.noise import data_cpus, observe
+from resources.libraries.python.testbed.node.reservation import ReservableNode, reservable_generator
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.remote.proxies import Merge, combined
 from resources.libraries.python.testbed.remote.service import RemoteOrchestrator
@@ -218,10 +219,8 @@ class NodesTestbed:
         with ExitStack() as stack:
             stack.callback(self.close)
             self._side_by_side(lambda node: node.reach())
-            connections = {name: node.connection for name, node in self._nodes.items() if node.connection is not None}
-            if connections:
-                pythons = {name: self._nodes[name].python for name in connections}
-                lease = Lease(connections, self._topology.metadata.name, _REASON, pythons=pythons)
+            if reservable := self._reservable():
+                lease = Lease(reservable, self._topology.metadata.name, _REASON)
                 self._lease = self._reserved.enter_context(lease)
             of_api = self._api.problems() if self._api is not None else ()
             if problems := (*self._problems(), *map(self._of_tg, of_api)):
@@ -232,6 +231,19 @@ class NodesTestbed:
             self._is_open = True
             stack.pop_all()
         return tuple(removed)
+
+    def _reservable(self) -> dict[str, ReservableNode]:
+        """Return nodes of a lab, and its generator where it is driven over its API, as `maintenance.machines` does."""
+        found = {
+            name: ReservableNode(node.connection, node.python)
+            for name, node in self._nodes.items()
+            if node.connection is not None
+        }
+        if self._api is not None:
+            here = LocalConnection()
+            self._reserved.callback(here.close)
+            found |= reservable_generator(self._topology.tg_name, self._api.address, here)
+        return found
 
     def environment(self) -> Environment:
         """Return the fingerprint of the (first) DUT, those of the others beside it, and the controller's versions."""

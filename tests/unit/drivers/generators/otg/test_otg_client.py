@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resources.libraries.python.drivers.generators.otg.client import OtgClient, OtgRefusal, stop_left
+from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stop_left
 from resources.libraries.python.drivers.generators.otg.flows import is_own, sent_flows
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
@@ -16,7 +16,7 @@ from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
 snappi = pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 URL = "http://127.0.0.1:8443"
 TRIAL = Trial(load_pps=1000.0, duration_s=1.0, frame=frame("IMIX"), probe_pps=100.0)
-OWN = [flow.name for flow in sent_flows(FLOWS, TRIAL, latency=True)]
+OWN = [flow.name for flow in sent_flows(FLOWS, TRIAL, latency=True, controller=CONTROLLER)]
 
 
 @pytest.fixture
@@ -57,7 +57,8 @@ def error(code: int, text: str) -> Exception:
 
 
 def test_flows_of_this_driver_are_known_by_their_names() -> None:
-    assert len(OWN) == 12 and all(map(is_own, OWN))
+    assert len(OWN) == 12 and all(is_own(name, CONTROLLER) for name in OWN)
+    assert not any(is_own(name, "other") for name in OWN), "of a run on another machine"
     for name in (
         "f1",
         "",
@@ -67,7 +68,7 @@ def test_flows_of_this_driver_are_known_by_their_names() -> None:
         "1 sideways 64 load",
         f"x{OWN[0]}",
     ):
-        assert not is_own(name)
+        assert not is_own(name, CONTROLLER) and not is_own(f"{CONTROLLER} {name}", CONTROLLER)
 
 
 def test_only_started_flows_are_running(client: OtgClient) -> None:

@@ -106,7 +106,7 @@ def test_a_server_that_sends_too_little_is_to_blame_and_one_without_counters_is_
     result = trial_result(trial(), FLOWS, sent, found, started_at="2026-01-01", total_duration_s=1.0)
     assert result.generator_limited
     assert result.note == "the OTG server sent 4,960 of 5,000 packets"
-    with pytest.raises(CsitError, match="reports no counters of flow '1 forward 128 load'"):
+    with pytest.raises(CsitError, match="reports no counters of flow 'controller 1 forward 128 load'"):
         figures({}, sent)
 
 

@@ -1,5 +1,9 @@
 """An OTG server as the generator of a lab: its machine is not planned, its ports are those of the cables."""
 
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +15,7 @@ from resources.libraries.python.drivers.generators.otg.client import OtgRefusal
 from resources.libraries.python.drivers.generators.otg.driver import OtgApi, OtgGenerator
 from resources.libraries.python.drivers.generators.otg.flows import ServerPort, configuration, sent_flows, server_ports
 from resources.libraries.python.drivers.generators.otg.registration import Otg
-from resources.libraries.python.errors import CsitError, InUse, NotReady, Unsupported
+from resources.libraries.python.errors import CommandFailed, CsitError, InUse, NotReady, Unsupported
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Trial
@@ -24,9 +28,15 @@ from resources.libraries.python.paths import PROJECT
 from resources.libraries.python.planning.physical_ports import attached, silent
 from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.search.profiles import profile
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.maintenance import machines as machines_module
 from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
 from resources.libraries.python.testbed.maintenance.machines import Machines
+from resources.libraries.python.testbed.node.reservation import Claim, acquire
+from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
+from resources.libraries.python.testbed.roles.connection import CompletedProgram
+from resources.libraries.python.testbed.worlds import nodes as nodes_module
 from resources.libraries.python.testbed.worlds.factory import layout_of, world_of
 from resources.libraries.python.testbed.worlds.nodes import NodesTestbed
 
@@ -117,6 +127,9 @@ class _Dut:
 
     close = disconnect = reach
 
+    def open(self) -> tuple[str, ...]:
+        return ()
+
 
 def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver_registry, "load", {driver_registry.generators()["otg"].api: _Api}.__getitem__)
@@ -125,6 +138,82 @@ def test_a_problem_of_the_server_is_the_doctors_once_and_stops_a_run(monkeypatch
     assert [row.what for row in [*_of_api(LAB), *drivers]] == [PROBLEM.what, "have all they need"]
     with pytest.raises(Unsupported, match=rf"^TG: {PROBLEM.what}; {PROBLEM.fix}$"):
         world.open()
+
+
+class _Free(OtgApi):
+    """A server of a lab that sends nothing."""
+
+    def problems(self) -> tuple[PreflightProblem, ...]:
+        return ()
+
+    def open(self) -> tuple[str, ...]:
+        return ()
+
+
+class _Here(LocalConnection):
+    """This machine, where everything may be done, or nothing as root."""
+
+    rights = True
+
+    def run(self, argv: Sequence[str], *, root: bool = False, **options: Any) -> CompletedProgram:
+        if root and not self.rights:
+            raise CommandFailed(argv, 1, "root's rights are needed")
+        return super().run(argv, **options)
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Reservations in a folder of the test."""
+    for module in (nodes_module, machines_module):
+        monkeypatch.setattr(module, "LocalConnection", _Here)
+    monkeypatch.setattr(leases, "DIRECTORY", str(tmp_path))
+    monkeypatch.delenv("CSIT_RESERVATION", raising=False)
+    return tmp_path
+
+
+def _opened(stack: ExitStack, location: str) -> None:
+    """Open a testbed with a DUT of its own and a server."""
+    api = _Free(LAB.tg.model_copy(update={"otg": Otg(location=location)}))
+    world = NodesTestbed(LAB, [cast(TestbedNode, _Dut())], api)
+    world.open()
+    stack.callback(world.close)
+
+
+@pytest.mark.usefixtures("records")
+def test_a_server_is_reserved_for_one_testbed_at_a_time() -> None:
+    with ExitStack() as stack:
+        _opened(stack, "https://192.0.2.41:8443")
+        held = rf"TG \(https://192\.0\.2\.41:8443\) is reserved by \S+ \(pid {os.getpid()}\) since \S+ for '[a-z ]+',"
+        with pytest.raises(InUse, match=f"^{held}"):
+            _opened(stack, "https://192.0.2.41:8443/")
+        _opened(stack, "https://192.0.2.42:8443")
+    with ExitStack() as stack:
+        _opened(stack, "https://192.0.2.41:8443")
+
+
+@pytest.mark.usefixtures("records")
+def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    location = LAB.tg.settings(Otg).location
+    with Machines(LAB) as machines, ExitStack() as stack:
+        of_api = {name: node for name, node in machines.reservable.items() if name not in machines.places}
+        assert list(of_api) == [f"TG ({location})"]
+        taken = Claim("lab", "tuning", 60.0, heartbeat=False)
+        acquire(of_api, taken)
+        with pytest.raises(InUse, match=r" for 'tuning'"):
+            _opened(stack, location)
+        monkeypatch.setenv("CSIT_RESERVATION", taken.token)
+        _opened(stack, location)
+
+
+@pytest.mark.usefixtures("records")
+def test_without_the_rights_to_reserve_a_server_it_is_used_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_Here, "rights", False)
+    with ExitStack() as stack:
+        _opened(stack, "https://192.0.2.41:8443")
+        _opened(stack, "https://192.0.2.41:8443")
+    assert "https://192.0.2.41:8443 cannot be reserved, so other runs that use it are not noticed: " in caplog.text
 
 
 def _unreachable(topology: Topology) -> Topology:

@@ -8,6 +8,8 @@ gigabytes; it gets a reader of JSON alone, which takes a small part of the time,
 import importlib
 import json
 import logging
+import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,6 +26,8 @@ from resources.libraries.python.errors import CsitError, InUse, Unsupported
 from resources.libraries.python.model.bounds import LONGEST_REASON, LONGEST_REQUEST_S, quoted
 
 _LOG = logging.getLogger(__name__)
+CONTROLLER = re.sub(r"[^A-Za-z0-9-]+", "-", platform.node())[:63] or "controller"
+"""Name of this machine in the names of flows, which OTG allows few characters for."""
 _CONNECT_S, _ANSWER_S = 5.0, 60.0
 _MOST_BYTES = 1 << 22
 """Of an answer: metrics of 10,000 flows."""
@@ -165,7 +169,7 @@ class OtgClient:
         """Return names of flows of this driver that the server sends, such as those of a killed run.
 
         Raises:
-            InUse: It sends flows of another program.
+            InUse: It sends flows of another program, or of this driver on another machine.
             CsitError: It is not there, or not trusted.
         """
         try:
@@ -173,7 +177,7 @@ class OtgClient:
         except (OtgRefusal, Unsupported) as error:  # it may not like the question while there are no flows
             _LOG.debug("%s", error)
             running = []
-        if others := [name for name in running if not is_own(name)]:
+        if others := [name for name in running if not is_own(name, CONTROLLER)]:
             raise InUse(
                 f"OTG server {self._location}: another program sends there ({len(others)} flow"
                 f"{'s'[len(others) == 1 :]}, such as {quoted(others[0])}); stop it, or wait for its end"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators import overload
-from resources.libraries.python.drivers.generators.otg.client import OtgClient, OtgRefusal, stopped
+from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stopped
 from resources.libraries.python.drivers.generators.otg.flows import (
     OtgFigures,
     SentFlow,
@@ -91,7 +91,7 @@ class OtgGenerator:
         if self._client is None:
             raise CsitError("the OTG server is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
-        sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency)
+        sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency, controller=CONTROLLER)
         self._client.configure(configuration(sent, self._ports, trial.duration_s))
         self._client.transmit("start")
         found = self._finished(self._client, sent, trial)
@@ -184,6 +184,10 @@ class OtgApi:
     def __init__(self, node: TgNode) -> None:
         """Prepare; nothing is asked yet."""
         self._node, self._settings = node, node.settings(Otg)
+
+    @property
+    def address(self) -> str:
+        return self._settings.location.rstrip("/").lower()
 
     def problems(self) -> tuple[PreflightProblem, ...]:
         return tuple(missing_on(self._node))

@@ -18,7 +18,7 @@ _SHORT = 0.005
 """Share of the packets asked for that may be missing before the generator is to blame."""
 _LOAD, _PROBE = "load", "probe"
 _OWN_NAME = re.compile(rf"[1-9]\d* ({'|'.join(Direction)}) [1-9]\d* ({_LOAD}|{_PROBE})")
-"""Of a flow, as `sent_flows` names it."""
+"""Of a flow, as `sent_flows` names it, behind the name of the controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class SentFlow:
     probe: bool
 
 
-def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool) -> list[SentFlow]:
-    """Return the flows of a trial. OTG's rates are whole packets per second.
+def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, controller: str = "controller") -> list[SentFlow]:
+    """Return the flows of a trial, named after their controller. OTG's rates are whole packets per second.
 
     Raises:
         Unsupported: The trial asks for something that OTG flows cannot do.
@@ -89,7 +89,7 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool) -> list[Se
     total = sum(part.weight for part in trial.frame.parts)
     return [
         SentFlow(
-            f"{flow.instance} {flow.direction} {part.frame_bytes} {kind}",
+            f"{controller} {flow.instance} {flow.direction} {part.frame_bytes} {kind}",
             flow,
             part.frame_bytes,
             pps,
@@ -106,9 +106,10 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool) -> list[Se
     ]
 
 
-def is_own(name: str) -> bool:
-    """Whether a flow has a name that `sent_flows` could have made, in this run or another one."""
-    return _OWN_NAME.fullmatch(name) is not None
+def is_own(name: str, controller: str = "controller") -> bool:
+    """Whether a flow has a name that `sent_flows` could have made on a controller, in this run or another one."""
+    sender, _, rest = name.partition(" ")
+    return sender == controller and _OWN_NAME.fullmatch(rest) is not None
 
 
 def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:
