@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.density.model.record import DensityRecord
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.reservation import reservable_generator
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import needs_lab, state, wait_for_state
@@ -48,6 +51,8 @@ def server(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtgSe
     ) as running:  # fmt: skip
         yield running
         assert "Traceback" not in running.output
+        (record,) = reservable_generator("TG", running.url, LocalConnection()).values()
+        shutil.rmtree(str(record.directory))  # the next server has another port
 
 
 def topology(lab: Lab, folder: Path, server: OtgServer, **changes: Any) -> Path:

@@ -75,6 +75,13 @@ def test_only_started_flows_are_running(client: OtgClient) -> None:
     assert client.own_running() == [OWN[0]]
 
 
+def test_flows_of_a_run_on_another_machine_are_not_stopped(monkeypatch: pytest.MonkeyPatch, client: OtgClient) -> None:
+    (elsewhere, *_) = sent_flows(FLOWS, TRIAL, latency=False, controller="elsewhere")
+    answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", elsewhere.name: "started"}, {}))
+    with pytest.raises(InUse, match=r"another program sends there \(1 flow, such as elsewhere 1 forward "):
+        client.own_running()
+
+
 def test_flows_of_another_program_are_not_stopped(monkeypatch: pytest.MonkeyPatch, client: OtgClient) -> None:
     sent: list[object] = []
     answers(monkeypatch, client, set_control_state=sent.append)
