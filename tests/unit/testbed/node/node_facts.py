@@ -117,7 +117,7 @@ def facts(**changes: Any) -> Facts:
             },
             "kvm_facts": {"there": True, "usable": True, "problem": None, "paravirtual": False},
             "trex_facts": {
-                **program, "there": True, "version": "v3.06", "directory": "/opt/trex", "client": True,
+                **program, "there": True, "version": "v3.04", "directory": "/opt/trex", "client": True,
             },
         },
         "leftovers": {

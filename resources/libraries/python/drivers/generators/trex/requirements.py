@@ -1,6 +1,7 @@
 """Requirements of TRex, here and on nodes before an agent runs there, and the Python that runs its client."""
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,9 @@ from resources.libraries.python.drivers.generators.trex.client_process import LI
 from resources.libraries.python.drivers.generators.trex.config import PROGRAM
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.model.driver import InstalledProgram
-from resources.libraries.python.model.findings.check_finding import CheckFinding, ok, problem
+from resources.libraries.python.model.findings.check_finding import CheckFinding, Severity, ok, problem, warning
 from resources.libraries.python.model.findings.preflight_problem import PreflightProblem
+from resources.libraries.python.model.testbed.attachment import kernel_driver
 from resources.libraries.python.model.testbed.nodes import TgNode
 
 _API = Path("trex", "stl", "api.py")
@@ -85,16 +87,37 @@ class TrexFacts(InstalledProgram):
     """It has its own client library."""
 
 
-def check(place: str, _: TgNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
-    """Yield findings about an installation on a node."""
+def check(place: str, node: TgNode, answer: Mapping[str, Any]) -> Iterator[CheckFinding]:
+    """Yield findings about an installation on a node; warnings where only TCP connections of a study need it."""
     trex = TrexFacts.model_validate(answer)
+    found = _installed(place, trex)
+    if found.level is Severity.PROBLEM and node.generator.driver not in _NAMES_OF_DRIVERS:
+        found = found.model_copy(update={"level": Severity.WARNING})
+    yield found
+    release = tuple(map(int, re.findall(r"\d+", trex.version or "")[:2]))
+    if _BROKEN[0] <= release <= _BROKEN[1] and (ports := _ports_on_i40e(node)):
+        text = f"TCP connections of {trex.version} (ASTF) fail on NICs of driver i40e, which {', '.join(ports)} have"
+        yield warning(place, "TRex", text, "use v3.04 for tcp_peer: trex_astf (trex-core issue 1221)")
+
+
+_NAMES_OF_DRIVERS = ("trex", "trex_astf")
+_BROKEN = ((3, 5), (3, 8))
+"""Releases whose ASTF fails with DPDK's driver of i40e NICs (trex-core issue 1221), both included."""
+
+
+def _ports_on_i40e(node: TgNode) -> list[str]:
+    """Names of ports that TRex takes by DPDK's driver for i40e NICs."""
+    if node.settings(Trex).ports == "af_packet":
+        return []
+    return [name for name, interface in node.interfaces.items() if kernel_driver(interface) == "i40e"]
+
+
+def _installed(place: str, trex: TrexFacts) -> CheckFinding:
     if not trex.there:
         text = f"{trex.directory} has no TRex that can be run"
         fix = "unpack a release there (https://trex-tgn.cisco.com/trex/release), or say trex.directory"
-        yield problem(f"{place}.trex.directory", "TRex", text, fix)
-    elif not trex.client:
+        return problem(f"{place}.trex.directory", "TRex", text, fix)
+    if not trex.client:
         text = f"{trex.directory} has a TRex without its client library (automation/trex_control_plane/interactive)"
-        yield problem(f"{place}.trex.directory", "TRex", text, "unpack the whole release")
-    else:
-        version = trex.version or "of an unknown version"
-        yield ok(place, "TRex", f"{version} in {trex.directory}, with its client library")
+        return problem(f"{place}.trex.directory", "TRex", text, "unpack the whole release")
+    return ok(place, "TRex", f"{trex.version or 'of an unknown version'} in {trex.directory}, with its client library")
