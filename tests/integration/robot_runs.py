@@ -35,6 +35,22 @@ def argv(output: Path, *options: str, sources: Sequence[Path] = (DENSITY,)) -> l
     return [sys.executable, "-m", "robot", "--outputdir", str(output), *pages, *options, *map(str, sources)]
 
 
+def study_suite(folder: Path, specification: str, content: str) -> Path:
+    """Write a copy of a study's suite in which one specification is another.
+
+    Args:
+        folder: Where to write it.
+        specification: As the suite names it, such as `outage/routers.yaml`.
+        content: What the specification says instead.
+    """
+    chosen = folder / "small.yaml"
+    chosen.write_text(content, encoding="utf-8")
+    study = PROJECT / "tests" / "characterization" / f"{specification.split('/', maxsplit=1)[0]}.robot"
+    suite = folder / "small.robot"
+    suite.write_text(study.read_text(encoding="utf-8").replace(specification, str(chosen)), encoding="utf-8")
+    return suite
+
+
 def run_robot(
     output: Path, *options: str, sources: Sequence[Path] = (DENSITY,), seconds: float = 900
 ) -> subprocess.CompletedProcess[str]:

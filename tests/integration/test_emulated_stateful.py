@@ -7,7 +7,7 @@ import pytest
 from csit_utils.dataset.load import load
 from resources.libraries.python.errors import CommandFailed
 from tests.integration.emulated import Emulated
-from tests.integration.robot_runs import PROJECT, going_on
+from tests.integration.robot_runs import going_on, study_suite
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.root, pytest.mark.emulated]
@@ -27,13 +27,11 @@ _WITHIN_S = 600.0
 
 @realtime(LOSS)
 def test_connections_are_those_that_the_kernel_counts(emulated: Emulated, tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(SPEC)
-    suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
+    suite = study_suite(tmp_path, "stateful/nat.yaml", SPEC)
     nodes = {"TG": {"generator": {"driver": "ring", "cores": 1}}, "DUT1": {"containers": "linux_nat"}}
     topology = emulated.write_topology(tmp_path, nodes=nodes)
     words, most = ("-v", f"TOPOLOGY:{topology}", "-i", "NAT"), 0
-    with going_on(tmp_path / "out", *words, sources=[tmp_path / "small.robot"]) as run:
+    with going_on(tmp_path / "out", *words, sources=[suite]) as run:
         while run.poll() is None:
             most = max(most, entries(emulated))
         said, _ = run.communicate(timeout=_WITHIN_S)

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from csit_utils.dataset.load import load
+from resources.libraries.python.drivers.host.programs.disturbances import MOVED
 from resources.libraries.python.drivers.vswitches.ovs.daemons import missing as ovs_missing
 from tests.integration.lab import Lab
 from tests.integration.lab_faults import STEP_FAULTS, run_losing_nodes
 from tests.integration.lab_machine import Machine
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.outage_suite import check_events, study_watched
+from tests.integration.robot_runs import run_robot, study_suite
 from tests.integration.user_space import NO_VPP, VPP_PREFIX
 from tests.realtime import LOSS, realtime
 
@@ -74,39 +76,45 @@ def clock_behind(node: Machine, folder: Path) -> dict[str, object]:
 
 @realtime(LOSS)
 @pytest.mark.skipif(bool(NO_OVS), reason=NO_OVS)
-def test_an_open_vswitch_is_started_again_on_its_node(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(OF_OVS)
-    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+def test_an_open_vswitch_is_started_again_moved_and_given_its_rules_anew_on_its_node(tmp_path: Path) -> None:
+    suite = study_suite(tmp_path, "outage/routers.yaml", OF_OVS)
     with Lab(used=True) as lab:
         before = state(lab)
         topology = lab.topology(
-            tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"vswitch": "ovs", "ovs": {"ports": "system"}}}
+            tmp_path,
+            nodes={
+                "TG": {"cpus": TG_CPUS},
+                "DUT1": {"vswitch": "ovs", "ovs": {"ports": "system", "openflow_rules": 100}},
+            },
         )
-        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[tmp_path / "small.robot"])
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[suite])
         assert done.returncode == 0, done.stdout + done.stderr
         wait_for_state(lab, before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
-    assert found is not None and found.coverage == (1, 1), found
+    assert found is not None and found.coverage == (3, 3), found
     for effect in found.effects:  # both instances cross it
-        print(f"instance {effect.instance}: {effect.outage_s.mean:.3f} s")
-        assert effect.recovered == 1 and effect.first_packet_s is not None and 0.05 < effect.outage_s.mean < 5
-    (trial,) = [each for each in found.trials if each.event]
-    assert trial.done == "SIGKILL, then started again"
+        print(f"{effect.event}, instance {effect.instance}: {effect.outage_s.mean:.3f} s")
+        if effect.event == "restart vswitch":
+            assert effect.recovered == 1 and effect.first_packet_s is not None and 0.05 < effect.outage_s.mean < 5
+        else:
+            assert effect.outage_s.mean < 0.15, effect
+    assert {trial.event: trial.done for trial in found.trials} == {
+        "restart vswitch": "SIGKILL, then started again",
+        "reload vswitch": "100 OpenFlow rules replaced",
+        "move vswitch": MOVED,
+    }
 
 
 @realtime(LOSS)
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_break(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(SPEC)
-    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    suite = study_suite(tmp_path, "outage/routers.yaml", SPEC)
     with Lab(used=True) as lab:
         topology = lab.topology(
             tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": clock_behind(lab.nodes["DUT1"], tmp_path)}
         )
         words = (*options(topology), "-i", "ROUTERS")
-        run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[tmp_path / "small.robot"])
+        run_losing_nodes(lab, tmp_path, STEP_FAULTS, *words, sources=[suite])
     record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record
     found = record.outage
     assert record.world.value == "lab"
@@ -126,6 +134,51 @@ def test_events_happen_on_their_node_while_another_one_sends_also_when_steps_bre
         assert other.outage_s.mean < 0.5 * pause.outage_s.mean
 
 
+OF_FIREWALLS = """
+name: every
+instances: 2
+nf_kinds: [linux_firewall]
+frame: 64B
+rate_pps: 2000
+repetitions: 1
+control: false
+before_s: 0.5
+after_s: 0.8
+quarantine_loss: 1
+events:
+  - {event: restart, target: nf-1-1}
+  - {event: add, target: nf-1-1}
+  - {event: reload, target: nf-1-1}
+  - {event: move, target: nf-1-1}
+  - {event: kill, target: vswitch}
+  - {event: pause, target: vswitch, hold_s: 0.2}
+  - {event: restart, target: vswitch}
+  - {event: move, target: vswitch}
+"""
+
+
+@realtime(LOSS)
+def test_every_other_event_of_the_kernels_parts_happens_on_their_node(tmp_path: Path) -> None:
+    with Lab(used=True) as lab:
+        before = state(lab)
+        nodes = {"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": "linux_firewall"}}
+        words = options(lab.topology(tmp_path, nodes=nodes))
+        record, seen = study_watched(tmp_path, OF_FIREWALLS, *words, run_script=shell, every_s=0.1)
+        wait_for_state(lab, before)
+    assert record.outage is not None and record.outage.coverage == (8, 8), record.outage
+    check_events(record, seen, most_s=0.15)
+    for effect in record.outage.effects:
+        if effect.event == "kill vswitch":
+            assert effect.recovered == 0 and 0.7 < effect.outage_s.mean < 1
+        if effect.event == "pause vswitch":
+            assert effect.recovered == 1 and 0.19 < effect.outage_s.mean < 0.5
+
+
+def shell(script: str) -> str:
+    """Run a script here: the nodes' kernel is this machine's."""
+    return subprocess.run(["sh", "-ec", script], check=True, capture_output=True, text=True, timeout=60).stdout
+
+
 OF_OVS = """
 name: small
 instances: 2
@@ -138,6 +191,8 @@ before_s: 0.5
 after_s: 5
 events:
   - {event: restart, target: vswitch}
+  - {event: reload, target: vswitch}
+  - {event: move, target: vswitch}
 """
 
 
@@ -153,6 +208,7 @@ after_s: 7
 events:
   - {event: restart, target: nf-1-1}
   - {event: reload, target: nf-1-1}
+  - {event: move, target: nf-1-1}
   - {event: restart, target: vswitch}
   - {event: reload, target: vswitch}
 """
@@ -162,20 +218,21 @@ events:
 @pytest.mark.skipif(bool(NO_VPP), reason=NO_VPP)
 @realtime(LOSS)
 def test_a_vpp_under_load_passes_packets_again_and_replaces_its_access_list_without_loss(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(OF_VPP)
-    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    suite = study_suite(tmp_path, "outage/routers.yaml", OF_VPP)
     dut = {"vswitch": "vpp", "containers": ["vpp"], "vpp": {"prefix": VPP_PREFIX, "acl_rules": 1000}}
     cpus = {"cpus": [{"cpus": "1", "cores": "1"}]}  # a main thread where the generator sends starts when it has ended
     with Lab(used=True) as lab:
         before = state(lab)
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": dut | cpus})
-        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[tmp_path / "small.robot"])
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "ROUTERS", sources=[suite])
         assert done.returncode == 0, done.stdout + done.stderr
         wait_for_state(lab, before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage
     assert found is not None
-    assert not found.refused, found.refused
+    assert found.refused == {
+        "move nf-1-1": "move is not possible for nf-1-1: the data threads of nf-1-1 are on CPU 1, and the plan has no "
+        "other CPU on that machine"
+    }
     assert found.coverage == (5, 5)
     effects = {(each.event, each.instance): each for each in found.effects}
     for target, hit in (("nf-1-1", (1,)), ("vswitch", (1, 2))):

@@ -21,7 +21,7 @@ from resources.libraries.python.testbed.roles.part import Stateful
 from resources.libraries.python.testbed.worlds.factory import world_of
 from tests.integration.lab import Lab
 from tests.integration.lab_runs import TG_CPUS, needs_lab, options, state, wait_for_state
-from tests.integration.robot_runs import PROJECT, run_robot
+from tests.integration.robot_runs import run_robot, study_suite
 from tests.realtime import LOSS, realtime
 
 pytestmark = [pytest.mark.parallel, pytest.mark.root, needs_lab]
@@ -40,13 +40,11 @@ NO_HTTPERF = "; ".join(f"{name} is missing" for name in ("httperf", "nginx") if 
 
 @realtime(LOSS)
 def test_connections_are_counted_on_their_node_while_another_one_sends(tmp_path: Path) -> None:
-    (tmp_path / "small.yaml").write_text(f"{SPEC}tcp: {'false' if NO_HTTPERF else 'true'}\n")
-    suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(tmp_path / "small.yaml")))
+    suite = study_suite(tmp_path, "stateful/nat.yaml", f"{SPEC}tcp: {'false' if NO_HTTPERF else 'true'}\n")
     with Lab(used=True) as lab:
         before = state(lab)
         topology = lab.topology(tmp_path, nodes={"TG": {"cpus": TG_CPUS}, "DUT1": {"containers": ["linux_nat"]}})
-        done = run_robot(tmp_path / "out", *options(topology), "-i", "NAT", sources=[tmp_path / "small.robot"])
+        done = run_robot(tmp_path / "out", *options(topology), "-i", "NAT", sources=[suite])
         assert done.returncode == 0, done.stdout + done.stderr
         wait_for_state(lab, before)
     record = load([tmp_path / "out" / "output.xml"]).characterizations[0].record

@@ -37,7 +37,7 @@ from resources.libraries.python.studies.outage.model.spec import OutageSpec, Tar
 from resources.libraries.python.studies.outage.planning import starved
 from resources.libraries.python.testbed.deployment.deployment import Deployment
 from resources.libraries.python.testbed.roles.part import Disturbable
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import (
     NO_VPP,
     cell,
@@ -454,11 +454,9 @@ def test_processes_that_are_stopped_and_continued_pass_packets_again(tmp_path: P
 @realtime(LOSS)
 def test_a_study_sends_real_packets_and_leaves_nothing_behind(tmp_path: Path) -> None:
     before = network_state()
-    (tmp_path / "small.yaml").write_text(SPEC)
-    suite = (PROJECT / "tests" / "characterization" / "outage.robot").read_text(encoding="utf-8")
-    (tmp_path / "small.robot").write_text(suite.replace("outage/routers.yaml", str(tmp_path / "small.yaml")))
+    suite = study_suite(tmp_path, "outage/routers.yaml", SPEC)
     options = ("-v", f"TOPOLOGY:{PROJECT / 'topologies' / 'local.yaml'}", "-i", "ROUTERS", "--log", "NONE")
-    done = run_robot(tmp_path / "out", *options, sources=[tmp_path / "small.robot"])
+    done = run_robot(tmp_path / "out", *options, sources=[suite])
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.outage

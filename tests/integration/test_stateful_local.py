@@ -19,7 +19,7 @@ from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
 from resources.libraries.python.testbed.roles.part import Stateful
-from tests.integration.robot_runs import PROJECT, network_state, run_robot, wait_for_network_state
+from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
 from tests.realtime import LOSS, realtime
 
@@ -160,13 +160,11 @@ def test_a_full_table_evicts_and_only_its_entries_show_it() -> None:
 def studied(folder: Path, spec: str) -> StatefulDensity:
     """What a run of a specification finds."""
     folder.mkdir()
-    (folder / "small.yaml").write_text(spec)
-    suite = (PROJECT / "tests" / "characterization" / "stateful.robot").read_text(encoding="utf-8")
-    (folder / "small.robot").write_text(suite.replace("stateful/nat.yaml", str(folder / "small.yaml")))
+    suite = study_suite(folder, "stateful/nat.yaml", spec)
     before = network_state()
     topology = ("-v", f"TOPOLOGY:{PROJECT}/topologies/local.yaml")
     with most_entries(20_000):
-        done = run_robot(folder / "out", *topology, "-i", "NAT", sources=[folder / "small.robot"])
+        done = run_robot(folder / "out", *topology, "-i", "NAT", sources=[suite])
     assert done.returncode == 0, done.stdout + done.stderr
     wait_for_network_state(before)
     found = load([folder / "out" / "output.xml"]).characterizations[0].record.stateful
