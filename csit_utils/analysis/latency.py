@@ -5,7 +5,7 @@ import binascii
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,17 @@ class Histogram:
     @property
     def total(self) -> int:
         """Number of samples."""
-        return int(self.counts.sum())
+        return int(self.cumulated[-1]) if len(self.cumulated) else 0
+
+    @cached_property
+    def cumulated(self) -> Counts:
+        """Number of samples up to each of the places."""
+        return np.cumsum(self.counts)
+
+    @cached_property
+    def lasts(self) -> Counts:
+        """The largest values that are counted at the places: a count covers all up to the first value of the next."""
+        return self.firsts(self.places + 1) - 1
 
     def firsts(self, places: Counts) -> Counts:
         """Return the smallest values that are counted at indexes."""
@@ -155,8 +165,7 @@ def _decode(text: str) -> Histogram | None:
 def rescaled(histogram: Histogram, value_of: Callable[[int], int], longest: int) -> HdrHistogram | None:
     """Return a histogram with converted values, as in another unit; None if one exceeds `longest`."""
     made = HdrHistogram(1, longest, _DIGITS)
-    lasts = histogram.firsts(histogram.places + 1) - 1
-    for value, count in zip(lasts.tolist(), histogram.counts.tolist(), strict=True):
+    for value, count in zip(histogram.lasts.tolist(), histogram.counts.tolist(), strict=True):
         if not made.record_value(value_of(value), count):
             return None
     return made
@@ -186,15 +195,18 @@ def percentiles(histogram: Histogram) -> Percentiles:
     return Percentiles(histogram.total, lowest, p50, p90, p99, p999, largest)
 
 
-def _at(histogram: Histogram, quantiles: Sequence[float]) -> list[int]:
+def _at(histogram: Histogram, quantiles: tuple[float, ...]) -> list[int]:
     """For each share `q` the smallest value that at least this share of samples does not exceed.
 
     The library counts from the start for every percentile; here counts are accumulated once.
     """
-    cumulated = np.cumsum(histogram.counts)
+    wanted = _ranks(histogram.total, quantiles)
+    found: list[int] = histogram.lasts[np.searchsorted(histogram.cumulated, wanted)].tolist()
+    return found
+
+
+@lru_cache(_KEPT)
+def _ranks(total: int, quantiles: tuple[float, ...]) -> npt.NDArray[np.float64]:
+    """Numbers of the samples at quantiles of so many, counted from 1."""
     # The tolerance keeps a product such as 0.9 * 10 = 9.000000000000002 from selecting the tenth sample.
-    wanted = np.maximum(1, np.ceil(np.asarray(quantiles) * cumulated[-1] - 1e-9))
-    places = histogram.places[np.searchsorted(cumulated, wanted)]
-    # A count covers all values up to the first value of the next count.
-    lasts: list[int] = (histogram.firsts(places + 1) - 1).tolist()
-    return lasts
+    return np.maximum(1, np.ceil(np.asarray(quantiles) * total - 1e-9))

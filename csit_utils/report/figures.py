@@ -157,25 +157,27 @@ def _hover(matrix: Matrix, name: str, place: tuple[int, int], cell: MatrixCell) 
 def latency_figure(identity: str, title: str, rows: Iterable[LatencyRow], *, simulated: bool) -> Figure | None:
     """Return latency by percentile, a line per load and direction; None without histograms."""
     known = [row for row in rows if row.histogram]
-    instances = sorted({row.instance for row in known})
-    choices = [str(instance) for instance in instances]
-    if len(instances) > 1:
-        choices.insert(0, ALL_INSTANCES)
+    by_instance: dict[int, list[LatencyRow]] = {}
+    for row in known:
+        by_instance.setdefault(row.instance, []).append(row)
+    chosen = {ALL_INSTANCES: known} if len(by_instance) > 1 else {}
+    chosen |= {str(instance): by_instance[instance] for instance in sorted(by_instance)}
     variants: Json = {}
-    for choice in choices:
-        chosen = [row for row in known if choice in (ALL_INSTANCES, str(row.instance))]
-        data = list(_curves(chosen))
+    for choice, own in chosen.items():
+        data = list(_curves(own))
         if data:
             variants[choice] = {"data": data, "layout": latency_layout(data)}
-    selector = tuple(choice for choice in choices if choice in variants)
-    return Figure(identity, title, simulated, (selector,), variants) if variants else None
+    return Figure(identity, title, simulated, (tuple(variants),), variants) if variants else None
 
 
 def _curves(rows: Sequence[LatencyRow]) -> Iterator[Json]:
-    loads = list(dict.fromkeys(row.load for row in rows))
+    lines: dict[tuple[str, str], list[LatencyRow]] = {}
+    for row in rows:
+        lines.setdefault((row.load, row.direction), []).append(row)
+    loads = list(dict.fromkeys(load for load, _ in lines))
     for load in loads:
         for direction in ("forward", "reverse"):
-            chosen = [row for row in rows if (row.load, row.direction) == (load, direction)]
+            chosen = lines.get((load, direction), [])
             merged = merge(row.histogram for row in chosen if row.histogram)
             if merged is None:
                 continue

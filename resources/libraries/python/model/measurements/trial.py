@@ -307,12 +307,12 @@ class TrialResult(Frozen):
     @property
     def sent(self) -> int:
         """Packets offered, all flows."""
-        return sum(flow.sent for flow in self.flows)
+        return sum([flow.sent for flow in self.flows])
 
     @property
     def received(self) -> int:
         """Packets that came back, all flows."""
-        return sum(flow.received for flow in self.flows)
+        return sum([flow.received for flow in self.flows])
 
     @property
     def loss_ratio(self) -> float | None:
