@@ -10,6 +10,7 @@
 // fills the filter of the first table that has `data-address`. `data-total` is the number of rows where some are held back.
 {
   const plain = (element) => element.textContent.replace(/\s+/g, " ").trim();
+  const grouped = (number) => number.toLocaleString("en");
   const raw = (cell) => cell.dataset.v ?? plain(cell);
   const heads = (table) => [...(table.tHead?.rows[table.tHead.rows.length - 1]?.cells ?? [])];
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "table";
@@ -72,9 +73,9 @@
       texts ??= new Map(rows.map((row) => [row, plain(row).toLowerCase()]));
       const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
       rows.forEach((row) => { row.hidden = !words.every((word) => texts.get(row).includes(word)); });
-      count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} ${table.dataset.rows ?? "rows"}`;
+      count.textContent = `${grouped(rows.filter((row) => !row.hidden).length)} of ${grouped(rows.length)} ${table.dataset.rows ?? "rows"}`;
     };
-    count.textContent = `${total} of ${total} ${table.dataset.rows ?? "rows"}`;
+    count.textContent = `${grouped(total)} of ${grouped(total)} ${table.dataset.rows ?? "rows"}`;
     box.addEventListener("input", () => {
       apply();
       if ("address" in table.dataset) {
