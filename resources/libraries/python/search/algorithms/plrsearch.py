@@ -134,7 +134,7 @@ class Inference:
     def _estimate(self, index: int, function: Function) -> tuple[float, float]:
         """Mean and deviation of the critical load by one function."""
         center, spread = self._focus[index]
-        kept: list[tuple[_Array, _Array]] = []
+        kept: list[tuple[_Array, _Array, _Array]] = []
         for number in range(_ROUNDS):
             points = self._points(center, spread * _WIDER)
             m, a = self._parameters(points)
@@ -145,11 +145,11 @@ class Inference:
             # A hair on the diagonal: points on a line have no density.
             spread = (off * tempered[:, None]).T @ off + np.eye(2) * 1e-18
             if number >= _ROUNDS - _LAST:
-                kept.append((self._critical_pps(function, m, a), weights))
+                kept.append((m, a, weights))
         self._focus[index] = center, spread
-        loads = np.concatenate([load for load, _ in kept])
         # Densities are normalized, so points of all rounds count by one measure.
-        shares = _normalized(np.concatenate([weight for _, weight in kept]))
+        m, a, weights = (np.concatenate(column) for column in zip(*kept, strict=True))
+        loads, shares = self._critical_pps(function, m, a), _normalized(weights)
         mean = float(shares @ loads)
         return mean, sqrt(max(0.0, float(shares @ (loads - mean) ** 2)))
 
