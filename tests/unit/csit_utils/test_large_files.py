@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -65,7 +66,19 @@ def test_code_of_pages_is_loaded_while_another_process_reads(tmp_path: Path, mon
     outputs = [_written(folder / "output.xml", list(map(pack, _RESULTS))) for folder in (tmp_path, tmp_path / "other")]
     assert _report(*outputs, "-o", tmp_path / "small")[0] == 0
     loaded: list[bool] = []
-    monkeypatch.setattr(html, "compile_templates", lambda: loaded.append(bool(multiprocessing.active_children())))
+    compiled = multiprocessing.get_context("fork").Event()
+    stage = batch._stage_path
+
+    def compile_templates() -> None:
+        loaded.append(bool(multiprocessing.active_children()))
+        compiled.set()
+
+    def stage_slowly(*argv: Any) -> Any:  # the files are small: the other process would have read them by then
+        assert compiled.wait(10)
+        return stage(*argv)
+
+    monkeypatch.setattr(html, "compile_templates", compile_templates)
+    monkeypatch.setattr(batch, "_stage_path", stage_slowly)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
     monkeypatch.setattr(batch, "PARALLEL_BYTES", 0)
