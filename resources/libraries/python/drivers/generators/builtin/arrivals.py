@@ -103,14 +103,16 @@ def timeline(
     total_ns = np.bincount(places[came], weights=delays_ns[came], minlength=bins)
     worst_ns = np.zeros(bins, dtype=np.int64)
     np.maximum.at(worst_ns, places[came], delays_ns[came])
+    mean_ns = np.rint(total_ns / np.maximum(1, received)).astype(np.int64)
+    counts: list[int] = received.tolist()
     gaps, more = _gaps(came, arrived_ns, left_ns)
     unique = int(came.sum())
     return TimelineReport(
         begin_ns=begin_ns,
         sent=np.bincount(places, minlength=bins).tolist(),
-        received=received.tolist(),
-        delay_ns=[round(total / count) if count else None for total, count in zip(total_ns, received, strict=True)],
-        worst_ns=[int(worst) if count else None for worst, count in zip(worst_ns, received, strict=True)],
+        received=counts,
+        delay_ns=[mean if count else None for mean, count in zip(mean_ns.tolist(), counts, strict=True)],
+        worst_ns=[worst if count else None for worst, count in zip(worst_ns.tolist(), counts, strict=True)],
         gaps=gaps,
         more_gaps=more,
         duplicates=max(0, frames - unique),

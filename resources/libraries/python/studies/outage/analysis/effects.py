@@ -242,26 +242,28 @@ def _caused(line: FlowTimeline, from_ns: int, to_ns: int) -> Gap | None:
     return max(gaps, key=lambda gap: gap.packets, default=None)
 
 
-def _bins(line: FlowTimeline, from_ns: int | None, to_ns: int | None) -> range:
+def _bins(line: FlowTimeline, from_ns: int | None, to_ns: int | None) -> slice:
     """Bins that begin in a period; the bin in which it begins belongs to it."""
     width_ns = line.bin_s * _NS
     first = 0 if from_ns is None else max(0, int((from_ns - line.begin_ns) // width_ns))
     last = len(line.sent) if to_ns is None else max(0, int((to_ns - line.begin_ns) // width_ns))
-    return range(first, min(last, len(line.sent)))
+    return slice(first, min(last, len(line.sent)))
 
 
 def _lost_more(line: FlowTimeline, from_ns: int | None, to_ns: int | None) -> int:
-    return sum(line.sent[index] - line.received[index] for index in _bins(line, from_ns, to_ns))
+    bins = _bins(line, from_ns, to_ns)
+    return sum(line.sent[bins]) - sum(line.received[bins])
 
 
 def _delays(row: Iterable[FlowTimeline], from_ns: int | None, to_ns: int | None) -> Delays:
     total, packets, worst = 0.0, 0, list[int]()
     for line in row:
-        for index in _bins(line, from_ns, to_ns):
-            mean_ns, longest_ns = line.delay_ns[index], line.worst_ns[index]
+        bins = _bins(line, from_ns, to_ns)
+        rows = zip(line.delay_ns[bins], line.worst_ns[bins], line.received[bins], strict=True)
+        for mean_ns, longest_ns, received in rows:
             if mean_ns is not None and longest_ns is not None:
-                total += mean_ns * line.received[index]
-                packets += line.received[index]
+                total += mean_ns * received
+                packets += received
                 worst.append(longest_ns)
     return Delays(mean_ns=total / packets if packets else None, worst_ns=max(worst, default=None))
 
