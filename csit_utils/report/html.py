@@ -17,13 +17,13 @@ from csit_utils.report import units
 from csit_utils.report.details.testview import bounds_pair, bounds_text
 from csit_utils.report.links import cell_anchor, cell_href, test_href
 from csit_utils.studies import template_folders
-from resources.libraries.python.redaction import outgoing, redacted, visible_json
+from resources.libraries.python.redaction import INVISIBLE, outgoing, redacted, visible_json
 
 TEMPLATES = (Path(__file__).with_name("templates"), *template_folders())
 
 
-_SPECIAL = re.compile(r"[^ -~]|[&<>'\"]")
-"""Characters that HTML or a page may not show as they are."""
+_SPECIAL = re.compile(rf"[&<>'\"\r{INVISIBLE}]")
+"""Characters that HTML or a page may not show as they are. A single class takes half the time of two."""
 _NUMBERS = (int, float)
 """Types whose texts have none of them."""
 

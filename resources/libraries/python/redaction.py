@@ -31,11 +31,13 @@ _WORD = re.compile(r"(-v|--v[a-z]*=?)?(?P<name>[^:=/\\]{1,80}):(?P<value>.+)", r
 """A Robot variable on a command line."""
 _LONG_LINE = 16
 """Characters of a line of a secret, such as a private key, from which on the line alone is masked too."""
-_INVISIBLE = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\ud800-\udfff]|\r(?!\n)"
+INVISIBLE = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\ud800-\udfff"
 )
-"""Characters that move the cursor, change the direction of writing or are no characters; newline and tab stay."""
+"""Characters that move the cursor, change the direction of writing or are no characters, for a class of a regular
+expression; newline and tab stay, and so does the carriage return of a line's end."""
+_INVISIBLE = re.compile(rf"[{INVISIBLE}]|\r(?!\n)")
 _ESCAPED = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9a-f]{4}|\\r\\n|\\[^u]", re.IGNORECASE)
 """A character that is escaped in JSON, or two halves of one."""
 _Model = TypeVar("_Model", bound="BaseModel")

@@ -4,11 +4,15 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
-from csit_utils.report.html import script, style
+from csit_utils.report.html import html_templates, script, style
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.model.result import Affinity, Verdict, VerdictKind
+from resources.libraries.python.redaction import outgoing
 from tests.unit.csit_utils.builders import NDR, PDR, does_not_fit, goal_result, mrr_result, result
 from tests.unit.csit_utils.datasets import dataset_of, html_of, plain
 from tests.unit.csit_utils.rendered_pages import Page, page_of
@@ -43,6 +47,15 @@ def test_every_link_has_a_target() -> None:
     links = [str(attributes["href"]) for tag, attributes in page.tags if tag == "a"]
     targets = {link[1:] for link in links if not link.startswith("data:")}
     assert targets <= set(page.ids)
+
+
+_SPECIAL = st.sampled_from("<>&'\"\r\n\t\x1b\x7f\xad\u202e\u2028\ufeff\ud800µ")
+
+
+@given(st.text(st.characters() | _SPECIAL) | st.integers() | st.floats())
+def test_values_are_escaped_and_visible(value: str | float) -> None:
+    page = html_templates().from_string("{{ value }}").render(value=value)
+    assert page == escape(outgoing(value) if isinstance(value, str) else value)
 
 
 def test_markup_in_names_stays_text() -> None:
