@@ -141,8 +141,8 @@ class LoadMonitor:
     def _rows(self, name: str, samples: Sequence[_Sample], load: float, repetition: int) -> list[TraceRow]:
         rows = []
         for before, after in pairwise(samples):
-            cpus, bytes_per_s = _rate(name, before, after, _cpu_s), _rate(name, before, after, _network_bytes)
             if after[0] > before[0]:
+                cpus, bytes_per_s = _rate(name, before, after, _cpu_s), _rate(name, before, after, _network_bytes)
                 rows.append(
                     TraceRow(
                         time_s=round(after[0] - self._begin, 3),
@@ -182,12 +182,11 @@ def _memory(name: str, sample: _Sample) -> int | None:
 
 def _rate(name: str, before: _Sample, after: _Sample, count: Callable[[InstanceUse], float | None]) -> float | None:
     """Rate of a counter between two samples, per second; None where it is not known."""
-    ends = [sample[1].get(name) for sample in (before, after)]
-    counts = [None if use is None else count(use) for use in ends]
-    passed_s = after[0] - before[0]
-    if counts[0] is None or counts[1] is None or passed_s <= 0:
+    first, last, passed_s = before[1].get(name), after[1].get(name), after[0] - before[0]
+    if first is None or last is None or passed_s <= 0:
         return None
-    return (counts[1] - counts[0]) / passed_s
+    begin, end = count(first), count(last)
+    return None if begin is None or end is None else (end - begin) / passed_s
 
 
 def run_sizing(
