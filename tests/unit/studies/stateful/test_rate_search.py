@@ -38,8 +38,15 @@ def search(each_s: float, *, generator_limited: bool = False) -> Callable[[], ob
 
 
 def test_a_rate_below_the_lowest_is_reported_with_it() -> None:
-    with pytest.raises(NoTraffic, match=re.escape("no rate without a failed connection was found down to 100 per")):
+    text = "no rate without a failed connection was found down to 100 per second"
+    with pytest.raises(NoTraffic, match=f"^{re.escape(text)}$"):
         search(each_s=1.0)()
+
+
+def test_a_search_that_ended_before_the_lowest_rate_names_its_limit() -> None:
+    text = r"down to [\d,]+ per second; the search ended early, at its limit of 58 s$"
+    with pytest.raises(NoTraffic, match=text):
+        search(each_s=30.0)()
 
 
 def test_a_search_that_decided_nothing_in_time_says_so() -> None:

@@ -59,8 +59,9 @@ def search_rate(
         if found.lowest_tried_pps is None:
             count = len(outcome.trials)
             raise NoTraffic(f"no rate was decided by {count} trial{'s'[: count != 1]} in {search_s:.0f} s")
+        early = "" if found.complete else f"; the search ended early, at its limit of {profile.duration_max_s:g} s"
         raise NoTraffic(
-            f"no rate without a failed connection was found down to {found.lowest_tried_pps:,.0f} per second"
+            f"no rate without a failed connection was found down to {found.lowest_tried_pps:,.0f} per second{early}"
         )
     at = next(each for each in reversed(outcome.trials) if each.trial.load_pps == found.lower_pps)
     remarks = list(outcome.evidence)
