@@ -105,7 +105,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 SPECS = PROJECT / "tests" / "characterization" / "specs"
 SERVER = written("udp_server")
 OTG_TRIAL = Trial(load_pps=1e4, duration_s=0.5, frame=frame("64B"), probe_pps=100.0)
-OTG_SENT = sent_flows(OTG_FLOWS, OTG_TRIAL, latency=True)
+OTG_SENT = sent_flows(OTG_FLOWS, OTG_TRIAL, latency=True, sender="controller 1")
 ZONE_FILES = {b"n": "name", b"m": "max_energy_range_uj"}
 """By initial letter; others are the counter."""
 RECORDED = PROJECT / "tests" / "unit" / "recording" / "version_2_0"

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -144,7 +145,9 @@ def test_what_an_earlier_run_has_left_sending_is_stopped(lab: Lab, server: OtgSe
     client = OtgClient(left)
     ports = {"tg-1-1": ServerPort("port1", "cab1"), "tg-1-2": ServerPort("port2", "cab2")}
     trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
-    sent = sent_flows(FLOWS, trial, latency=False, controller=CONTROLLER)
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    sent = sent_flows(FLOWS, trial, latency=False, sender=f"{CONTROLLER} {ended.pid}")
     client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}
@@ -186,11 +189,11 @@ def test_a_server_that_sends_flows_of_another_program_is_left_alone(
     client = OtgClient(load_topology(file).tg.settings(Otg))
     ports = {"tg-1-1": ServerPort("port1", "cab1"), "tg-1-2": ServerPort("port2", "cab2")}
     trial = Trial(load_pps=1000.0, duration_s=60.0, frame=frame("128B"))
-    sent = [replace(each, name=f"soak {each.name}") for each in sent_flows(FLOWS, trial, latency=False)]
+    sent = [replace(each, name=f"soak {each.name}") for each in sent_flows(FLOWS, trial, latency=False, sender="lab 1")]
     client.configure(configuration(sent, ports, trial.duration_s))
     client.transmit("start")
     with pytest.raises(
-        InUse, match=rf"^OTG server {server.url}: another program sends there \(2 flows, such as soak controller 1 "
+        InUse, match=rf"^OTG server {server.url}: another program sends there \(2 flows, such as soak lab 1 1 "
     ):
         world_of(load_topology(file)).open()
     assert {row.transmit for row in client.flow_metrics().values()} == {"started"}

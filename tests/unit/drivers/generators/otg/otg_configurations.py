@@ -5,6 +5,7 @@ from typing import Any
 from resources.libraries.python.model.measurements.trial import Direction
 from resources.libraries.python.model.plan import Flow
 
+SENDER = "controller 4711"
 ETHERNET = {
     "choice": "ethernet",
     "ethernet": {

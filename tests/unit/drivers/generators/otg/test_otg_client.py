@@ -1,12 +1,14 @@
 """The client and its server: whose flows are sent there, which ports are down, and what it is that was refused."""
 
+import os
+import subprocess
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from resources.libraries.python.drivers.generators.otg.client import CONTROLLER, OtgClient, OtgRefusal, stop_left
-from resources.libraries.python.drivers.generators.otg.flows import is_own, sent_flows
+from resources.libraries.python.drivers.generators.otg.flows import sender_of, sent_flows
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
 from resources.libraries.python.model.measurements.trial import Trial
@@ -16,7 +18,7 @@ from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
 snappi = pytest.importorskip("snappi", reason="snappi is not installed: ./csit setup requirements-otg")
 URL = "http://127.0.0.1:8443"
 TRIAL = Trial(load_pps=1000.0, duration_s=1.0, frame=frame("IMIX"), probe_pps=100.0)
-OWN = [flow.name for flow in sent_flows(FLOWS, TRIAL, latency=True, controller=CONTROLLER)]
+OWN = [flow.name for flow in sent_flows(FLOWS, TRIAL, latency=True, sender=f"{CONTROLLER} {os.getpid()}")]
 
 
 @pytest.fixture
@@ -57,8 +59,7 @@ def error(code: int, text: str) -> Exception:
 
 
 def test_flows_of_this_driver_are_known_by_their_names() -> None:
-    assert len(OWN) == 12 and all(is_own(name, CONTROLLER) for name in OWN)
-    assert not any(is_own(name, "other") for name in OWN), "of a run on another machine"
+    assert len(OWN) == 12 and {sender_of(name) for name in OWN} == {(CONTROLLER, os.getpid())}
     for name in (
         "f1",
         "",
@@ -66,20 +67,35 @@ def test_flows_of_this_driver_are_known_by_their_names() -> None:
         "1 forward 64 load ",
         "0 forward 64 load",
         "1 sideways 64 load",
-        f"x{OWN[0]}",
+        "0 1 forward 64 load",
+        OWN[0],
     ):
-        assert not is_own(name, CONTROLLER) and not is_own(f"{CONTROLLER} {name}", CONTROLLER)
+        assert sender_of(f"{CONTROLLER} {name}") is None
+        assert sender_of(name) is None or name == OWN[0]
 
 
 def test_only_started_flows_are_running(client: OtgClient) -> None:
     assert client.own_running() == [OWN[0]]
 
 
-def test_flows_of_a_run_on_another_machine_are_not_stopped(monkeypatch: pytest.MonkeyPatch, client: OtgClient) -> None:
-    (elsewhere, *_) = sent_flows(FLOWS, TRIAL, latency=False, controller="elsewhere")
-    answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", elsewhere.name: "started"}, {}))
-    with pytest.raises(InUse, match=r"another program sends there \(1 flow, such as elsewhere 1 forward "):
-        client.own_running()
+def test_flows_of_another_run_are_not_stopped_and_those_of_one_that_has_ended_are(
+    monkeypatch: pytest.MonkeyPatch, client: OtgClient
+) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    with subprocess.Popen(["sleep", "60"]) as alive:
+        for sender, user in (
+            (f"elsewhere {os.getpid()}", "a run on elsewhere"),
+            (f"{CONTROLLER} {alive.pid}", f"a run with pid {alive.pid}"),
+        ):
+            other, *_ = sent_flows(FLOWS, TRIAL, latency=False, sender=sender)
+            answers(monkeypatch, client, get_metrics=metrics({OWN[0]: "started", other.name: "started"}, {}))
+            with pytest.raises(InUse, match=rf"{user} sends there \(1 flow, such as {sender} 1 forward "):
+                client.own_running()
+        alive.kill()
+    left, *_ = sent_flows(FLOWS, TRIAL, latency=False, sender=f"{CONTROLLER} {ended.pid}")
+    answers(monkeypatch, client, get_metrics=metrics({left.name: "started"}, {}))
+    assert client.own_running() == [left.name]
 
 
 def test_flows_of_another_program_are_not_stopped(monkeypatch: pytest.MonkeyPatch, client: OtgClient) -> None:

@@ -23,7 +23,7 @@ from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, Trial
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.paths import PROJECT
-from tests.unit.drivers.generators.otg.otg_configurations import FLOWS
+from tests.unit.drivers.generators.otg.otg_configurations import FLOWS, SENDER
 
 PORTS = {"tg-1-1": ServerPort("tg-1-1", "tg-1-1"), "tg-1-2": ServerPort("tg-1-2", "eth7")}
 
@@ -41,7 +41,7 @@ def row(name: str, sent: int, received: int, **changes: object) -> SimpleNamespa
 
 
 def test_our_own_server_sends_what_a_plan_says() -> None:
-    sent = sent_flows(FLOWS, trial(probe_pps=100.0), latency=True)
+    sent = sent_flows(FLOWS, trial(probe_pps=100.0), latency=True, sender=SENDER)
     asked = configuration(sent, PORTS, 0.5)
     plans = planned_flows(parse(json.dumps(asked).encode(), OtgConfig), {"tg-1-1": None, "eth7": None}, 0)
     assert [(each.pps, each.frame_bytes, each.duration_s, each.latency) for each in plans] == [
@@ -59,12 +59,12 @@ def test_our_own_server_sends_what_a_plan_says() -> None:
 
 
 def test_a_mix_has_a_flow_of_each_size_with_its_share_and_a_direction_can_have_all() -> None:
-    sent = sent_flows(FLOWS, trial("IMIX", load_pps=24_000.0), latency=True)
+    sent = sent_flows(FLOWS, trial("IMIX", load_pps=24_000.0), latency=True, sender=SENDER)
     assert [(each.frame_bytes, each.pps) for each in sent] == [(64, 7000), (570, 4000), (1518, 1000)] * 2
-    only = sent_flows(FLOWS, trial(only=Direction.REVERSE), latency=True)
+    only = sent_flows(FLOWS, trial(only=Direction.REVERSE), latency=True, sender=SENDER)
     assert [(each.flow.direction, each.pps) for each in only] == [(Direction.REVERSE, 10_000)]
-    assert not [each for each in sent_flows(FLOWS, trial(probe_pps=9.0), latency=False) if each.probe]
-    assert [each.pps for each in sent_flows(FLOWS, trial(load_pps=0.1), latency=True)] == [1, 1]
+    assert not [each for each in sent_flows(FLOWS, trial(probe_pps=9.0), latency=False, sender=SENDER) if each.probe]
+    assert [each.pps for each in sent_flows(FLOWS, trial(load_pps=0.1), latency=True, sender=SENDER)] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_a_mix_has_a_flow_of_each_size_with_its_share_and_a_direction_can_have_a
 )
 def test_what_an_otg_server_cannot_do_is_named(changes: Mapping[str, object], sentence: str) -> None:
     with pytest.raises(Unsupported, match=sentence):
-        sent_flows(FLOWS, trial(**changes), latency=True)
+        sent_flows(FLOWS, trial(**changes), latency=True, sender=SENDER)
 
 
 def test_metrics_become_counts_and_latency_without_percentiles() -> None:
     asked = trial(probe_pps=100.0)
-    sent = sent_flows(FLOWS, asked, latency=True)
+    sent = sent_flows(FLOWS, asked, latency=True, sender=SENDER)
     latency = SimpleNamespace(minimum_ns=900.0, average_ns=1500.5, maximum_ns=9000.0)
     rows = [
         row(sent[0].name, 2500, 2400), row(sent[1].name, 50, 49, latency=latency),
@@ -101,12 +101,12 @@ def test_metrics_become_counts_and_latency_without_percentiles() -> None:
 
 
 def test_a_server_that_sends_too_little_is_to_blame_and_one_without_counters_is_named() -> None:
-    sent = sent_flows(FLOWS, trial(), latency=True)
+    sent = sent_flows(FLOWS, trial(), latency=True, sender=SENDER)
     found = figures({each.name: row(each.name, 2480, 2480) for each in sent}, sent)
     result = trial_result(trial(), FLOWS, sent, found, started_at="2026-01-01", total_duration_s=1.0)
     assert result.generator_limited
     assert result.note == "the OTG server sent 4,960 of 5,000 packets"
-    with pytest.raises(CsitError, match="reports no counters of flow 'controller 1 forward 128 load'"):
+    with pytest.raises(CsitError, match="reports no counters of flow 'controller 4711 1 forward 128 load'"):
         figures({}, sent)
 
 

@@ -65,7 +65,8 @@ def test_ports_of_the_server_are_those_of_the_cables(discriminator: str, used: i
     plan = planned(discriminator)
     ports = server_ports(plan, {"port1": "1/1", "port3": "1/3"})
     asked = configuration(
-        sent_flows(plan.flows, Trial(load_pps=1e3, duration_s=1.0, frame=frame("64B")), latency=False), ports
+        sent_flows(plan.flows, Trial(load_pps=1e3, duration_s=1.0, frame=frame("64B")), latency=False, sender="lab 1"),
+        ports,
     )
     named = {f"port{number}": f"port{number}" for number in range(1, used + 1)} | {"port1": "1/1"}
     assert asked["ports"] == [

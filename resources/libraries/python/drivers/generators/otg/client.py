@@ -8,6 +8,7 @@ gigabytes; it gets a reader of JSON alone, which takes a small part of the time,
 import importlib
 import json
 import logging
+import os
 import platform
 import re
 import time
@@ -19,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from resources.libraries.python.dialogue import record_of
-from resources.libraries.python.drivers.generators.otg.flows import is_own
+from resources.libraries.python.drivers.generators.otg.flows import sender_of
 from resources.libraries.python.drivers.generators.otg.registration import Otg
 from resources.libraries.python.drivers.host.sockets.limited_adapter import limited_adapter
 from resources.libraries.python.errors import CsitError, InUse, Unsupported
@@ -166,10 +167,10 @@ class OtgClient:
         return [str(row.name) for row in found.port_metrics if row.link == "down"]
 
     def own_running(self) -> list[str]:
-        """Return names of flows of this driver that the server sends, such as those of a killed run.
+        """Return names of flows that the server sends for this process, or for one of this machine that has ended.
 
         Raises:
-            InUse: It sends flows of another program, or of this driver on another machine.
+            InUse: It sends flows of another program, of another run, or of a run on another machine.
             CsitError: It is not there, or not trusted.
         """
         try:
@@ -177,10 +178,11 @@ class OtgClient:
         except (OtgRefusal, Unsupported) as error:  # it may not like the question while there are no flows
             _LOG.debug("%s", error)
             running = []
-        if others := [name for name in running if not is_own(name, CONTROLLER)]:
+        if others := [(name, user) for name in running if (user := _other_user(name))]:
+            (name, user), count = others[0], len(others)
             raise InUse(
-                f"OTG server {self._location}: another program sends there ({len(others)} flow"
-                f"{'s'[len(others) == 1 :]}, such as {quoted(others[0])}); stop it, or wait for its end"
+                f"OTG server {self._location}: {user} sends there ({count} flow{'s'[count == 1 :]}, such as "
+                f"{quoted(name)}); stop it, or wait for its end"
             )
         return running
 
@@ -249,6 +251,17 @@ def _adapter(verify: bool | str) -> Any:  # noqa: ANN401 - of a package without 
             return response
 
     return VerifyingAdapter()
+
+
+def _other_user(name: str) -> str | None:
+    """Say whose flow this is; None where it is of this process, or of one on this machine that has ended."""
+    sender = sender_of(name)
+    if sender is None:
+        return "another program"
+    controller, process = sender
+    if controller != CONTROLLER:
+        return f"a run on {controller}"
+    return f"a run with pid {process}" if process != os.getpid() and Path(f"/proc/{process}").exists() else None
 
 
 def stopped(running: Sequence[str], settings: Otg) -> str:

@@ -1,5 +1,6 @@
 """The driver of OTG servers: from a plan and trials to flows on a server, from its metrics to results."""
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -91,7 +92,7 @@ class OtgGenerator:
         if self._client is None:
             raise CsitError("the OTG server is not started")
         started, started_at = time.monotonic(), datetime.now(UTC).isoformat()
-        sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency, controller=CONTROLLER)
+        sent = sent_flows(self._plan.flows, trial, latency=self._settings.latency, sender=f"{CONTROLLER} {os.getpid()}")
         self._client.configure(configuration(sent, self._ports, trial.duration_s))
         self._client.transmit("start")
         found = self._finished(self._client, sent, trial)

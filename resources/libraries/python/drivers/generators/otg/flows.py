@@ -18,7 +18,9 @@ _SHORT = 0.005
 """Share of the packets asked for that may be missing before the generator is to blame."""
 _LOAD, _PROBE = "load", "probe"
 _OWN_NAME = re.compile(rf"[1-9]\d* ({'|'.join(Direction)}) [1-9]\d* ({_LOAD}|{_PROBE})")
-"""Of a flow, as `sent_flows` names it, behind the name of the controller."""
+"""Of a flow, as `sent_flows` names it, behind its sender."""
+_SENDER = re.compile(r"([A-Za-z0-9-]+) ([1-9]\d{0,9})")
+"""Name of a controller, and the ID of a process there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,14 @@ class SentFlow:
     probe: bool
 
 
-def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, controller: str = "controller") -> list[SentFlow]:
-    """Return the flows of a trial, named after their controller. OTG's rates are whole packets per second.
+def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, sender: str) -> list[SentFlow]:
+    """Return the flows of a trial. OTG's rates are whole packets per second.
+
+    Args:
+        flows: Of the plan.
+        trial: Says what is sent.
+        latency: Whether there are probes.
+        sender: Name of the controller and ID of its process, with a space between them: names of flows begin with it.
 
     Raises:
         Unsupported: The trial asks for something that OTG flows cannot do.
@@ -89,7 +97,7 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, controller
     total = sum(part.weight for part in trial.frame.parts)
     return [
         SentFlow(
-            f"{controller} {flow.instance} {flow.direction} {part.frame_bytes} {kind}",
+            f"{sender} {flow.instance} {flow.direction} {part.frame_bytes} {kind}",
             flow,
             part.frame_bytes,
             pps,
@@ -106,10 +114,11 @@ def sent_flows(flows: Sequence[Flow], trial: Trial, *, latency: bool, controller
     ]
 
 
-def is_own(name: str, controller: str = "controller") -> bool:
-    """Whether a flow has a name that `sent_flows` could have made on a controller, in this run or another one."""
-    sender, _, rest = name.partition(" ")
-    return sender == controller and _OWN_NAME.fullmatch(rest) is not None
+def sender_of(name: str) -> tuple[str, int] | None:
+    """Controller and process that a flow was named after by `sent_flows`; None for a flow of another program."""
+    controller, process, rest = ([*name.split(" ", 2), "", ""])[:3]
+    found = _SENDER.fullmatch(f"{controller} {process}")
+    return (controller, int(process)) if found and _OWN_NAME.fullmatch(rest) else None
 
 
 def configuration(sent: Sequence[SentFlow], ports: Mapping[str, ServerPort], duration_s: float = 0.0) -> dict[str, Any]:
