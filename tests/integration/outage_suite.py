@@ -1,6 +1,7 @@
 """Small outage studies on a lab: what events do there, and where the data threads of NFs are meanwhile."""
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -48,7 +49,9 @@ def study_watched(
     seen: dict[str, set[str]] = {}
     suite = study_suite(folder, "outage/routers.yaml", spec)
     with going_on(folder / "out", *words, "-i", "ROUTERS", sources=[suite]) as run:
+        deadline = time.monotonic() + _WITHIN_S
         while run.poll() is None:
+            assert time.monotonic() < deadline, f"the study has not ended within {_WITHIN_S:g} s"
             for nf, cpus in re.findall(r"^csn(\d+x\d+)\S* (\S+)$", run_script(_PINNED % every_s), re.MULTILINE):
                 seen.setdefault(nf, set()).add(cpus)
         output, _ = run.communicate(timeout=_WITHIN_S)

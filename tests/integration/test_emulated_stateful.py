@@ -1,5 +1,6 @@
 """A study of stateful density on machines with PCI NICs; the kernel's own count of connections is the witness."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,9 @@ def test_connections_are_those_that_the_kernel_counts(emulated: Emulated, tmp_pa
     topology = emulated.write_topology(tmp_path, nodes=nodes)
     words, most = ("-v", f"TOPOLOGY:{topology}", "-i", "NAT"), 0
     with going_on(tmp_path / "out", *words, sources=[suite]) as run:
+        deadline = time.monotonic() + _WITHIN_S
         while run.poll() is None:
+            assert time.monotonic() < deadline, f"the study has not ended within {_WITHIN_S:g} s"
             most = max(most, entries(emulated))
         said, _ = run.communicate(timeout=_WITHIN_S)
     assert run.returncode == 0, said

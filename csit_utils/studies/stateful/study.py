@@ -64,7 +64,7 @@ EXPLANATIONS = (
         "How many entries of connection tables are deleted per second, of all tables together.",
         "Entries per second.",
         "Connection tear-down rate of RFC 9693: tables are filled below the establishment rate, all "
-        "entries of all tables are deleted, one table right after the other because the kernel has one lock for all, "
+        "entries of all tables are deleted, one table after another because the kernel has one lock for all, "
         "and their number is divided by the time from the first request to the last "
         "answer. After each deletion the tables are verified to be empty.",
         "The time of a deletion includes a walk through the hash table: compare with that of an empty table. With few "

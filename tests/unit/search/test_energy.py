@@ -189,6 +189,20 @@ def test_a_trial_whose_readings_came_too_late_is_done_again_and_twice_as_long() 
     assert row and not row.nodes and row.remark and "0 readings while traffic was sent" in row.remark
 
 
+def test_a_trial_is_not_done_again_for_a_counter_that_went_back() -> None:
+    asked: list[Trial | None] = []
+
+    def watch(trial: Trial | None) -> EnergyReadings:
+        asked.append(trial)
+        broken = counter(100.0, first_j=RANGE_J - 50).model_copy(update={"wraps_at_j": None})
+        return EnergyReadings((broken,), {}, 1.5, trial and result_of(trial, received=1))
+
+    found = measure_energy(watch, frame("64B"), 1e6, 10.0, 0.0, duts=("DUT1",), idle=None)
+    assert len(asked) == 4
+    row = found.at("PDR50")
+    assert row and row.remark and "went back" in row.remark
+
+
 def test_a_node_without_a_meter_is_named_and_the_rest_is_measured() -> None:
     found, _ = measured(metered=False)
     assert found.watts("PDR90") is None and found.joules_per_packet("PDR90") is None

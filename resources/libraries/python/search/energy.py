@@ -24,6 +24,10 @@ _LONGEST_TRIAL_S = 600.0
 Window = tuple[float, float]
 
 
+class TooFewReadings(Unsupported):
+    """A meter gave too few readings in the time that counts; in a longer trial there are more."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnergyReadings:
     """Energy readings of the nodes in the course of one trial, or of as long without one."""
@@ -58,7 +62,8 @@ def mean_power(series: MeterSeries, window: Window | None = None) -> tuple[float
         window: Time that counts; None for all of it.
 
     Raises:
-        Unsupported: There are too few readings in it.
+        TooFewReadings: In that time.
+        Unsupported: A counter went back.
     """
     begin_s, end_s = window or (float("-inf"), float("inf"))
     inside = [(at_s, value) for at_s, value in series.samples if begin_s <= at_s <= end_s]
@@ -66,7 +71,7 @@ def mean_power(series: MeterSeries, window: Window | None = None) -> tuple[float
     if series.quantity == "power":
         return _mean_of_powers(series, inside, where)
     if len(inside) < 2 or (measured_s := inside[-1][0] - inside[0][0]) < 2 * series.interval_s:
-        raise Unsupported(
+        raise TooFewReadings(
             f"{where} has {len(inside)} readings while traffic was sent, and is updated every {series.interval_s:g} s"
         )
     joules = sum(_spent(before, after, series.wraps_at_j) for (_, before), (_, after) in pairwise(inside))
@@ -89,7 +94,7 @@ def _mean_of_powers(
     first_s = inside[0][0] if inside else 0.0
     counted = [(at_s, watts) for at_s, watts in inside if at_s >= first_s + series.interval_s]
     if not counted:
-        raise Unsupported(f"{where} has no reading of traffic alone: its interval is {series.interval_s:g} s")
+        raise TooFewReadings(f"{where} has no reading of traffic alone: its interval is {series.interval_s:g} s")
     values = [watts for _, watts in counted]
     measured_s = max(counted[-1][0] - first_s, series.interval_s)
     updates = max(1.0, min(len(values), measured_s / series.interval_s))
@@ -101,7 +106,8 @@ def node_powers(every: Iterable[MeterSeries], window: Window | None = None) -> t
     """Return the power of each node.
 
     Raises:
-        Unsupported: A meter has too few readings in the window.
+        TooFewReadings: A meter has too few in the window.
+        Unsupported: A counter went back.
     """
     found = []
     by_node = sorted(every, key=lambda series: series.node)
@@ -152,17 +158,25 @@ def measure_energy(
         load_pps = (pdr_pps or 0.0) * percent / 100
         trial = Trial(load_pps=load_pps, duration_s=trial_s, frame=frame, probe_pps=probe_pps, purpose=PURPOSE)
         seen = watch(trial if percent else None)
-        row = _row(f"PDR{percent}", load_pps, seen)
         for _ in range(_MOST_TRIALS - 1):
-            if row.nodes or not seen.series or not percent or trial.duration_s * 2 > _LONGEST_TRIAL_S:
+            if not percent or trial.duration_s * 2 > _LONGEST_TRIAL_S or not _too_few(seen):
                 break
             trial = trial.model_copy(update={"duration_s": trial.duration_s * 2})
             seen = watch(trial)
-            row = _row(f"PDR{percent}", load_pps, seen)
         unmetered.update(seen.unmetered)
-        rows.append(row)
+        rows.append(_row(f"PDR{percent}", load_pps, seen))
     rows += [_row(IDLE, 0.0, idle)] if idle else []
     return Energy(trial_s=trial_s, duts=duts, loads=tuple(reversed(rows)), unmetered=unmetered)
+
+
+def _too_few(seen: EnergyReadings) -> bool:
+    try:
+        node_powers(seen.series, seen.window)
+    except TooFewReadings:
+        return True
+    except Unsupported:
+        return False
+    return False
 
 
 def _row(label: str, load_pps: float, seen: EnergyReadings) -> EnergyAtLoad:

@@ -59,7 +59,7 @@ class NumberedArrivals:
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """See `model.trial.Reordering`."""
+    """See `model.measurements.trial.Reordering`."""
 
     reordered: int | None
     extents: Histogram = field(default_factory=list)
@@ -71,7 +71,7 @@ class OrderReport:
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """See `model.trial.FlowLosses`."""
+    """See `model.measurements.trial.FlowLosses`."""
 
     sent: int
     received: int

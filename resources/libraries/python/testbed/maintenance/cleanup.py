@@ -155,7 +155,7 @@ def remove(machines: Machines, found: list[MachineLeftovers], wait_s: float) -> 
 @contextmanager
 def _reserved(machines: Machines) -> Iterator[bool]:
     """Hold the reservation in the environment, or one for the time that this takes; yields whether the former."""
-    # Nothing is removed from a generator that is driven over its API: another testbed may use it meanwhile.
+    # Nothing is removed from a generator that is driven over its API: another testbed may be using it.
     rows = [row for row in standings(machines) if row.machine in machines.places]
     refuse_strangers(rows)
     if all(row.ours for row in rows):

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
@@ -115,13 +116,21 @@ class Machines:
             for (name, nodes), access in zip(of.items(), accesses.values(), strict=True)
         }
 
-    @property
+    @cached_property
     def reservable(self) -> dict[str, ReservableNode]:
-        """All machines, and a generator that is driven over its API, to be reserved."""
+        """All machines, and a generator that is driven over its API, to be reserved or released."""
+        return self._with_generator(to_write=True)
+
+    @property
+    def reserved(self) -> dict[str, ReservableNode]:
+        """The same, to be asked only, which needs no root."""
+        return self._with_generator(to_write=False)
+
+    def _with_generator(self, *, to_write: bool) -> dict[str, ReservableNode]:
         found = {name: place.reservable for name, place in self.places.items()}
         if self._api is not None:
             here = self._connections.of(_HERE)
-            found |= reservable_generator(self.topology.tg_name, self._api.address, here)
+            found |= reservable_generator(self.topology.tg_name, self._api.address, here, to_write=to_write)
         return found
 
     def __enter__(self) -> Self:

@@ -152,6 +152,6 @@ def _join(machines: Machines) -> bool:
     token = os.environ.get(VARIABLE) or None
     for name, node in machines.reservable.items() if token else ():
         holder, ours = reservation.holder_of(node, token)
-        if not ours:
+        if not ours and not (node.of_controller and (holder is None or holder.left_s <= 0)):
             raise InUse(f"{name} is not reserved with the token in {VARIABLE}: {holder or 'it is free'}")
     return token is not None

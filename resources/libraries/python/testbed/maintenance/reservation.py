@@ -114,7 +114,7 @@ def _put_back(machines: Machines, wanted: Callable[[MaintainedMachine], bool], r
 def standings(machines: Machines) -> list[ReservationState]:
     """Holders of the machines."""
     found = []
-    for name, node in machines.reservable.items():
+    for name, node in machines.reserved.items():
         try:
             holder, ours = reservation.holder_of(node, os.environ.get(VARIABLE))
             found.append(ReservationState(name, holder, ours))

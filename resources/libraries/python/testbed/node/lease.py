@@ -25,7 +25,7 @@ class Lease:
     """A reservation of all nodes that is renewed in the background. A context manager.
 
     With a token, or with one in the environment variable CSIT_RESERVATION, it joins the reservation that there is, and
-    leaves it to whoever made it.
+    leaves it to its holder.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Lease:
         claim = Claim(testbed=testbed, reason=reason, lease_s=lease_s, heartbeat=True)
         self._claim = replace(claim, token=self._joins) if self._joins else claim
         keep_secret(self._claim.token)
+        self._to_release = {} if self._joins else self._nodes
         self._ours_until: dict[str, float] = {}
         self._losses: dict[str, str] = {}
         self._last_errors: dict[str, str] = {}
@@ -72,7 +73,11 @@ class Lease:
         """
         begin = _now_s()
         if self._joins:
-            self._join()
+            try:
+                self._join()
+            except CsitError:
+                self._release()
+                raise
         else:
             self.took_over = acquire(self._nodes, self._claim)
             self._ours_until = dict.fromkeys(self._nodes, begin + self._claim.lease_s)
@@ -94,10 +99,11 @@ class Lease:
         self._done.set()
         for beat in self._beats:
             beat.join(_PATIENCE_S)
-        if self._joins:
-            return
+        self._release()
+
+    def _release(self) -> None:
         try:
-            for sentence in release(self._nodes, self._claim.token):
+            for sentence in release(self._to_release, self._claim.token):
                 _log.warning("%s", sentence)
         except CsitError as failure:
             _log.warning("not given back, it runs out within %.0f s: %s", self._claim.lease_s, failure)
@@ -117,9 +123,14 @@ class Lease:
         for name, node in sorted(self._nodes.items()):
             begin = _now_s()
             holder, why = renew(node, self._claim.token, self._claim.lease_s)
-            if holder is None:
+            if holder is not None:
+                self._ours_until[name] = begin + holder.left_s
+            elif node.of_controller:
+                self.took_over += acquire({name: node}, self._claim)
+                self._to_release[name] = node
+                self._ours_until[name] = begin + self._claim.lease_s
+            else:
                 raise InUse(f"{name} is not reserved with the token in {VARIABLE}: {why}")
-            self._ours_until[name] = begin + holder.left_s
 
     def _keep(self, name: str) -> None:
         """Renew one node until the end; each has a thread, so that one that hangs does not hold up the others."""

@@ -145,7 +145,7 @@ class Processing(Protocol):
 
 @runtime_checkable
 class CpuLimited(Protocol):
-    """Network functions of which some have a limit of CPU time (`model.function.Limits`)."""
+    """Network functions of which some have a limit of CPU time (`model.request.function.Limits`)."""
 
     def throttling(self) -> Mapping[str, Throttling]:
         """Return throttling by name of the NF, since its start; without NFs that have no such limit."""

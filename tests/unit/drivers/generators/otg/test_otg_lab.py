@@ -32,7 +32,7 @@ from resources.libraries.python.testbed.connection.local import LocalConnection
 from resources.libraries.python.testbed.maintenance import machines as machines_module
 from resources.libraries.python.testbed.maintenance.doctor import _of_api, _of_drivers, examine
 from resources.libraries.python.testbed.maintenance.machines import Machines
-from resources.libraries.python.testbed.node.reservation import Claim, acquire
+from resources.libraries.python.testbed.node.reservation import Claim, acquire, release
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.remote.node import TestbedNode
 from resources.libraries.python.testbed.roles.connection import CompletedProgram
@@ -207,6 +207,26 @@ def test_a_reservation_for_hours_has_the_server_too_and_runs_join_it(monkeypatch
 
 
 @pytest.mark.usefixtures("records")
+def test_a_reservation_made_on_another_machine_is_joined_and_the_server_taken_for_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    location = LAB.tg.settings(Otg).location
+    monkeypatch.setenv("CSIT_RESERVATION", "made-elsewhere")
+    with Machines(LAB) as machines:
+        of_api = {name: node for name, node in machines.reservable.items() if name not in machines.places}
+        with ExitStack() as stack:
+            _opened(stack, location)
+            monkeypatch.delenv("CSIT_RESERVATION")
+            with pytest.raises(InUse, match=rf"^TG \({location}\) is reserved by "):
+                _opened(stack, location)
+            (strange,) = release(of_api, "another")
+            assert strange.startswith(f"TG ({location}) is not reserved with this token: it is that of ")
+        assert release(of_api, "made-elsewhere") == (), "it was free already"
+        with ExitStack() as stack:
+            _opened(stack, location)
+
+
+@pytest.mark.usefixtures("records")
 def test_without_the_rights_to_reserve_a_server_it_is_used_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -214,7 +234,7 @@ def test_without_the_rights_to_reserve_a_server_it_is_used_with_a_warning(
     with ExitStack() as stack:
         _opened(stack, "https://192.0.2.41:8443")
         _opened(stack, "https://192.0.2.41:8443")
-    assert "https://192.0.2.41:8443 cannot be reserved, so other runs that use it are not noticed: " in caplog.text
+    assert "https://192.0.2.41:8443 cannot be reserved without root or sudo here: " in caplog.text
 
 
 def _unreachable(topology: Topology) -> Topology:

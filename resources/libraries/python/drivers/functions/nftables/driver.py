@@ -96,7 +96,7 @@ class NftablesRouters(NamespaceFunctions):
     def delete_connections(self) -> Mapping[str, Deletion]:
         """Delete the entries of all namespaces, and wait until they are freed.
 
-        One table right after the other, by one thread: the kernel's lock of connections is that of all namespaces, and
+        One table after another, by one thread: the kernel's lock of connections is that of all namespaces, and
         threads that wait for it use a CPU each without deleting anything.
 
         A packet that is still on its way makes an entry after the deletion: then all are deleted again, and the times

@@ -109,7 +109,7 @@ class LatencyReport:
 
 @dataclass(frozen=True, slots=True)
 class TimelineReport:
-    """Outcome of the numbered load frames of one flow; see `model.trial.FlowTimeline`."""
+    """Outcome of the numbered load frames of one flow; see `model.measurements.trial.FlowTimeline`."""
 
     begin_ns: int
     sent: list[int]

@@ -45,7 +45,7 @@ _PACKAGE = "resources.libraries.python.drivers.generators.trex"
 
 
 def _directory(node: TgNode | DutNode) -> Mapping[str, Any] | None:
-    """Where to look: also beside another generator, if the topology says so for TCP connections."""
+    """Return where TRex is on a node that sends by it, or by it and another generator; None elsewhere."""
     wanted = isinstance(node, TgNode) and (node.generator.driver == "trex" or "trex" in (node.model_extra or {}))
     return {"directory": node.settings(Trex).directory} if wanted else None
 

@@ -28,6 +28,9 @@ _ASK = (
 """The library's copy of scapy needs the module `cgi`, which Python 3.13 has no more; the package legacy-cgi is that."""
 _NAMES = ("python3", "python3.12", "python3.11", "python3.10", "python3.9", "python3.8", "python3.6")
 _WITHIN_S = 10.0
+_NAMES_OF_DRIVERS = ("trex", "trex_astf")
+_BROKEN = ((3, 5), (3, 8))
+"""Releases whose ASTF fails with DPDK's driver of i40e NICs (trex-core issue 1221), both included."""
 
 
 def interpreter(asked: str) -> str | None:
@@ -98,11 +101,6 @@ def check(place: str, node: TgNode, answer: Mapping[str, Any]) -> Iterator[Check
     if _BROKEN[0] <= release <= _BROKEN[1] and (ports := _ports_on_i40e(node)):
         text = f"TCP connections of {trex.version} (ASTF) fail on NICs of driver i40e, which {', '.join(ports)} have"
         yield warning(place, "TRex", text, "use v3.04 for tcp_peer: trex_astf (trex-core issue 1221)")
-
-
-_NAMES_OF_DRIVERS = ("trex", "trex_astf")
-_BROKEN = ((3, 5), (3, 8))
-"""Releases whose ASTF fails with DPDK's driver of i40e NICs (trex-core issue 1221), both included."""
 
 
 def _ports_on_i40e(node: TgNode) -> list[str]:
