@@ -161,10 +161,8 @@ def test_a_port_that_it_cannot_use_is_named() -> None:
 def test_without_its_programs_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name, **where: None if name == "ovs-vsctl" else real(name, **where))
-    assert (
-        "ovs-vsctl missing for the vSwitch ovs; install it: apt-get install openvswitch-switch"
-        in world_of(topology_with()).problems()
-    )
+    text = "ovs-vsctl missing for the vSwitch ovs; install it: apt-get install openvswitch-switch"
+    assert text in map(str, world_of(topology_with()).problems())
 
 
 @realtime(LOSS)
