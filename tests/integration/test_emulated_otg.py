@@ -88,7 +88,8 @@ def test_instances_of_two_vlans_are_counted_by_a_server_behind_pci_nics(emulated
             "access": None, "cpus": None, "generator": {"driver": "otg"}, "otg": server.model_dump(mode="json"),
             # Without addresses of the NICs frames are for those of the plan, which only a promiscuous port takes.
             "interfaces": {
-                f"port{number}": dict.fromkeys(("mac_address", "pci_address", "numa_node", "rx_queues")) for number in range(1, 5)
+                f"port{number}": dict.fromkeys(("mac_address", "pci_address", "numa_node", "rx_queues"))
+                for number in range(1, 5)
             },
         }  # fmt: skip
         topology = emulated.write_topology(tmp_path, discriminator="vlan", nodes={"TG": tg})
