@@ -123,8 +123,8 @@ def _failure(error: Exception) -> _Failure:
     trace = None if isinstance(error, CsitError) else "".join(traceback.format_exception(error))
     try:
         whole = type(pickle.loads(pickle.dumps(error))) is type(error)  # noqa: S301 - of this process
-    except Exception:  # boundary: arguments and constructors of any library
-        whole = False
+    except (pickle.PicklingError, AttributeError, LookupError, TypeError, ValueError):
+        whole = False  # a local class, or a constructor with other arguments than those that an exception keeps
     if not whole:
         text = str(error) if isinstance(error, CsitError) else f"{type(error).__name__}: {error}"
         error = CsitError(text)
