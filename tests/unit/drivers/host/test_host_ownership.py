@@ -91,6 +91,19 @@ def test_nothing_is_on_record_after_a_clean_end(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
+@pytest.mark.parametrize("umask", [0o077, 0o000])
+def test_all_users_can_read_the_record_and_only_the_owner_can_open_the_lock(tmp_path: Path, umask: int) -> None:
+    folder = tmp_path / "run"
+    before = os.umask(umask)
+    try:
+        with MachineLock(folder) as machine:
+            machine.claim_namespaces(["csit-never-made"])
+            paths = (folder, folder / "owner.json", folder / "lock")
+            assert [oct(path.stat().st_mode & 0o7777) for path in paths] == ["0o755", "0o644", "0o600"]
+    finally:
+        os.umask(before)
+
+
 def test_claims_outlive_a_killed_run_until_they_are_cleaned(tmp_path: Path) -> None:
     holder = hold(tmp_path)
     holder.send_signal(signal.SIGKILL)

@@ -23,7 +23,7 @@ from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.testbed.node import sent
 from resources.libraries.python.testbed.node.fact_collection import gather
 from resources.libraries.python.testbed.node.node_query import MARK, program
-from resources.libraries.python.testbed.node.sent import driver_needs, leftovers, machine, runtimes
+from resources.libraries.python.testbed.node.sent import driver_needs, leases, leftovers, machine, runtimes, tunables
 from resources.libraries.python.testbed.roles.connection import CompletedProgram, Connection
 from tests.unit.testbed.node.machine_trees import link, tree
 from tests.unit.testbed.node.node_facts import two_nodes
@@ -61,6 +61,26 @@ def test_a_shell_that_greets_does_not_come_between() -> None:
     said = json.loads((b"Welcome!\n" + done.stdout).decode().rpartition(MARK)[2])
     assert said["answers"]["leftovers"]["in_use"] is False
     assert said["began_s"] <= said["ended_s"]
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o000])
+def test_all_users_can_read_records_and_only_the_owner_can_open_locks(tmp_path: Path, umask: int) -> None:
+    root, folder = tmp_path / "root", tmp_path / "var" / "generators" / "one"
+    tree(root, {"proc/sys/kernel/random/boot_id": "first", "proc/sys/vm/swappiness": "60"})
+    holder = {"testbed": "lab", "owner": "ann@here", "pid": 1, "reason": "a test", "heartbeat": True, "token": "x"}
+    swappiness = {"root": str(root), "settings": [["/proc/sys/vm/swappiness", "0"]], "by": "ann@here"}
+    text = program(
+        {
+            leases: {"do": "acquire", "lease_s": 60, "directory": str(folder), **holder},
+            tunables: {"do": "apply", "directory": str(folder), **swappiness},
+        }
+    )
+    subprocess.run([sys.executable, "-I", "-"], input=text, capture_output=True, check=True, umask=umask)
+    folders = (tmp_path / "var", folder.parent, folder)
+    modes = {path.name: oct(path.stat().st_mode & 0o7777) for path in (*folders, *folder.iterdir())}
+    records, locks = ("reservation.json", "prepared.json"), ("reservation.lock", "prepared.lock")
+    readable = dict.fromkeys(("var", "generators", "one"), "0o755")
+    assert modes == {**readable, **dict.fromkeys(records, "0o644"), **dict.fromkeys(locks, "0o600")}
 
 
 CPU, NODE = "sys/devices/system/cpu", "sys/devices/system/node"

@@ -16,8 +16,10 @@ from resources.libraries.python.testbed.roles.connection import CompletedProgram
 
 MARK = "csit-answer:"
 """Text before it is not ours: shells print greetings, also without a terminal."""
+# Records are written by root and read by all users, whatever umask a login on the node has.
 _FRAME = """\
-import json, sys, time
+import json, os, sys, time
+os.umask(0o022)
 began_s = time.time()
 def answer_of(source, asked):
     space = {{"__name__": "sent"}}

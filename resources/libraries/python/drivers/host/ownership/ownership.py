@@ -57,8 +57,11 @@ class MachineLock(Claims):
             CsitError: The lock cannot be had.
         """
         try:
-            self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-            descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+            with suppress(FileExistsError):
+                self._directory.mkdir(parents=True)
+                self._directory.chmod(0o755)  # whatever the umask
+            descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            os.fchmod(descriptor, 0o600)  # who can open it can hold it; earlier versions let all users do so
         except OSError as error:
             raise CsitError(f"{self._directory} cannot be used ({error.strerror}); run as root") from error
         try:

@@ -1,6 +1,7 @@
 """Ownership record of a run on a machine: what it made or took, written to disk before it is made or taken."""
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -93,7 +94,11 @@ def read_record(path: Path) -> OwnershipRecord | None:
 def write_record(path: Path, record: OwnershipRecord) -> None:
     """Replace the file as a whole: a run that is killed while it writes leaves the old record."""
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(record.model_dump(mode="json")), encoding="utf-8")
+    with new.open("w", encoding="utf-8") as file:
+        os.fchmod(
+            file.fileno(), 0o644
+        )  # whatever the umask: all users may read what holds a machine, and root acts on it
+        json.dump(record.model_dump(mode="json"), file)
     new.replace(path)
 
 

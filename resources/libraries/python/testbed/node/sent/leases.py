@@ -1,7 +1,9 @@
 """The reservation of the machine this runs on: who has it, and until when. Sent to nodes.
 
-One record in one file, changed under a `flock`. Time is this machine's own: seconds since its start, which no step of
-a clock moves, together with the id of that start. The token is known to the holder; here is only its digest.
+One record in one file, changed under a `flock`. All users can read the record (0644, in folders of 0755); only its
+owner can open the lock (0600), because a process that opens it can hold it. Time is this machine's own: seconds since
+its start, which no step of a clock moves, together with the id of that start. The token is known to the holder; here is
+only its digest.
 """
 
 from __future__ import annotations
@@ -199,9 +201,10 @@ def _now() -> Now:
 @contextlib.contextmanager
 def _alone(directory: Path, within_s: float) -> Iterator[None]:
     """Hold the lock of decisions about reservations. Raises OSError where that takes too long."""
-    directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-    descriptor = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
+        os.fchmod(descriptor, 0o600)  # earlier versions let all users open it
         end = time.monotonic() + within_s
         while not _locked(descriptor):
             if time.monotonic() > end:

@@ -63,8 +63,9 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     if os.geteuid() != 0 and not arguments.get("root"):
         return {"failed": "settings of the kernel need root's rights"}
     try:
-        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         with (directory / "prepared.lock").open("w") as lock:
+            os.fchmod(lock.fileno(), 0o600)  # who can open it can hold it
             fcntl.flock(lock, fcntl.LOCK_EX)
             return (_apply if arguments["do"] == "apply" else _restore)(root, directory, arguments)
     except (OSError, ValueError, KeyError) as error:
