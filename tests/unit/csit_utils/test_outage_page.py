@@ -18,6 +18,7 @@ from resources.libraries.python.studies.outage.model.record import (
     Quarantined,
 )
 from resources.libraries.python.studies.outage.model.spec import CONTROL
+from tests.builders import cpus
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.csit_utils.characterized_pages import made, shown, words
 from tests.unit.csit_utils.outages import SPEC, outage, outage_record
@@ -127,6 +128,25 @@ def test_the_preview_says_what_a_driver_does_not_support(capsys: pytest.CaptureF
     said = capsys.readouterr().out
     assert "reload is not possible for vswitch: linux_bridge supports kill, restart, pause, move." in said
     assert "25 trials" in said
+
+
+def test_the_preview_lists_events_that_the_plan_leaves_no_cpu_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("csit_utils.studies.outage.commands.outage.layout_of", lambda _: cpus(1))
+    app, local = make_app(["outage"]), str(PROJECT / "topologies" / "local.yaml")
+    reason = "move is not possible for nf-1-1: the data threads of nf-1-1 are on CPU 0, and the plan has no other CPU"
+    for options in ([], ["--list"], ["--json"], ["--list", "--json"]):
+        app(["outage", str(SPEC), "-t", local, *options], standalone_mode=False)
+        out, err = capsys.readouterr()
+        assert reason in (err if "--json" in options else out)
+        assert "--list" not in options or ("\tmove nf-1-1" not in out and '"move nf-1-1"' not in out)
+    two, lab = tmp_path / "two.yaml", tmp_path / "lab.yaml"
+    two.write_text(SPEC.read_text(encoding="utf-8").replace("instances: 3", "instances: 2"), encoding="utf-8")
+    text = (PROJECT / "topologies" / "available" / "lab-2n-kernel.yaml").read_text(encoding="utf-8")
+    lab.write_text(re.sub(r"cpus:\n +- \{cpus: .*", "cpus: discover", text), encoding="utf-8")
+    app(["outage", str(two), "-t", str(lab)], standalone_mode=False)
+    assert "Which events the plan leaves no CPU for is not known: testbed" in capsys.readouterr().out
 
 
 def test_a_bad_specification_is_one_sentence(tmp_path: Path) -> None:

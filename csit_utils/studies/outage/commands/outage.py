@@ -7,10 +7,14 @@ import typer
 
 from csit_utils.commands.tables import AS_JSON, TableForm, TableLine, print_sentence, print_table
 from csit_utils.report.units import seconds
+from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.testbed.csit_topology import Secrets
+from resources.libraries.python.model.testbed.topology import World
+from resources.libraries.python.planning.plan import make_plan
 from resources.libraries.python.studies.outage.model.spec import CONTROL, load_outage
 from resources.libraries.python.studies.outage.planning import cost, refusals, schedule
+from resources.libraries.python.testbed.worlds.factory import layout_of
 
 _EVENTS = ("event", "target", "hold", "trials")
 _ORDER = ("trial", "repetition", "event")
@@ -20,13 +24,15 @@ def outage(
     specification: Annotated[Path, typer.Argument(help="Specification of a study of outages, YAML.", metavar="SPEC")],
     list_them: Annotated[bool, typer.Option("--list", help="List every trial in its order.")] = False,
     topology: Annotated[
-        Path | None, typer.Option("-t", "--topology", help="Topology file, to show which events its vSwitch supports.")
+        Path | None,
+        typer.Option("-t", "--topology", help="Topology file, to show which events its vSwitch and CPUs allow."),
     ] = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Preview an outage study: events, trials and time.
 
-    Deploys and measures nothing: ./csit robot does. Events that a driver does not support are listed with the reason.
+    Deploys and measures nothing: ./csit robot does. Events that a driver does not support, or that the
+    plan leaves no CPU for, are listed with the reason.
 
     \b
     Events and time:
@@ -38,7 +44,17 @@ def outage(
     """  # noqa: D301 - \b keeps the lines of the examples apart
     form = TableForm.JSON if as_json else TableForm.TERMINAL
     spec = load_outage(specification)
-    refused = refusals(spec, None if topology is None else load_topology(topology, Secrets.IGNORE).dut)
+    testbed = None if topology is None else load_topology(topology, Secrets.IGNORE)
+    plan, unchecked = None, ""
+    if testbed is not None:
+        try:
+            # Reaches no node: a lab's CPUs are those of the file.
+            layout = {} if testbed.world is World.LAB else layout_of(testbed)
+            plan = make_plan(testbed, spec.cell, layout, ip_version=spec.frame.ip_version)
+        except ConfigError as error:
+            unchecked = f"Which events the plan leaves no CPU for is not known: {error}."
+    refused = refusals(spec, None if testbed is None else testbed.dut, plan)
+    remarks = [f"{reason}." for reason in refused.values()] + [unchecked] * bool(unchecked)
     price = cost(spec, refused)
     if list_them:
         lines = [
@@ -54,6 +70,7 @@ def outage(
             for turn in schedule(spec, refused)
         ]
         print_table(_ORDER, lines, form, _ORDER)
+        _print_remarks(remarks, form)
         return
     rows = [
         TableLine(
@@ -71,12 +88,20 @@ def outage(
     print_table(_EVENTS, rows, form, _EVENTS)
     if form is TableForm.JSON:
         print_table((), [TableLine((), {"object": "summary", "study": spec.name, **price.counts()})], form)
+    _print_remarks(remarks, form)
+    if form is TableForm.JSON:
         return
-    for reason in refused.values():
-        print_sentence(f"{reason}.")
     load = f"{spec.share:.0%} of NDR" if spec.rate_pps is None else f"{spec.rate_pps:g} pps per instance and direction"
     control = ", control trials included" if spec.control else ""
     print_sentence(
         f"{spec.name}: {price.runs} trials of {spec.duration_s:g} s at {load}{control}, each with a deployment of "
         f"{spec.instances} instances: about {seconds(price.seconds)}."
     )
+
+
+def _print_remarks(remarks: list[str], form: TableForm) -> None:
+    for remark in remarks:
+        if form is TableForm.JSON:
+            typer.echo(remark, err=True)
+        else:
+            print_sentence(remark)

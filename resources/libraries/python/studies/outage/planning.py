@@ -48,14 +48,15 @@ def parts_hit(spec: OutageSpec, strike: TargetedEvent) -> tuple[str, ...]:
     return tuple(nf_name(strike.instance, node) for node in range(1, len(spec.nf_kinds) + 1))
 
 
-def refusals(spec: OutageSpec, dut: DutNode | None) -> dict[str, str]:
-    """Events that a driver does not support, a sentence each.
+def refusals(spec: OutageSpec, dut: DutNode | None, plan: Plan | None = None) -> dict[str, str]:
+    """Events that a driver does not support, or that the plan leaves no CPU for, a sentence each.
 
     Args:
         spec: Has events and kinds of NFs.
         dut: The node under test; None if not known.
+        plan: Of the service on that node; None if not known.
     """
-    found: dict[str, str] = {}
+    found = {} if dut is None or plan is None else starved(spec, dut.vswitch, plan) | immovable(spec, plan)
     for strike in spec.events:
         if strike.target == VSWITCH:
             drivers: list[VSwitchDriver | FunctionDriver] = [vswitches()[dut.vswitch]] if dut is not None else []

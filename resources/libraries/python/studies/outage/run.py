@@ -37,11 +37,9 @@ from resources.libraries.python.studies.outage.model.spec import CONTROL, Outage
 from resources.libraries.python.studies.outage.planning import (
     OutageTurn,
     cost,
-    immovable,
     parts_hit,
     refusals,
     schedule,
-    starved,
 )
 from resources.libraries.python.studies.shared.steps import measure_again, measure_step
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -157,9 +155,7 @@ class OutageTest:
             )
         self.draft.plan = plan = self._cell(0).plan()
         self.draft.warnings = list(plan.warnings)
-        dut = self._topology.dut
-        refused = starved(self.spec, dut.vswitch, plan) | immovable(self.spec, plan)
-        self._refused = refused | refusals(self.spec, dut)
+        self._refused = refusals(self.spec, self._topology.dut, plan)
         if len(self._refused) == len(self.spec.events):
             raise Unsupported("; ".join(self._refused.values()))
         self.cost = cost(self.spec, self._refused)
