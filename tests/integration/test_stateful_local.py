@@ -1,7 +1,9 @@
 """Connections under real packets: what our counts say is what `conntrack` says, to the entry."""
 
 import re
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from resources.libraries.python.model.request.cell import MOST_FLOWS
 from resources.libraries.python.model.request.frames import frame, with_flows
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.studies.stateful.model.record import StatefulDensity
+from resources.libraries.python.testbed.node.sent import tunables
 from resources.libraries.python.testbed.roles.part import Stateful
 from tests.integration.robot_runs import PROJECT, network_state, run_robot, study_suite, wait_for_network_state
 from tests.integration.user_space import cell, deployed
@@ -27,6 +30,8 @@ LACK = "; ".join([*map(str, nft_missing()), *([] if path_of("conntrack") else ["
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(LACK), reason=LACK)]
 TOPOLOGY = load_topology(PROJECT / "topologies" / "local.yaml")
 MOST = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+RECORD = Path("/run/csit-density-tests")
+"""The limit before it was changed, which outlives a killed run of these tests but not a restart of the machine."""
 SPEC = """
 name: small
 kind: linux_nat
@@ -50,15 +55,25 @@ capacity: false
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _limit_that_a_killed_run_left() -> None:
+    change_limit("restore")
+
+
+def change_limit(do: str, **asked: object) -> None:
+    """Change the machine's limit, with the old one on record until it is restored."""
+    answer = tunables.answer({"do": do, "directory": str(RECORD), **asked})
+    assert not any(answer.get(key) for key in ("failed", "refused", "failed_paths")), answer
+
+
 @contextmanager
 def most_entries(number: int) -> Iterator[None]:
     """A machine whose tables hold so many entries each."""
-    before = MOST.read_text()
-    MOST.write_text(str(number))
+    change_limit("apply", settings=[[str(MOST), str(number)]], by="tests of connections")
     try:
         yield
     finally:
-        MOST.write_text(before)
+        change_limit("restore")
 
 
 def conntrack(owner: str, *options: str) -> str:
@@ -138,6 +153,19 @@ def test_tcp_connections_are_opened_at_a_rate_and_have_an_entry_each() -> None:
             rows = conntrack(owner, "-L").splitlines()
             assert len(rows) == 200 and all(" TIME_WAIT " in row and "dport=80" in row for row in rows), rows[:3]
         assert {each.left for each in functions.delete_connections().values()} == {0}
+
+
+def test_the_limit_that_a_killed_run_changed_is_restored() -> None:
+    before = MOST.read_text()
+    lines = (
+        "import os, signal",
+        "from tests.integration.test_stateful_local import most_entries",
+        "with most_entries(2345): os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    run = subprocess.run([sys.executable, "-c", "\n".join(lines)], cwd=PROJECT, check=False)
+    assert run.returncode == -signal.SIGKILL and MOST.read_text().strip() == "2345"
+    change_limit("restore")
+    assert MOST.read_text() == before
 
 
 @realtime(LOSS)
