@@ -447,7 +447,7 @@ STEPS: dict[type[StepJournal[Any]], tuple[object, ...]] = {
     InterferenceJournal: (
         _LOADS,
         *(
-            {"line": "meeting", "at": AT, "plan": "0", "meeting": each, "facts": {}, "missing": {}}
+            {"line": "measurement", "at": AT, "plan": "0", "measurement": each, "facts": {}, "missing": {}}
             for each in _recorded("interference")["interference"]["meetings"][:3]
         ),
     ),

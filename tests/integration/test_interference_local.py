@@ -60,17 +60,19 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Interference:
 
 def of(study: Interference, target: str, *against: str, guaranteed: bool = False) -> ColocationMeasurement:
     return next(
-        each for each in study.meetings if (each.target, each.against, each.guaranteed) == (target, against, guaranteed)
+        each
+        for each in study.measurements
+        if (each.target, each.against, each.guaranteed) == (target, against, guaranteed)
     )
 
 
 @realtime(RATE)
 def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
-    assert len(study.meetings) == 10, "alone once: the baseline has no limit"
+    assert len(study.measurements) == 10, "alone once: the baseline has no limit"
     assert len(study.matrix) == len(study.guaranteed) == 4
     for row in study.matrix:
         assert 0.05 < row.mean < 1.5
-    for each in study.meetings:
+    for each in study.measurements:
         assert each.throughput_pps > 100
         assert each.response_s and 1e-6 < each.response_s < 1
         assert each.loss_ratio is not None and 0 <= each.loss_ratio < 1
@@ -80,7 +82,7 @@ def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interfe
 @realtime(RATE)
 def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can(study: Interference) -> None:
     share_pps = of(study, "gateway", "router", guaranteed=True).limit_pps
-    assert share_pps is not None and share_pps >= 0.999 * study.meetings[0].load_pps / 1.2 / 2
+    assert share_pps is not None and share_pps >= 0.999 * study.measurements[0].load_pps / 1.2 / 2
     for name in ("gateway", "router"):
         alone = of(study, name)
         assert alone.limit_pps is None
@@ -98,7 +100,7 @@ def test_beside_others_each_gets_its_share_and_no_more_and_alone_all_that_it_can
 
 @realtime(RATE)
 def test_hardware_counters_are_there_or_their_absence_is_noted_once(study: Interference) -> None:
-    counted = all(each.cache_misses is not None for each in study.meetings)
+    counted = all(each.cache_misses is not None for each in study.measurements)
     said = [note for note in study.notes if note.startswith("cache misses were not counted: ")]
     assert len(said) == (0 if counted else 1)
 
@@ -112,9 +114,9 @@ def test_nginx_in_a_virtual_machine_meets_its_like(tmp_path: Path) -> None:
     wait_for_network_state(before)
     found = load([tmp_path / "out" / "output.xml"]).characterizations[0].record.interference
     assert found is not None
-    assert sorted(each.against for each in found.meetings) == [(), ("proxy",)]
+    assert sorted(each.against for each in found.measurements) == [(), ("proxy",)]
     assert [(row.target, row.against) for row in found.matrix] == [("proxy", ("proxy",))]
-    for each in found.meetings:
+    for each in found.measurements:
         assert each.throughput_pps > 50, found.notes
         assert each.cpu and each.cpu > 0.01, "QEMU with all its vCPUs, and the threads of its ports"
         assert each.memory_bytes and each.memory_bytes > 100 << 20, "of the guest"

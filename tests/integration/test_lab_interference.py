@@ -46,7 +46,7 @@ def test_a_node_tells_what_its_nfs_have_processed_and_used_also_when_steps_break
     assert [(row.target, row.against) for row in found.matrix] == [
         (one, (other,)) for one in ("gateway", "monitor") for other in ("gateway", "monitor")
     ]
-    for each in found.meetings:
+    for each in found.measurements:
         assert 100 < each.throughput_pps < 1.05 * 20_000
         assert each.cpu and 0.001 < each.cpu < 2.2
         assert bool(each.memory_bytes) is (each.target == "monitor"), "a gateway is in the kernel"

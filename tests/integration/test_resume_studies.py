@@ -227,12 +227,12 @@ def test_a_study_with_other_settings_begins_anew_and_says_so(ended: Path) -> Non
     sentence = "interference.jsonl has no study of interference with these settings: all steps are measured"
     assert sentence in done.stdout + done.stderr
     rows = [json.loads(line) for line in study.path(ended).read_text(encoding="utf-8").splitlines()]
-    meetings = [row for row in rows if row.get("line") == "meeting"]
-    again = meetings[-3 * (1 + 3 + 3) :]  # alone; beside each, without and with a guarantee
-    assert {row["meeting"]["repetition"] for row in again} == {0}
+    measurements = [row for row in rows if row.get("line") == "measurement"]
+    again = measurements[-3 * (1 + 3 + 3) :]  # alone; beside each, without and with a guarantee
+    assert {row["measurement"]["repetition"] for row in again} == {0}
     (item,) = read_output_xml(ended / "output.xml")
     assert isinstance(item, Characterized)
     assert item.record.interference is not None
-    assert [meeting.model_dump(mode="json") for meeting in item.record.interference.meetings] == [
-        row["meeting"] for row in again
+    assert [measurement.model_dump(mode="json") for measurement in item.record.interference.measurements] == [
+        row["measurement"] for row in again
     ]

@@ -26,19 +26,19 @@ class _Quantity:
 
 
 _QUANTITIES: Mapping[str, _Quantity] = {
-    "throughput": _Quantity(lambda meeting: meeting.throughput_pps, rate),
-    "loss": _Quantity(lambda meeting: meeting.loss_ratio, percent),
+    "throughput": _Quantity(lambda measurement: measurement.throughput_pps, rate),
+    "loss": _Quantity(lambda measurement: measurement.loss_ratio, percent),
     "response time": _Quantity(
-        lambda meeting: None if meeting.response_s is None else meeting.response_s * 1e6,
+        lambda measurement: None if measurement.response_s is None else measurement.response_s * 1e6,
         lambda value: f"{digits3(value)} µs",
     ),
-    "CPUs": _Quantity(lambda meeting: meeting.cpu, lambda value: f"{value:.2f}"),
+    "CPUs": _Quantity(lambda measurement: measurement.cpu, lambda value: f"{value:.2f}"),
     "memory": _Quantity(
-        lambda meeting: None if meeting.memory_bytes is None else meeting.memory_bytes / 2**20,
+        lambda measurement: None if measurement.memory_bytes is None else measurement.memory_bytes / 2**20,
         lambda value: f"{digits3(value)} MiB",
     ),
     "cache misses": _Quantity(
-        lambda meeting: None if meeting.cache_misses is None else float(meeting.cache_misses), digits3
+        lambda measurement: None if measurement.cache_misses is None else float(measurement.cache_misses), digits3
     ),
 }
 
@@ -49,7 +49,9 @@ def interference_maps(anchor: str, found: Interference, *, simulated: bool) -> C
     if not pairs:
         return None
     names = tuple(contender.name for contender in found.spec.contenders)
-    known = [name for name, each in _QUANTITIES.items() if any(each.value(one) is not None for one in found.meetings)]
+    known = [
+        name for name, each in _QUANTITIES.items() if any(each.value(one) is not None for one in found.measurements)
+    ]
     ways = (_FREE, _GUARANTEED) if found.guaranteed else (_FREE,)
     squares = _Squares(found, names)
     return CellMaps(
@@ -85,13 +87,15 @@ class _Squares:
             for guaranteed, rows in ((False, found.matrix), (True, found.guaranteed))
             for row in rows
         }
-        self._meetings: dict[tuple[str, tuple[str, ...], bool], list[ColocationMeasurement]] = {}
-        for meeting in found.meetings:
-            if meeting.point:
+        self._measurements: dict[tuple[str, tuple[str, ...], bool], list[ColocationMeasurement]] = {}
+        for measurement in found.measurements:
+            if measurement.point:
                 continue  # of a sweep: the map is of the reference point
-            self._meetings.setdefault((meeting.target, meeting.against, meeting.guaranteed), []).append(meeting)
+            self._measurements.setdefault((measurement.target, measurement.against, measurement.guaranteed), []).append(
+                measurement
+            )
         for name in names:  # the baseline of both ways
-            self._meetings.setdefault((name, (), True), self._meetings.get((name, (), False), []))
+            self._measurements.setdefault((name, (), True), self._measurements.get((name, (), False), []))
 
     def square(self, line: int, column: int, choice: tuple[str, ...]) -> MapSquare:
         """One cell."""
@@ -123,7 +127,7 @@ class _Squares:
 
     def _values(self, key: tuple[str, tuple[str, ...], bool], quantity: str) -> list[float]:
         value = _QUANTITIES[quantity].value
-        return [number for meeting in self._meetings.get(key, ()) if (number := value(meeting)) is not None]
+        return [number for measurement in self._measurements.get(key, ()) if (number := value(measurement)) is not None]
 
 
 def _of_throughput(row: Normalized | None, target: str, beside: str, quantity: str) -> MapSquare:

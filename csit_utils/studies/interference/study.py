@@ -321,7 +321,7 @@ def _lines(record: InterferenceRecord) -> Iterator[str]:
 
 _QUERIED = QueriedTables(
     {
-        "meetings": tables.MEETINGS,
+        "interference_measurements": tables.MEASUREMENTS,
         "interference_matrix": tables.MATRIX,
         "interference_means": tables.MEANS,
         "interference_sweep": tables.SWEEP,

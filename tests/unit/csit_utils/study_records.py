@@ -10,7 +10,7 @@ from resources.libraries.python.studies.interference.analysis.study import advis
 from resources.libraries.python.studies.interference.model.record import Interference, InterferenceRecord
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.studies.chains import chain_runs
-from tests.unit.studies.interference import meetings
+from tests.unit.studies.interference import measurements
 
 VNFS = ("firewall", "nat", "ids", "proxy")
 VOLUMES_BPS = (5e7, 1e8, 2e8)
@@ -71,7 +71,7 @@ def chain_studied(study: ChainStudy | None = None, **parts: Any) -> ChainsRecord
 
 def interference(**spec: Any) -> Interference:
     """Three network functions: the balancer does the others harm, the monitor suffers; once more with a guarantee."""
-    beside: dict[meetings.Company, float] = {
+    beside: dict[measurements.Company, float] = {
         (target, (other,)): {"balancer": 0.6, "monitor": 0.8, "gateway": 0.95}[other] - 0.1 * (target == "monitor")
         for target in TARGETS
         for other in TARGETS
@@ -79,11 +79,11 @@ def interference(**spec: Any) -> Interference:
     better = {pair: (1 + share) / 2 for pair, share in beside.items()}
     more: dict[str, Any] = {"response_s": 3e-4, "loss_ratio": 0.01, "cpu": 0.8, "memory_bytes": 2**24}
     found = [
-        *meetings.measured(ALONE_PPS, beside, noise=0.02, **more),
-        *meetings.measured(ALONE_PPS, better, noise=0.02, guaranteed=True, **more),
+        *measurements.measured(ALONE_PPS, beside, noise=0.02, **more),
+        *measurements.measured(ALONE_PPS, better, noise=0.02, guaranteed=True, **more),
     ]
     timed = [each.model_copy(update={"turn": turn}) for turn, each in enumerate(found)]
-    made = analyse(meetings.spec_of(*TARGETS, guarantee=True, **spec), timed, ("no counters of cache misses here",))
+    made = analyse(measurements.spec_of(*TARGETS, guarantee=True, **spec), timed, ("no counters of cache misses here",))
     return advised(made, ((), ()), TARGETS)
 
 

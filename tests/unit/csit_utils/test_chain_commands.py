@@ -16,8 +16,8 @@ from resources.libraries.python.studies.interference.analysis import study as in
 from resources.libraries.python.studies.interference.planning import ALONE_S, AROUND_S
 from tests.unit.csit_utils.characterization_records import record
 from tests.unit.studies.chains.chain_runs import chain, noisy_runs, spec_of
-from tests.unit.studies.interference.meetings import Company, measured
-from tests.unit.studies.interference.meetings import spec_of as contenders_of
+from tests.unit.studies.interference.measurements import Company, measured
+from tests.unit.studies.interference.measurements import spec_of as contenders_of
 
 SPEC = """\
 name: three
@@ -72,8 +72,8 @@ def pairs_record(tmp_path: Path, name: str = "pairs", started_at: str = "2026-01
     shares = {("a", "a"): 0.9, ("a", "b"): 0.5, ("a", "c"): 0.85, ("b", "a"): 0.6, ("b", "b"): 0.9, ("b", "c"): 0.7}
     shares |= {("c", "a"): 0.8, ("c", "b"): 0.7, ("c", "c"): 0.9}
     beside: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in shares.items()}
-    meetings = measured({"a": 9e4, "b": 6e4, "c": 3e4}, beside)
-    found = interference_study.analyse(contenders_of("a", "b", "c", name=name), meetings)
+    measurements = measured({"a": 9e4, "b": 6e4, "c": 3e4}, beside)
+    found = interference_study.analyse(contenders_of("a", "b", "c", name=name), measurements)
     path = tmp_path / f"{name}-{started_at[:10]}.json"
     return written(path, record("interference", name, interference=found, started_at=started_at))
 

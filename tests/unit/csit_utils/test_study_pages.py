@@ -233,7 +233,7 @@ def test_a_study_of_interference_that_is_not_whole_says_how_much_was_measured() 
     found = interfered().interference
     assert found is not None
     whole = interference_headline(found)
-    count = len(found.meetings)
+    count = len(found.measurements)
     part = interference_headline(found.model_copy(update={"asked": count + 6}))
     assert part == f"{count} of {count + 6} measurements were made; {whole}"
 

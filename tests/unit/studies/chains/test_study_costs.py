@@ -59,8 +59,11 @@ def test_a_study_of_interference_does_what_its_preview_counts(
     previewed = interference_cost(spec)
     assert previewed == study.cost
     assert world.deployed == previewed.deployments
-    assert len(study.result().meetings) == len(seen) == previewed.runs
-    assert len({(meeting.target, meeting.against) for meeting in study.result().meetings}) == previewed.sets
+    assert len(study.result().measurements) == len(seen) == previewed.runs
+    assert (
+        len({(measurement.target, measurement.against) for measurement in study.result().measurements})
+        == previewed.sets
+    )
     assert previewed.counts() == {
         "combinations": previewed.sets,
         "measurements": previewed.runs,

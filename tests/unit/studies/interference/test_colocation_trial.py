@@ -1,4 +1,4 @@
-"""What a meeting says is what became of the target, not what became of the others."""
+"""What a measurement says is what became of the target, not what became of the others."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ from resources.libraries.python.studies.interference.planning import PlannedMeas
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.deployment.generator_limits import datagrams_of
 from tests.unit.planning.polled_ports import together
-from tests.unit.studies.interference.meetings import FRAME, spec_of
+from tests.unit.studies.interference.measurements import FRAME, spec_of
 
 PLAN = together([NfKind("linux_router"), NfKind("ngrep")])
 TURN = PlannedMeasurement(number=7, target="A", against=("B",), repetition=2, point=0, guaranteed=False)
@@ -142,7 +142,7 @@ def test_why_something_is_never_told_is_asked_of_the_meter() -> None:
     assert missing(cell_with(None)) == {}
 
 
-def test_a_part_that_died_breaks_the_meeting() -> None:
+def test_a_part_that_died_breaks_the_measurement() -> None:
     with pytest.raises(SystemBroken, match="nginx has ended; ngrep too"):
         meet(problems=("nginx has ended", "ngrep too"))
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.planning import cost, gatherings, schedule
-from tests.unit.studies.interference.meetings import FRAME, spec_of
+from tests.unit.studies.interference.measurements import FRAME, spec_of
 
 
 @given(st.integers(1, 5), st.integers(2, 5), st.integers(1, 3), st.booleans())

@@ -85,10 +85,10 @@ def test_the_matrix_is_the_truth_within_its_noise(whole: Interference) -> None:
 
 
 def test_repetitions_differ_by_the_noise_and_a_study_repeats_itself(whole: Interference) -> None:
-    alone = [each.throughput_pps for each in whole.meetings if each.target == "monitor" and not each.against]
+    alone = [each.throughput_pps for each in whole.measurements if each.target == "monitor" and not each.against]
     assert len(set(alone)) == 6
     few = spec("gateway", "proxy", repetitions=2)
-    assert measured(few).meetings == measured(few).meetings
+    assert measured(few).measurements == measured(few).measurements
 
 
 def test_who_suffers_and_who_presses_are_in_the_order_of_the_truth(whole: Interference) -> None:
@@ -116,9 +116,9 @@ def test_the_advice_is_as_good_as_the_best_of_all_placements_by_the_truth(whole:
 
 
 def test_costs_and_response_time_are_told_and_what_is_not_is_noted_once(whole: Interference) -> None:
-    busy = [each.cpu for each in whole.meetings if each.target == "inspection"]
+    busy = [each.cpu for each in whole.measurements if each.target == "inspection"]
     assert all(cpu is not None and cpu > 1.5 for cpu in busy), "two data threads in overload"
-    assert all(each.response_s for each in whole.meetings)
+    assert all(each.response_s for each in whole.measurements)
     assert [note for note in whole.notes if "cache" in note] == [
         "cache misses were not counted: the simulation has no caches"
     ]
@@ -224,7 +224,7 @@ def test_failures_in_a_row_end_a_study_and_what_was_measured_is_kept() -> None:
     load_pps = study.loads_pps()
     with pytest.raises(SystemBroken, match=r"^3 measurements in a row failed, the last one: pktstat missing"):
         study.measure(load_pps)
-    assert len(study.result().meetings) == 5
+    assert len(study.result().measurements) == 5
     assert study.remove() is None
 
 

@@ -1,4 +1,4 @@
-"""A study of interference from its meetings to its advice and its sentences."""
+"""A study of interference from its measurements to its advice and its sentences."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from resources.libraries.python.studies.interference.analysis.tables import (
     sweep_in_words,
 )
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference
-from tests.unit.studies.interference.meetings import Company, every_pair, measured, meeting, spec_of
+from tests.unit.studies.interference.measurements import Company, every_pair, measured, measurement, spec_of
 
 ALONE = {"gateway": 90e3, "monitor": 60e3, "proxy": 30e3}
 TRUTH = {
@@ -22,7 +22,7 @@ TRUTH = {
 }  # fmt: skip
 
 
-def meetings(share_of_network: float | None = None, noise: float = 0.02) -> list[ColocationMeasurement]:
+def measurements(share_of_network: float | None = None, noise: float = 0.02) -> list[ColocationMeasurement]:
     plain: dict[Company, float] = {(one, (other,)): mean for (one, other), mean in TRUTH.items()}
     found = measured(ALONE, plain, 10, noise)
     if share_of_network is not None:
@@ -34,7 +34,7 @@ def meetings(share_of_network: float | None = None, noise: float = 0.02) -> list
 
 
 def study(*, share_of_network: float | None = None, noise: float = 0.02) -> Interference:
-    return analyse(spec_of(*ALONE), meetings(share_of_network, noise))
+    return analyse(spec_of(*ALONE), measurements(share_of_network, noise))
 
 
 def test_the_truth_is_inside_the_intervals_and_close_to_the_means() -> None:
@@ -72,9 +72,9 @@ def test_a_loss_that_shows_in_a_tenth_of_a_percent_is_told_at_its_load(lost: flo
 
 def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_number_together() -> None:
     rows = [
-        meeting("A", (), 100.0), meeting("A", (), 60.0, guaranteed=True, limit_pps=60.0),
-        meeting("A", ("B",), 50.0), meeting("A", ("B",), 60.0, guaranteed=True, limit_pps=200.0),
-        meeting("A", ("B", "B"), 20.0), meeting("A", ("B", "B"), 84.0, guaranteed=True, limit_pps=150.0),
+        measurement("A", (), 100.0), measurement("A", (), 60.0, guaranteed=True, limit_pps=60.0),
+        measurement("A", ("B",), 50.0), measurement("A", ("B",), 60.0, guaranteed=True, limit_pps=200.0),
+        measurement("A", ("B", "B"), 20.0), measurement("A", ("B", "B"), 84.0, guaranteed=True, limit_pps=150.0),
     ]  # fmt: skip
     found = analyse(spec_of("A", "B", together=3), rows)
     assert [row.mean for row in found.guaranteed] == pytest.approx([0.6, 0.84])
@@ -83,10 +83,10 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
 
 
 def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
-    rows = [meeting(name, (), pps) for name, pps in (("A", 100.0), ("B", 40.0))]
+    rows = [measurement(name, (), pps) for name, pps in (("A", 100.0), ("B", 40.0))]
     for guaranteed, a, b in ((False, 70.0, 20.0), (True, 50.0, 30.0)):
         limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
-        rows += [meeting("A", ("B",), a, **limit), meeting("B", ("A",), b, **limit)]
+        rows += [measurement("A", ("B",), a, **limit), measurement("B", ("A",), b, **limit)]
     found = analyse(spec_of("A", "B"), rows)
     assert found.network_share == pytest.approx(0.5), "of B, which has all that it needs"
     assert found.notes[0] == (
@@ -123,7 +123,7 @@ def test_servers_that_make_no_sense_are_told(
 
 
 def test_a_pair_that_failed_leaves_the_matrix_and_says_why_there_is_no_advice() -> None:
-    kept = [each for each in meetings() if (each.target, each.against) != ("proxy", ("monitor",))]
+    kept = [each for each in measurements() if (each.target, each.against) != ("proxy", ("monitor",))]
     found = analyse(spec_of(*ALONE), kept, ["proxy beside monitor was not measured: no traffic"])
     assert len(found.matrix) == 8
     assert not found.advice
@@ -137,7 +137,7 @@ def test_nothing_measured_is_an_empty_study() -> None:
 
 
 def test_rows_are_in_the_order_of_the_specification_however_they_were_measured() -> None:
-    found = analyse(spec_of(*ALONE), meetings()[::-1])
+    found = analyse(spec_of(*ALONE), measurements()[::-1])
     assert [(row.target, row.against[0]) for row in found.matrix] == list(TRUTH)
 
 

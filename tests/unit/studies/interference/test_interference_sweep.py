@@ -19,7 +19,7 @@ from resources.libraries.python.studies.interference.model.record import (
     load_interference,
 )
 from resources.libraries.python.studies.interference.planning import schedule
-from tests.unit.studies.interference.meetings import tables
+from tests.unit.studies.interference.measurements import tables
 from tests.unit.studies.interference.simulated_studies import measured
 
 FILE = """
@@ -138,4 +138,4 @@ def test_the_figure_has_throughput_over_packet_size_and_over_rate(swept: Interfe
     assert beside["x"][0] == 20_000 and beside["x"][1] > 5e5
     assert beside["y"][0] > beside["y"][1]
     assert beside["error_y"]["array"][1] > 0
-    assert sweep_figure("a", swept.model_copy(update={"meetings": swept.meetings[:0]}), simulated=True) is None
+    assert sweep_figure("a", swept.model_copy(update={"measurements": swept.measurements[:0]}), simulated=True) is None

@@ -43,10 +43,10 @@ def test_the_share_of_two_three_and_four_together_is_the_truth(truth: float) -> 
 
 def test_alone_nothing_is_limited_and_together_each_gets_its_part_of_the_line() -> None:
     found = measured(simulated(), "gateway", "monitor", together=3, repetitions=1)
-    assert {each.limit_pps for each in found.meetings if not each.against} == {None}
-    assert not [each for each in found.meetings if each.guaranteed and not each.against]
+    assert {each.limit_pps for each in found.measurements if not each.against} == {None}
+    assert not [each for each in found.measurements if each.guaranteed and not each.against]
     line_pps = 10e9 / 8 / (512 + 20)
-    for each in found.meetings:
+    for each in found.measurements:
         if each.guaranteed:
             assert each.limit_pps == pytest.approx(line_pps / (1 + len(each.against)))
 
@@ -56,7 +56,7 @@ def test_where_no_port_has_a_rate_each_gets_its_part_of_what_the_network_was_see
 
     def network_pps(together: int) -> set[float]:
         found = measured(simulated(None), "gateway", "monitor", together=together, repetitions=1)
-        limits = {(1 + len(each.against), each.limit_pps or 0.0) for each in found.meetings if each.guaranteed}
+        limits = {(1 + len(each.against), each.limit_pps or 0.0) for each in found.measurements if each.guaranteed}
         assert [size for size, _ in sorted(limits)] == list(range(2, together + 1))
         return {round(size * limit_pps) for size, limit_pps in limits}
 

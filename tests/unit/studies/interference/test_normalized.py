@@ -18,14 +18,14 @@ from resources.libraries.python.studies.interference.analysis.matrix import (
 )
 from resources.libraries.python.studies.interference.analysis.tables import by_frame_and_load
 from resources.libraries.python.studies.interference.model.record import Interference
-from tests.unit.studies.interference.meetings import every_pair, matrix_of, measured, meeting, spec_of
+from tests.unit.studies.interference.measurements import every_pair, matrix_of, measured, measurement, spec_of
 
 TABLE_3 = {"I": 0.8764, "II": 0.4969, "III": 0.6407, "IV": 0.6478, "V": 0.6114}
 
 
 @pytest.mark.parametrize(("alone", "beside", "change"), [(955, 615.88, -0.3551), (169, 103.99, -0.3847)])
 def test_snort_and_pktstat_of_table_1(alone: float, beside: float, change: float) -> None:
-    (row,) = normalized([meeting("one", (), alone), meeting("one", ("other",), beside)])
+    (row,) = normalized([measurement("one", (), alone), measurement("one", ("other",), beside)])
     assert -degradation(row.mean) == pytest.approx(change, abs=5e-5)
     assert (row.samples, row.stdev, row.low) == (1, None, None)
 
@@ -59,7 +59,7 @@ def test_companies_of_three_are_in_the_matrix_and_not_in_its_means() -> None:
 
 
 def test_a_target_without_a_baseline_has_no_row() -> None:
-    assert not normalized([meeting("A", ("B",), 10), meeting("B", (), 0.0), meeting("B", ("A",), 1)])
+    assert not normalized([measurement("A", ("B",), 10), measurement("B", (), 0.0), measurement("B", ("A",), 1)])
 
 
 def test_half_of_the_degradation_from_the_network() -> None:
@@ -102,10 +102,10 @@ def test_the_ends_of_the_interval_are_the_roots_of_fiellers_equation() -> None:
 
 
 def test_the_deviation_is_that_of_the_throughput_beside_others_over_the_mean_alone() -> None:
-    alone = [meeting("A", (), pps) for pps in (15.0, 25.0)]
-    (three,) = normalized([*alone, *(meeting("A", ("B",), pps) for pps in (8.0, 10.0, 12.0))])
+    alone = [measurement("A", (), pps) for pps in (15.0, 25.0)]
+    (three,) = normalized([*alone, *(measurement("A", ("B",), pps) for pps in (8.0, 10.0, 12.0))])
     assert (three.mean, three.stdev, three.samples) == (0.5, pytest.approx(0.1), 3)
-    (two,) = normalized([*alone, *(meeting("A", ("B",), pps) for pps in (8.0, 12.0))])
+    (two,) = normalized([*alone, *(measurement("A", ("B",), pps) for pps in (8.0, 12.0))])
     assert two.stdev == pytest.approx(0.2 / 2**0.5)
 
 
@@ -117,10 +117,10 @@ def test_equal_values_have_no_width_and_single_or_wild_ones_no_interval() -> Non
 
 def test_a_sweep_has_a_point_for_each_frame_and_load() -> None:
     def study(frame: str, load_pps: float, share: float) -> Interference:
-        meetings = measured(
+        measurements = measured(
             {"A": 10.0, "B": 10.0}, {("A", ("B",)): share, ("B", ("A",)): 0.9}, load_pps=load_pps, frame=frame
         )
-        return Interference(spec=spec_of("A", "B"), meetings=tuple(meetings), matrix=())
+        return Interference(spec=spec_of("A", "B"), measurements=tuple(measurements), matrix=())
 
     found = by_frame_and_load([study("64B", 2e5, 0.5), study("64B", 1e5, 0.7), study("512B", 1e5, 0.95)])
     assert [(point.frame, point.load_pps, point.most_sensitive) for point in found] == [

@@ -10,7 +10,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.studies.interference.analysis import placement
 from resources.libraries.python.studies.interference.analysis.placement import ColocatedThroughputs, advise, capacity
 from resources.libraries.python.studies.interference.model.record import Normalized
-from tests.unit.studies.interference.meetings import every_pair, matrix_of
+from tests.unit.studies.interference.measurements import every_pair, matrix_of
 
 NAMES = "ABCD"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resources.libraries.python.studies.interference.planning import schedule
-from tests.unit.studies.interference.meetings import spec_of
+from tests.unit.studies.interference.measurements import spec_of
 
 
 @given(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=4, unique=True), st.integers(1, 4), st.integers(0, 99))

@@ -168,7 +168,7 @@ def record(study: AnyTest) -> str:
     if isinstance(study, StatefulTest):
         return str([(cell.name, len(cell.tear_downs), cell.rate.complete) for cell in study.result().cells])
     if isinstance(study, InterferenceTest):
-        rows = study.result().meetings
+        rows = study.result().measurements
         return str([(row.target, row.against, row.repetition, row.guaranteed) for row in rows])
     draft = study.draft
     draft.started_at = ""

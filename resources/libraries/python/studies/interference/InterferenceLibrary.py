@@ -75,8 +75,8 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
 
     def _turn(self, ended: TurnEnded) -> None:
         beside = f" beside {', '.join(ended.turn.against)}" if ended.turn.against else " alone"
-        found = rate(ended.meeting.throughput_pps) if ended.meeting else f"failed: {ended.failed}"
-        name, failed = f"{ended.turn.target}{beside}", ended.meeting is None
+        found = rate(ended.measurement.throughput_pps) if ended.measurement else f"failed: {ended.failed}"
+        name, failed = f"{ended.turn.target}{beside}", ended.measurement is None
         self._progress.step(StepEnded(ended.number, ended.of, name, found, work=ended.measured, failed=failed))
 
     @keyword
@@ -134,7 +134,7 @@ class InterferenceLibrary(StudyLibrary[InterferenceTest]):
         if found is None or not record.passed:
             return []
         note = " (simulated)" if record.simulated else ""
-        summary = f"{found.spec.name}: {len(found.meetings)} measurements{note}"
+        summary = f"{found.spec.name}: {len(found.measurements)} measurements{note}"
         return [summary, *matrix_in_words(found), *advice_in_words(found)]
 
 

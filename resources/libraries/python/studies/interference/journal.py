@@ -6,7 +6,7 @@ A study that resumes keeps the loads that it began with, as its measurements are
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AliasChoices, Field, TypeAdapter
 
 from resources.libraries.python.model.base import ON_FIRST_USE, Frozen
 from resources.libraries.python.recording.step_journal import StepJournal
@@ -30,14 +30,15 @@ class LoadsFound(Frozen):
     notes: tuple[str, ...]
 
 
-class MeetingMeasured(Frozen):
+class CompletedMeasurement(Frozen):
     """A measurement that is complete; what was deployed for it is removed."""
 
-    line: Literal["meeting"] = "meeting"
+    line: Literal["measurement", "meeting"] = "measurement"
+    """`meeting` before 3.0."""
     at: str
     plan: str
     """Digest of the plan by which it was deployed."""
-    meeting: ColocationMeasurement
+    measurement: ColocationMeasurement = Field(validation_alias=AliasChoices("measurement", "meeting"))
     facts: dict[str, dict[str, str]]
     """Facts of the parts of the deployment."""
     missing: dict[str, str]
@@ -45,12 +46,12 @@ class MeetingMeasured(Frozen):
     notes: tuple[str, ...] = ()
 
 
-class InterferenceJournal(StepJournal[LoadsFound | MeetingMeasured]):
+class InterferenceJournal(StepJournal[LoadsFound | CompletedMeasurement]):
     """A journal of measurements; a context manager."""
 
     FILE = "interference.jsonl"
     KIND = "study of interference"
-    ROWS = TypeAdapter(Annotated[LoadsFound | MeetingMeasured, Field(discriminator="line")], config=ON_FIRST_USE)
+    ROWS = TypeAdapter(Annotated[LoadsFound | CompletedMeasurement, Field(discriminator="line")], config=ON_FIRST_USE)
 
     @property
     def load(self) -> LoadsFound | None:
@@ -58,7 +59,7 @@ class InterferenceJournal(StepJournal[LoadsFound | MeetingMeasured]):
         return next((row for row in self.rows if isinstance(row, LoadsFound)), None)
 
     @property
-    def meetings(self) -> Mapping[int, MeetingMeasured]:
+    def measurements(self) -> Mapping[int, CompletedMeasurement]:
         """Measured before, by place in the order of all measurements; none without a load."""
         found = self.rows if self.load is not None else []
-        return {row.meeting.turn: row for row in found if isinstance(row, MeetingMeasured)}
+        return {row.measurement.turn: row for row in found if isinstance(row, CompletedMeasurement)}

@@ -22,7 +22,11 @@ from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
 from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer, met, missing
-from resources.libraries.python.studies.interference.journal import InterferenceJournal, LoadsFound, MeetingMeasured
+from resources.libraries.python.studies.interference.journal import (
+    CompletedMeasurement,
+    InterferenceJournal,
+    LoadsFound,
+)
 from resources.libraries.python.studies.interference.model.record import (
     ColocationMeasurement,
     Contender,
@@ -50,7 +54,7 @@ class TurnEnded:
     """A measurement was made, carried over, or failed."""
 
     turn: PlannedMeasurement
-    meeting: ColocationMeasurement | None
+    measurement: ColocationMeasurement | None
     """None where it failed."""
     failed: str | None
     number: int
@@ -90,7 +94,7 @@ class InterferenceTest:
         self._names = tuple(contender.name for contender in spec.contenders)
         self._protocol = datagrams_of(topology.tg.generator.driver)
         self._server = SharedServer(topology, world, spec, self._protocol)
-        self._meetings: list[ColocationMeasurement] = []
+        self._measurements: list[ColocationMeasurement] = []
         self._notes: list[str] = []
         self._failures: list[str] = []
         """Reasons for missing measurements, one each."""
@@ -99,7 +103,7 @@ class InterferenceTest:
         self._network_pps: dict[str, float] = {}
         """One-way capacity of the network by frame size, if the rate of its ports is unknown."""
         self._journal: InterferenceJournal | None = None
-        self._known: Mapping[int, MeetingMeasured] = {}
+        self._known: Mapping[int, CompletedMeasurement] = {}
         self.draft = Draft(InterferenceRecord, topology, environment)
         self.draft.simulation = dict(world.simulation) if world.simulation is not None else None
 
@@ -109,7 +113,7 @@ class InterferenceTest:
 
     def resume(self, journal: InterferenceJournal) -> None:
         """Keep every measurement in an open journal, and make none again that it has by the same plan."""
-        self._journal, self._known = journal, journal.meetings
+        self._journal, self._known = journal, journal.measurements
 
     @property
     def remark(self) -> str | None:
@@ -212,18 +216,18 @@ class InterferenceTest:
             for number, turn in enumerate(turns):
                 kept = self._measured_before(turn)
                 if kept is None:
-                    meeting, why = self._turn(turn, loads_pps[turn.point])
+                    measurement, why = self._turn(turn, loads_pps[turn.point])
                 else:
                     self._take(kept)
-                    meeting, why = kept.meeting, None
+                    measurement, why = kept.measurement, None
                 failed = failed + 1 if why else 0
-                self._on_progress(TurnEnded(turn, meeting, why, number + 1, len(turns), kept is None))
+                self._on_progress(TurnEnded(turn, measurement, why, number + 1, len(turns), kept is None))
                 if failed == _MOST_FAILED:
                     raise SystemBroken(f"{failed} measurements in a row failed, the last one: {why}")
         finally:
-            if self._meetings:
+            if self._measurements:
                 lacks = [f"{what} were not counted: {why}" for what, why in self._missing.items()]
-                found = analyse(self.spec, self._meetings, [*self._notes, *lacks])
+                found = analyse(self.spec, self._measurements, [*self._notes, *lacks])
                 self.draft.interference = found.model_copy(update={"asked": self.cost.runs})
 
     def result(self) -> Interference:
@@ -262,7 +266,7 @@ class InterferenceTest:
         """Remove what is deployed, if anything is; return what went wrong, None when nothing did."""
         return self._server.remove()
 
-    def _measured_before(self, turn: PlannedMeasurement) -> MeetingMeasured | None:
+    def _measured_before(self, turn: PlannedMeasurement) -> CompletedMeasurement | None:
         """Result of a measurement in the journal; None where there is none, or of another plan."""
         kept = self._known.get(turn.number)
         if kept is None:
@@ -285,13 +289,13 @@ class InterferenceTest:
         return self._fair_share((turn.target, *turn.against), frame) if turn.guaranteed else _FREE
 
     def _turn(self, turn: PlannedMeasurement, load_pps: float) -> tuple[ColocationMeasurement | None, str | None]:
-        def measure() -> MeetingMeasured:
+        def measure() -> CompletedMeasurement:
             frame, _ = self.spec.points()[turn.point]
             cell = self._server.deploy((turn.target, *turn.against), frame, self._limits(turn), turn.repetition)
-            return MeetingMeasured(
+            return CompletedMeasurement(
                 at=utc_now(),
                 plan=self._plan_digest(turn),
-                meeting=met(cell, turn, self.spec, load_pps, self._protocol),
+                measurement=met(cell, turn, self.spec, load_pps, self._protocol),
                 facts=cell.deployment.facts(),
                 missing=missing(cell),
             )
@@ -307,11 +311,11 @@ class InterferenceTest:
         if self._journal is not None:
             self._journal.keep(found)
         self._take(found)
-        return found.meeting, None
+        return found.measurement, None
 
-    def _take(self, found: MeetingMeasured) -> None:
+    def _take(self, found: CompletedMeasurement) -> None:
         """Add a measurement to the record."""
-        self._meetings.append(found.meeting)
+        self._measurements.append(found.measurement)
         self._notes += found.notes
         self._missing |= found.missing
         self.draft.facts = found.facts

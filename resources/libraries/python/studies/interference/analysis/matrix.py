@@ -19,18 +19,18 @@ from resources.libraries.python.studies.interference.model.record import (
 CONFIDENCE = 0.95
 
 
-def normalized(meetings: Iterable[ColocationMeasurement]) -> tuple[Normalized, ...]:
+def normalized(measurements: Iterable[ColocationMeasurement]) -> tuple[Normalized, ...]:
     """A row for each target and group that were measured, where the target was measured alone, too.
 
     Args:
-        meetings: Of one load and frame, all with a guarantee or all without one.
+        measurements: Of one load and frame, all with a guarantee or all without one.
 
     Returns:
         In the order in which they first met. A target that let nothing through alone has none.
     """
     values: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(list)
-    for meeting in meetings:
-        values[meeting.target, meeting.against].append(meeting.throughput_pps)
+    for measurement in measurements:
+        values[measurement.target, measurement.against].append(measurement.throughput_pps)
     return tuple(
         _row(target, against, beside, alone)
         for (target, against), beside in values.items()

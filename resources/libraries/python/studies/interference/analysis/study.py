@@ -1,4 +1,4 @@
-"""A study of interference from its meetings to its advice."""
+"""A study of interference from its measurements to its advice."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,19 +28,19 @@ Group = tuple[str, tuple[str, ...]]
 
 
 def analyse(
-    spec: InterferenceSpec, meetings: Sequence[ColocationMeasurement], notes: Sequence[str] = ()
+    spec: InterferenceSpec, measurements: Sequence[ColocationMeasurement], notes: Sequence[str] = ()
 ) -> Interference:
     """Compare what network functions did beside others with what they did alone.
 
     Args:
         spec: What was asked.
-        meetings: What was measured, in any order; matrix and what follows are of the reference point of a sweep.
+        measurements: What was measured, in any order; matrix and what follows are of the reference point of a sweep.
         notes: What could not be measured, and why.
 
     Returns:
         With the placement of all of them on two servers as advice, where all pairs were measured.
     """
-    reference = [each for each in meetings if not each.point]
+    reference = [each for each in measurements if not each.point]
     matrix, guaranteed = (
         # Alone there is nothing to share: that is the baseline with a guarantee, too.
         in_order(spec, normalized(each for each in reference if each.guaranteed is (wanted and bool(each.against))))
@@ -51,7 +51,7 @@ def analyse(
     shares = {size: network_share(matrix, uncapped, size) for size in range(2, spec.together + 1)}
     found = Interference(
         spec=spec,
-        meetings=tuple(meetings),
+        measurements=tuple(measurements),
         matrix=matrix,
         guaranteed=guaranteed,
         sensitivity=sensitivity(matrix),
@@ -93,7 +93,7 @@ def advised(found: Interference, servers: Sequence[Sequence[str]], more: Sequenc
 
 def _measured(found: Interference) -> list[str]:
     """Network functions that were measured at all."""
-    there = {meeting.target for meeting in found.meetings}
+    there = {measurement.target for measurement in found.measurements}
     return [contender.name for contender in found.spec.contenders if contender.name in there]
 
 
@@ -105,14 +105,14 @@ def _stand_ins(spec: InterferenceSpec) -> list[str]:
     ]
 
 
-def _capped(meetings: Iterable[ColocationMeasurement]) -> dict[Group, tuple[float, float]]:
+def _capped(measurements: Iterable[ColocationMeasurement]) -> dict[Group, tuple[float, float]]:
     """Groups in which the target was guaranteed less than it carries alone: that share, and its throughput alone.
 
     What it lacks there its limit took, whatever the others do, so it says nothing of where degradation comes from.
     """
     alone: dict[str, list[float]] = defaultdict(list)
     limits: dict[Group, float] = {}
-    for each in meetings:
+    for each in measurements:
         if not each.against:
             alone[each.target].append(each.throughput_pps)
         elif each.limit_pps is not None:

@@ -1,4 +1,4 @@
-"""The tables of a study of interference (meetings, matrix, means, lines by frame size and load), and its sentences."""
+"""Tables of a study of interference (measurements, matrix, means, lines by frame size and load), and its sentences."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from resources.libraries.python.studies.interference.model.record import (
 Row = tuple[object, ...]
 """Fields of a line; the first line of a table has the names of its columns. What is unknown is None, an empty field."""
 
-MEETINGS = (
+MEASUREMENTS = (
     "turn", "repetition", "target", "against", "guaranteed", "frame", "load_pps", "throughput_pps", "loss_ratio",
     "response_us", "cpus", "memory_bytes", "cache_misses",
 )  # fmt: skip
@@ -44,7 +44,7 @@ def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row
     if found is None:
         return ()
     tables = (
-        ("meetings", _meetings(found.meetings)),
+        ("interference_measurements", _measurements(found.measurements)),
         ("interference_matrix", _matrix(found)),
         ("interference_means", _means(found)),
         ("interference_sweep", _sweep(found)),
@@ -52,8 +52,8 @@ def interference_tables(record: InterferenceRecord) -> tuple[tuple[str, list[Row
     return tuple((name, rows) for name, rows in tables if len(rows) > 1)
 
 
-def _meetings(meetings: Sequence[ColocationMeasurement]) -> list[Row]:
-    rows: list[Row] = [MEETINGS]
+def _measurements(measurements: Sequence[ColocationMeasurement]) -> list[Row]:
+    rows: list[Row] = [MEASUREMENTS]
     rows += [
         (
             each.turn,
@@ -70,7 +70,7 @@ def _meetings(meetings: Sequence[ColocationMeasurement]) -> list[Row]:
             each.memory_bytes,
             each.cache_misses,
         )
-        for each in sorted(meetings, key=lambda each: each.turn)
+        for each in sorted(measurements, key=lambda each: each.turn)
     ]
     return rows
 
@@ -116,9 +116,9 @@ class MatrixSlice:
 def spots(found: Interference, *, guaranteed: bool = False) -> tuple[MatrixSlice, ...]:
     """The matrix at each point of a study that was measured, in the order of its lists."""
     by_point: dict[int, list[ColocationMeasurement]] = defaultdict(list)
-    for meeting in found.meetings:
-        if meeting.guaranteed is (guaranteed and bool(meeting.against)):
-            by_point[meeting.point].append(meeting)
+    for measurement in found.measurements:
+        if measurement.guaranteed is (guaranteed and bool(measurement.against)):
+            by_point[measurement.point].append(measurement)
     return tuple(
         MatrixSlice(frame, asked_pps, by_point[point][0].load_pps, matrix)
         for point, (frame, asked_pps) in enumerate(found.spec.points())
@@ -133,9 +133,9 @@ def by_frame_and_load(studies: Sequence[Interference]) -> tuple[PairsPoint, ...]
     """
     found: dict[str, dict[float, list[ColocationMeasurement]]] = defaultdict(lambda: defaultdict(list))
     for study in studies:
-        for meeting in study.meetings:
-            if not meeting.guaranteed:
-                found[meeting.frame][meeting.load_pps].append(meeting)
+        for measurement in study.measurements:
+            if not measurement.guaranteed:
+                found[measurement.frame][measurement.load_pps].append(measurement)
     return tuple(
         point
         for frame, loads in found.items()
@@ -144,8 +144,8 @@ def by_frame_and_load(studies: Sequence[Interference]) -> tuple[PairsPoint, ...]
     )
 
 
-def _point(frame: str, load_pps: float, meetings: Sequence[ColocationMeasurement]) -> PairsPoint | None:
-    matrix = pairs(normalized(meetings))
+def _point(frame: str, load_pps: float, measurements: Sequence[ColocationMeasurement]) -> PairsPoint | None:
+    matrix = pairs(normalized(measurements))
     most = lowest(sensitivity(matrix))
     if most is None:
         return None

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from resources.libraries.python.model.base import Frozen, at_most, at_most_items
 from resources.libraries.python.model.bounds import (
@@ -208,7 +208,8 @@ class Interference(Frozen):
     """Part of a record: network functions that met each other."""
 
     spec: InterferenceSpec
-    meetings: tuple[ColocationMeasurement, ...]
+    measurements: tuple[ColocationMeasurement, ...] = Field(validation_alias=AliasChoices("measurements", "meetings"))
+    """Called `meetings` before 3.0."""
     matrix: tuple[Normalized, ...]
     guaranteed: tuple[Normalized, ...] = ()
     """The same with guaranteed network I/O, over the same throughput alone."""
@@ -229,7 +230,7 @@ class Interference(Frozen):
     @property
     def coverage(self) -> Coverage:
         """Measurements that were made, of all."""
-        return Coverage(len(self.meetings), len(self.meetings) if self.asked is None else self.asked)
+        return Coverage(len(self.measurements), len(self.measurements) if self.asked is None else self.asked)
 
 
 class InterferenceRecord(Record):

@@ -1,4 +1,4 @@
-"""Meetings that never took place: network functions with a known truth, for tests of the analysis."""
+"""Measurements that never took place: network functions with a known truth, for tests of the analysis."""
 
 from collections.abc import Iterable, Mapping
 from random import Random
@@ -32,7 +32,7 @@ def spec_of(*names: str, **more: object) -> InterferenceSpec:
     return InterferenceSpec.model_validate({"name": "pairs", "contenders": contenders, "frame": FRAME, **more})
 
 
-def meeting(
+def measurement(
     target: str, against: tuple[str, ...], throughput_pps: float, repetition: int = 0, **more: object
 ) -> ColocationMeasurement:
     data = {
@@ -56,7 +56,7 @@ def measured(
     truth: dict[Company, float] = {(name, ()): pps for name, pps in alone.items()}
     truth |= {(target, against): alone[target] * share for (target, against), share in beside.items()}
     return [
-        meeting(target, against, pps * draw.gauss(1, noise), repetition, **more)
+        measurement(target, against, pps * draw.gauss(1, noise), repetition, **more)
         for repetition in range(repetitions)
         for (target, against), pps in truth.items()
     ]
