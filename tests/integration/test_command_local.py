@@ -91,7 +91,7 @@ def test_by_default_all_service_types_are_measured_and_of_vms_the_smallest_cell(
     assert "VSC,CSC,CSP" in csit("local", "--help").stdout
 
 
-def test_a_machine_in_use_is_told_with_its_user(tmp_path: Path) -> None:
+def test_a_machine_in_use_is_reported_with_its_user(tmp_path: Path) -> None:
     with MachineLock():
         done = csit("local", *SMALL, "--output", str(tmp_path))
     assert done.returncode == 1

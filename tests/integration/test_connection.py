@@ -113,7 +113,7 @@ def test_much_output_on_both_ways_while_much_is_read(connection: Connection) -> 
     assert (done.stdout.encode(), done.stderr.encode()) == (data, data)
 
 
-def test_input_that_nobody_reads(connection: Connection) -> None:
+def test_unread_input(connection: Connection) -> None:
     assert connection.run(["true"], stdin=bytes(MEGABYTES * 10**6)).status == 0
 
 
@@ -283,7 +283,7 @@ def test_much_in_both_directions_of_a_talk(connection: Connection) -> None:
     program.close()
 
 
-def test_much_on_standard_error_stops_nobody_and_its_end_is_kept(connection: Connection) -> None:
+def test_much_on_standard_error_blocks_nothing_and_its_end_is_kept(connection: Connection) -> None:
     program = connection.open(["sh", "-c", "yes x | head -c 5000000 >&2; echo end >&2; echo done; cat"])
     assert program.receive(20.0) == b"done\n"
     program.close()

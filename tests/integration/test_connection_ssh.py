@@ -73,7 +73,7 @@ def logins(lab: Lab) -> int:
 # -- who the host is --------------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_host_is_refused_and_the_sentence_mends_it(lab: Lab, tmp_path: Path) -> None:
+def test_an_unknown_host_is_refused_with_the_fix(lab: Lab, tmp_path: Path) -> None:
     known = tmp_path / "known hosts"
     access = Access(**lab.access(DUT, known_hosts=str(known)))
     said = refusal(access)
@@ -82,7 +82,7 @@ def test_an_unknown_host_is_refused_and_the_sentence_mends_it(lab: Lab, tmp_path
     assert hostname(access) == "dut1"
 
 
-def test_a_changed_host_key_is_refused_and_the_sentence_mends_it(lab: Lab) -> None:
+def test_a_changed_host_key_is_refused_with_the_fix(lab: Lab) -> None:
     access = Access(**lab.access(DUT))
     lab.swap_host_key(DUT)
     try:
@@ -129,7 +129,7 @@ def test_password_by_reference(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Non
     connection.close()
 
 
-def test_a_wrong_password_is_told_nowhere(
+def test_a_wrong_password_is_shown_nowhere(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -251,13 +251,13 @@ def test_the_user_s_ssh_configuration(lab: Lab, home: Path) -> None:
     connection.close()
 
 
-def test_nobody_there(lab: Lab) -> None:
+def test_an_address_where_nothing_listens(lab: Lab) -> None:
     assert "nothing listens on port 2222" in refusal(Access(**lab.access(DUT, port=2222)))
     said = refusal(Access(**lab.access(DUT, host="no-such-host.invalid")))
     assert "there is no host of that name" in said
 
 
-def test_somebody_else_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_no_ssh_server(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         access = Access(**lab.access(DUT, host="127.0.0.1", port=silent.getsockname()[1]))

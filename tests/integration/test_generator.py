@@ -263,7 +263,7 @@ def test_a_full_queue_is_loss_of_the_system_not_of_the_generator(sending: Sendin
 
 
 @realtime(RATE)
-def test_asking_too_much_is_said(generator: BuiltInGenerator) -> None:
+def test_an_excessive_load_is_reported(generator: BuiltInGenerator) -> None:
     result = generator.run(Trial(load_pps=5e7, duration_s=0.2, frame=B64))
     assert result.generator_limited
     assert "generator offered" in (result.note or "")

@@ -52,7 +52,7 @@ def nothing_left() -> Iterator[None]:
     assert processes(MARK) == {}
 
 
-def test_scripts_are_told_who_they_are_and_where_the_others_are(tmp_path: Path) -> None:
+def test_scripts_get_their_identity_and_the_addresses_of_the_others(tmp_path: Path) -> None:
     said = tmp_path / "said"
     said.mkdir()
     specs = specifications(
@@ -234,7 +234,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
         assert service_of(lock, specifications(tmp_path)).facts()["pinning"] == "off"
 
 
-def test_a_group_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_group_is_left_alone(tmp_path: Path) -> None:
     specs = specifications(tmp_path)
     theirs = next(iter(service_of_groups(specs)))
     theirs.mkdir()

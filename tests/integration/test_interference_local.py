@@ -67,7 +67,7 @@ def of(study: Interference, target: str, *against: str, guaranteed: bool = False
 
 
 @realtime(RATE)
-def test_all_companies_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
+def test_all_combinations_were_measured_with_and_without_a_guarantee(study: Interference) -> None:
     assert len(study.measurements) == 10, "alone once: the baseline has no limit"
     assert len(study.matrix) == len(study.guaranteed) == 4
     for row in study.matrix:

@@ -206,7 +206,7 @@ def opened(path: Path) -> Iterator[Testbed]:
         world.close()
 
 
-def test_a_node_that_is_not_who_it_was_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:
+def test_a_node_with_another_identity_is_refused_before_anything_starts(lab: Lab, tmp_path: Path) -> None:
     topology = topology_of(lab, tmp_path)
     lab.swap_host_key("DUT1")
     try:

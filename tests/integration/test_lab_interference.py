@@ -31,7 +31,7 @@ FAULTS = (*STEP_FAULTS, (Moment(STEPS, call=7, after=True), nf_loses_its_port))
 
 
 @realtime(LOSS)
-def test_a_node_tells_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
+def test_a_node_reports_what_its_nfs_have_processed_and_used_also_when_steps_break(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SPEC)
     resource = PROJECT / "resources" / "libraries" / "robot" / "interference.resource"
     (tmp_path / "small.robot").write_text(SUITE.format(resource=resource, spec=tmp_path / "small.yaml"))

@@ -83,7 +83,7 @@ def measured(lab: Lab, server: OtgServer, folder: Path, *options: str, **changes
 
 @realtime(LOSS)
 @pytest.mark.parametrize("discriminator", ["link", "mac"])
-def test_instances_are_counted_by_the_server_however_they_are_told_apart(
+def test_the_server_counts_instances_by_any_discriminator(
     lab: Lab, server: OtgServer, tmp_path: Path, discriminator: str
 ) -> None:
     words = ("-v", "CELLS:2x1", "-v", "SEARCH:quick,mrr=2", "--suite", "csc-mrr")

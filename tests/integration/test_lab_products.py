@@ -37,9 +37,7 @@ def lab() -> Iterator[Lab]:
 @needs_vpp
 @realtime(LOSS)
 @pytest.mark.parametrize("discriminator", ["link", "mac", "vlan"])
-def test_instances_have_their_own_packets_however_they_are_told_apart(
-    lab: Lab, tmp_path: Path, discriminator: str
-) -> None:
+def test_instances_have_their_own_packets_by_any_discriminator(lab: Lab, tmp_path: Path, discriminator: str) -> None:
     row = measured(lab, tmp_path, discriminator, "2x1")
     assert row.mrr and row.mrr.mean_pps > 1000
     # The first trial has few packets: all of them come back to their instance, and are counted there.

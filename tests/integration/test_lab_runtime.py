@@ -161,6 +161,6 @@ def test_a_python_that_is_not_there_is_one_sentence(node: LocalConnection, tmp_p
         Runtimes(PurePosixPath(tmp_path)).install(node, "python3.99")
 
 
-def test_an_old_python_is_told_so() -> None:
+def test_an_old_python_is_refused_with_the_reason() -> None:
     with pytest.raises(Unsupported, match=r"Python 3.11 or newer is needed, there is Python 3.9.2 on x86_64"):
         packing.pack(packing.NodePython((3, 9, 2), "x86_64", "cpython-39-x86_64-linux-gnu", ("glibc", "2.31")))

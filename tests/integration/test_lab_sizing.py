@@ -154,7 +154,7 @@ def test_the_sip_service_is_sized_with_calls_over_the_cable_also_by_a_run_that_w
     assert len(list(journal.parent.glob("*/edge-1.csv"))) == 2
 
 
-def test_the_load_comes_over_the_cable_and_a_cable_that_is_pulled_is_told(lab: Lab, tmp_path: Path) -> None:
+def test_the_load_comes_over_the_cable_and_a_pulled_cable_is_reported(lab: Lab, tmp_path: Path) -> None:
     """The service's scripts find what lies beside them, also on the node."""
     (tmp_path / "beside").mkdir()
     (tmp_path / "beside" / "factor").write_text("3")

@@ -108,7 +108,7 @@ def test_a_failed_start_leaves_nothing(machine: MachineLock) -> None:
     wait_for_network_state(before)
 
 
-def test_a_namespace_of_somebody_else_survives(machine: MachineLock) -> None:
+def test_a_foreign_namespace_survives(machine: MachineLock) -> None:
     with foreign("csit-foo"):
         with deployed(plan_of("local", "CSC", 1, 1), machine):
             pass
@@ -165,7 +165,7 @@ def test_this_machine_has_all_that_is_needed() -> None:
     assert check() == ()
 
 
-def test_somebody_without_rights_is_told_in_one_sentence() -> None:
+def test_missing_rights_are_reported_in_one_sentence() -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

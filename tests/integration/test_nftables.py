@@ -152,7 +152,7 @@ def test_a_firewall_that_packets_pass_by_is_a_problem_and_one_that_has_lost_its_
         assert problem.startswith("the rules of nf-1-1 cannot be read: ")
 
 
-def test_rules_that_the_kernel_refuses_are_told_in_a_sentence_and_leave_nothing(
+def test_rules_that_the_kernel_refuses_are_reported_in_a_sentence_and_leave_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rulesets, "_chain", lambda *_: "chain forward { unheard-of }")

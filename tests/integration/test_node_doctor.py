@@ -136,7 +136,7 @@ class TestLab:
         assert {line.split()[0] for line in lines} <= {"ok", "warning", "problem"}
         assert summary.startswith(f"{tmp_path}/lab.yaml: 1 problem, ")
 
-    def test_another_host_key_is_told_with_what_to_do(self, lab: labs.Lab, tmp_path: Path) -> None:
+    def test_another_host_key_is_reported_with_the_fix(self, lab: labs.Lab, tmp_path: Path) -> None:
         path = lab.topology(tmp_path)
         lab.swap_host_key("TG")
         try:

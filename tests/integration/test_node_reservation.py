@@ -137,7 +137,7 @@ def test_a_run_that_was_killed_here_is_followed_at_once(tmp_path: Path) -> None:
     assert re.search(rf"taken over from .*\(pid {owner.pid}\)", said)
 
 
-def test_who_lost_it_is_told(tmp_path: Path) -> None:
+def test_the_loss_of_a_lease_is_reported(tmp_path: Path) -> None:
     with Lease({"DUT1": here(tmp_path)}, "lab", "a run", 8.0) as lease:
         assert lease.lost() is None
         break_open({"DUT1": here(tmp_path)})
@@ -161,7 +161,7 @@ def test_a_run_joins_a_reservation_and_leaves_it(tmp_path: Path, monkeypatch: py
         Lease({"DUT1": here(tmp_path)}, "lab", "a run").__enter__()
 
 
-def test_a_record_that_is_none_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_file_that_is_no_record_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "reservation.json").write_text("{half", encoding="utf-8")
     with pytest.raises(CsitError, match="is no record of this program; look at it, then"):
         acquire({"DUT1": here(tmp_path)}, claim())

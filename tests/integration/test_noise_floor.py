@@ -88,7 +88,7 @@ def test_interruptions_are_counted_and_measured_as_by_oslat_and_cyclictest() -> 
 
 
 @realtime(NOT_QUIET)
-def test_a_cpu_without_them_has_none_so_long() -> None:
+def test_a_cpu_without_pulses_has_fewer_long_interruptions() -> None:
     quiet = observed()
     with pulses():
         loud = observed()

@@ -73,7 +73,7 @@ def grpc_server(servicer: Any, key: Path | None = None, certificate: Path | None
         server.stop(None).wait()
 
 
-def test_counters_come_over_grpc_and_what_a_server_lacks_is_said() -> None:
+def test_counters_come_over_grpc_and_missing_ones_are_reported() -> None:
     with grpc_server(Counting()) as port:
         url = f"grpc://127.0.0.1:{port}"
         client = OtgClient(Otg(location=url))
@@ -257,7 +257,7 @@ tried(client.version)
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root and network namespaces")
 @pytest.mark.skipif(bool(NO_MAGNA), reason=NO_MAGNA)
-def test_magna_sends_what_it_can_and_what_it_cannot_is_said(tmp_path: Path) -> None:
+def test_magna_sends_what_it_can_and_the_rest_is_refused_with_the_reason(tmp_path: Path) -> None:
     """It has no counters in its OTG API, and crashes when it is asked for something that it lacks."""
     key, certificate = certified(tmp_path)
     namespace, log = f"csit-magna-{os.getpid()}", tmp_path / "magna.log"

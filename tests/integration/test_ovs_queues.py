@@ -97,7 +97,7 @@ def all_of(values: tuple[float | None, ...]) -> float:
 
 
 @realtime(LOSS)
-def test_sockets_of_af_xdp_tell_all_that_waits_and_all_that_is_lost() -> None:
+def test_sockets_of_af_xdp_report_backlog_and_drops() -> None:
     with deployed(topology_with(ports="auto"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
         if "AF_XDP" not in deployment.facts()["vswitch"]["datapath"]:
@@ -130,7 +130,7 @@ def test_sockets_of_af_xdp_tell_all_that_waits_and_all_that_is_lost() -> None:
 
 
 @realtime(LOSS)
-def test_packet_sockets_tell_what_found_no_room_and_the_memory_that_waits() -> None:
+def test_packet_sockets_report_drops_and_the_memory_of_their_backlog() -> None:
     with deployed(topology_with(ports="system"), cell("CSC", 1, 1)) as deployment:
         send_and_count(deployment)
         came = deployment.plan.flows[0].rx_interface
@@ -184,7 +184,7 @@ def test_one_that_is_killed_has_no_values_and_nothing_stays_open(ports: str) -> 
         assert open_descriptors() == descriptors
 
 
-def test_where_copies_are_sent_rings_tell_no_losses_and_it_is_said() -> None:
+def test_where_copies_are_sent_rings_count_no_losses_with_a_note() -> None:
     asked = cell("CSC", 1, 1).model_copy(update={"taps": (Tap(position=1, kind=NfKind("tcpdump")),)})
     with deployed(topology_with(ports="af_xdp"), asked) as deployment:
         sampler = sampler_of(deployment)

@@ -170,7 +170,7 @@ def counting(duration_s: float, load_pps: float = LOAD_PPS, frame: object = B64)
 
 
 @realtime(LOSS)
-def test_bursts_and_random_losses_are_told_apart_and_counted_as_tcpdump_does(
+def test_bursts_and_random_losses_are_distinguished_and_counted_as_by_tcpdump(
     generator: BuiltInGenerator, tmp_path: Path
 ) -> None:
     with Forwarder(lose_bursts(32, 80), lose_at_random(0.001)):

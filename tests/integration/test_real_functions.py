@@ -109,7 +109,7 @@ def test_nginx_sends_on_load_and_probes_of_both_ways_also_before_and_behind_a_na
 
 
 @realtime(CPU)
-def test_a_quota_holds_data_threads_and_program_back_and_tells_it() -> None:
+def test_a_quota_throttles_data_threads_and_program_and_counts_it() -> None:
     with running(NfKind("tcpdump"), limits=(Limits(cpu=0.02, memory_mib=64),)) as deployment:
         confined = processes_of(discover().folders("csit-nf-1-1"))
         program, first, second = sorted(map(os.sched_getscheduler, confined))
@@ -138,7 +138,7 @@ def test_a_program_without_a_quota_of_cpu_time_keeps_its_real_time(limits: Limit
 
 
 @realtime(LOSS)
-def test_a_program_of_the_users_own_is_told_its_interfaces_counts_and_is_stopped_as_asked(
+def test_a_users_program_gets_its_interfaces_counts_and_is_stopped_as_specified(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("program")

@@ -284,7 +284,7 @@ def test_light_and_dark_are_chosen_and_remembered(browser: Browser, site: Path) 
     browser.value("localStorage.clear()")
 
 
-def test_who_tabs_can_skip_to_the_content(browser: Browser, site: Path) -> None:
+def test_keyboard_users_can_skip_to_the_content(browser: Browser, site: Path) -> None:
     browser.open(site / "index.html")
     browser.press("Tab")
     assert browser.value("document.activeElement.className") == "skip"

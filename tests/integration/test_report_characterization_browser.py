@@ -121,7 +121,7 @@ def test_what_was_not_measured_has_neither_lines_nor_a_legend(browser: Browser, 
     assert browser.value(f"{plot}.querySelectorAll('.legend .traces').length") == 0
 
 
-def test_a_point_a_function_and_the_saturation_tell_of_themselves(browser: Browser, site: Path) -> None:
+def test_a_point_a_function_and_the_saturation_have_hover_texts(browser: Browser, site: Path) -> None:
     browser.look(1280, 900)
     browser.open(site / "profiles.html")
     plot = "document.querySelector('figure.plot[data-figure$=-throughput] .canvas')"

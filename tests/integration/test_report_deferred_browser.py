@@ -71,7 +71,7 @@ def test_a_page_opens_without_the_rest_and_says_how_much_there_is(idle: Browser,
         "dispatchEvent(new KeyboardEvent('keydown', { key: 'f', ctrlKey: true }))",
     ],
 )
-def test_who_sorts_saves_prints_or_searches_gets_all_rows(idle: Browser, page: Path, wish: str) -> None:
+def test_sorting_saving_printing_and_searching_use_all_rows(idle: Browser, page: Path, wish: str) -> None:
     idle.open(page)
     idle.value("csit.save = () => {}")
     idle.value(wish)

@@ -132,7 +132,7 @@ def test_a_heat_map_shows_what_is_chosen(browser: Browser, folder: Path) -> None
     assert float(text.splitlines()[2].split(",")[1]) > 1000, "nanoseconds, for machines"
 
 
-def test_who_loses_most_is_told_by_colour_and_share_by_scale(browser: Browser, folder: Path) -> None:
+def test_the_part_that_loses_most_is_coloured_and_shares_have_a_scale(browser: Browser, folder: Path) -> None:
     browser.look(1280, 900)
     browser.open(folder / "losses.html")
     cell, scale = "document.querySelector('table.heat td.c-value')", "document.querySelector('.scale')"

@@ -72,9 +72,7 @@ def test_tables_of_outages_and_connections_need_no_scrolling_in_a_narrow_window(
         assert browser.value("document.querySelectorAll('.scroll table').length") >= 2
 
 
-def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(
-    browser: Browser, site: Path, shown: ReportContents
-) -> None:
+def test_the_map_shows_the_chosen_metric_and_its_cells(browser: Browser, site: Path, shown: ReportContents) -> None:
     browser.look(1280, 900)
     cell = f"{anchors(shown)['interference']}-map-monitor-balancer"
     browser.open(site / "interference.html", f"#{cell}")
@@ -100,7 +98,7 @@ def test_the_map_shows_what_is_chosen_and_tells_of_its_cells(
     assert float(better) == pytest.approx(0.75, abs=0.03) and other != colour
 
 
-def test_a_suspects_picture_is_chosen_and_tells_of_its_events(browser: Browser, site: Path) -> None:
+def test_a_suspects_chart_is_selectable_and_shows_its_events(browser: Browser, site: Path) -> None:
     browser.look(1280, 900)
     browser.open(site / "chain_study.html")
     browser.show_all()

@@ -182,7 +182,7 @@ def test_other_choices_are_refused_in_one_sentence(
         (["local", "--resume", "{torn}", "--cells", "1x1"], 2, "remove --cells"),
     ],
 )
-def test_what_cannot_be_resumed_is_told(
+def test_a_run_that_cannot_be_resumed_is_reported(
     tmp_path: Path, torn: Path, words: list[str], status: int, sentence: str
 ) -> None:
     done = csit(*(word.format(tmp=tmp_path, torn=torn) for word in words))
@@ -239,7 +239,7 @@ def rewritten(folder: Path, change: dict[str, Any]) -> None:
     journal.write_text(json.dumps(header) + "\n" + rest, encoding="utf-8")
 
 
-def test_another_kernel_is_told_and_another_machine_too_for_simulated_results(torn: Path) -> None:
+def test_another_kernel_is_reported_and_another_machine_too_for_simulated_results(torn: Path) -> None:
     rewritten(torn, {"kernel": "5.4.0-old", "cpu_model": "another"})
     done = csit("robot", "--resume", str(torn))
     assert done.returncode == 0, done.stdout

@@ -120,7 +120,7 @@ def test_without_the_rights_of_root_one_sentence_says_so(tmp_path: Path) -> None
     assert "Traceback" not in done.stdout
 
 
-def test_too_little_space_for_results_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_too_little_space_for_results_is_reported_before_anything_starts(tmp_path: Path) -> None:
     before = network_state()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path)], check=True)
     try:
@@ -133,7 +133,7 @@ def test_too_little_space_for_results_is_told_before_anything_starts(tmp_path: P
 
 
 @realtime(LOSS)
-def test_a_broken_path_is_told_with_the_last_hop_that_saw_packets() -> None:
+def test_a_broken_path_is_reported_with_the_last_hop_that_saw_packets() -> None:
     """An NF's port goes down behind the generator's back: real counters of real packets name the place."""
     topology = load_topology(PROJECT / "topologies" / "local.yaml")
     world = world_of(topology)

@@ -80,7 +80,7 @@ def test_a_soak_has_a_result_of_its_own(tmp_path: Path) -> None:
         (["-v", "SEARCH:ladder,width=9"], "search ladder: 'width=9' does not fit"),
     ],
 )
-def test_a_wrong_choice_is_told_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
+def test_a_wrong_choice_is_reported_in_one_sentence(tmp_path: Path, options: list[str], expected: str) -> None:
     done = run_robot(tmp_path, *SIM, *options)
     assert done.returncode != 0
     assert expected in done.stdout

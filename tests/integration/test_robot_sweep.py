@@ -155,7 +155,7 @@ def test_profiles_of_an_earlier_run_predict_a_chain(output: Path, tmp_path: Path
     assert item.record.predictions[0].parts == ("router", "firewall")
 
 
-def test_bad_input_is_told_and_what_does_not_fit_is_skipped(tmp_path: Path) -> None:
+def test_bad_input_is_reported_and_what_does_not_fit_is_skipped(tmp_path: Path) -> None:
     kinds = ("-v", "FIREWALL:testpmd", "-v", "NAT:iptables", "--test", "Firewall", "--test", "Address Translation")
     done = run_robot(tmp_path, *SIM, *kinds, sources=[SUITES / "sweep.robot"])
     assert done.returncode == 1, done.stdout + done.stderr

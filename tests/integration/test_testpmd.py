@@ -105,7 +105,7 @@ def test_a_killed_run_leaves_none() -> None:
     kill_run(VICTIM, "testpmd", "file-prefix=nf-")
 
 
-def test_one_that_cannot_start_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_start_is_reported_with_its_last_output(monkeypatch: pytest.MonkeyPatch) -> None:
     from resources.libraries.python.drivers.functions.testpmd import driver
     from resources.libraries.python.drivers.functions.testpmd.command import command
 

@@ -195,7 +195,7 @@ def test_smallest_frames_with_a_tag_and_probes() -> None:
 
 
 @pytest.mark.parametrize("victim", ["server", "client"])
-def test_what_died_is_said_and_nothing_is_left(victim: str) -> None:
+def test_a_dead_part_is_reported_and_nothing_is_left(victim: str) -> None:
     with started(loop()) as generator:
         assert generator.problems() == ()
         assert generator.facts()["generator"].startswith("TRex v")

@@ -271,7 +271,7 @@ def apart(victim: str) -> Callable[[Plan], Plan]:
 @realtime(RATE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.parametrize(("victim", "kind"), [("vswitch", VerdictKind.VSWITCH_BOUND), ("nf-1-1", VerdictKind.NF_BOUND)])
-def test_who_gets_no_cpu_loses_packets_in_its_queues_and_the_cpu_says_so(
+def test_a_part_without_cpu_time_loses_packets_in_its_queues_and_its_cpu_says_so(
     world: Testbed, victim: str, kind: VerdictKind
 ) -> None:
     with running(world, change=apart(victim)) as experiment, hogged(1):
@@ -392,7 +392,7 @@ def test_a_tail_is_the_hosts_or_that_of_the_nf_that_stands_still(world: Testbed)
 
 
 @realtime(RATE)
-def test_a_data_thread_that_somebody_moves_while_it_is_measured_is_noticed(world: Testbed) -> None:
+def test_a_data_thread_moved_during_the_measurement_is_noticed(world: Testbed) -> None:
     moved: list[int] = []
 
     def move(progress: Progress) -> None:

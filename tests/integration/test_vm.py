@@ -193,7 +193,7 @@ def test_a_guest_that_does_not_come_up_shows_its_console_in_time(machine: Machin
     assert emulators() == {}
 
 
-def test_a_guest_that_panics_tells_the_reason(machine: MachineLock, tmp_path: Path) -> None:
+def test_a_guest_that_panics_reports_the_reason(machine: MachineLock, tmp_path: Path) -> None:
     settings = Vm(accelerator="tcg")
     with (
         pytest.raises(CsitError, match="the virtual machine of nf-1-1 ended") as caught,

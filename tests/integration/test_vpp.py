@@ -105,7 +105,7 @@ def test_packets_pass_in_their_instance_only_on_planned_cores(
 
 
 @realtime(LOSS)
-def test_under_load_packets_come_back_and_the_work_is_told() -> None:
+def test_under_load_packets_come_back_and_the_work_is_reported() -> None:
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         deployment.affinity()
         deployment.counters()
@@ -149,7 +149,7 @@ def test_packets_pass_vpps_in_virtual_machines(vswitch: str, columns: int) -> No
 
 
 @pytest.mark.skipif(bool(NO_VMS), reason=NO_VMS)
-def test_a_vpp_that_cannot_start_in_a_guest_is_told_with_how_it_ended(tmp_path: Path) -> None:
+def test_a_vpp_that_cannot_start_in_a_guest_is_reported_with_its_last_output(tmp_path: Path) -> None:
     """A program that ends at once takes the place of the guest's VPP; the vSwitch is another one."""
     (tmp_path / "bin").mkdir()
     shutil.copy("/bin/false", tmp_path / "bin" / "vpp")
@@ -183,7 +183,7 @@ def test_a_killed_nf_is_named_and_comes_back_with_the_same_configuration() -> No
         send_and_count(deployment)
 
 
-def test_a_crash_is_told_with_its_core_file() -> None:
+def test_a_crash_is_reported_with_its_core_file() -> None:
     """Where the kernel gives core files to a program, that one is named."""
     with deployed(topology(), cell("CSC", 1, 1)) as deployment:
         switch = deployment.parts.switch
@@ -225,7 +225,7 @@ def test_without_it_one_sentence_says_what_to_fix(tmp_path: Path) -> None:
         world_of(topology(prefix=str(tmp_path))).open()
 
 
-def test_one_that_cannot_start_is_told_with_its_last_words() -> None:
+def test_one_that_cannot_start_is_reported_with_its_last_output() -> None:
     with (
         pytest.raises(CsitError, match=r"VPP of the vSwitch (ended with \d+|was killed by \w+); it said last: "),
         deployed(topology(buffers_per_numa=2**31 - 1), cell("CSC", 1, 1)),

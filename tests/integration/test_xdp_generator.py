@@ -64,7 +64,7 @@ def test_it_is_chosen_where_it_works(generator: BuiltInGenerator) -> None:
 
 
 @realtime(RATE)
-def test_the_ring_is_taken_where_it_does_not_and_the_reason_is_said() -> None:
+def test_the_ring_is_used_otherwise_with_the_reason() -> None:
     with veth_pair(NAMESPACE, (LEFT, RIGHT)):
         built_in = BuiltInGenerator(plan(), NAMESPACE)
         built_in.start()
@@ -123,7 +123,7 @@ def test_a_peer_that_receives_by_napi_only_after_the_port_came_up_is_noticed() -
 
 
 @realtime(RATE)
-def test_frames_larger_than_a_page_are_sent_by_the_ring_and_it_is_said(generator: BuiltInGenerator) -> None:
+def test_frames_larger_than_a_page_are_sent_by_the_ring_with_a_note(generator: BuiltInGenerator) -> None:
     large = undisturbed(generator, Trial(load_pps=2000, duration_s=0.2, frame=frame("9000B"), probe_pps=50))
     assert (large.sent, large.received) == (400, 400)
     assert "sent by the TX ring: the kernel runs no XDP live frames of 8996 bytes" in (large.note or "")

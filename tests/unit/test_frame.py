@@ -193,7 +193,7 @@ def test_a_link_to_an_environment_of_other_pins_is_not_followed(entry: Entry, tm
     assert list(others.iterdir()) == [others / "bin"]
 
 
-def test_an_old_python_is_said(tmp_path: Path) -> None:
+def test_an_old_python_is_reported(tmp_path: Path) -> None:
     done = Entry(tmp_path, too_old=True).run("plan")
     assert done.returncode == 1
     assert "needs Python 3.11 or newer" in done.stderr

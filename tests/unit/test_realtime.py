@@ -76,7 +76,7 @@ def test_what_fails_before_and_after_a_test_counts_too(tmp_path: Path) -> None:
     assert "(setup)" in told and "(teardown)" in told
 
 
-def test_a_change_that_breaks_much_is_told_soon(tmp_path: Path) -> None:
+def test_a_change_that_breaks_much_is_reported_soon(tmp_path: Path) -> None:
     status, told = run(
         tmp_path, "@realtime(LOSS)\n@pytest.mark.parametrize('n', range(9))\ndef test_a(n):\n    assert False\n"
     )

@@ -29,7 +29,7 @@ def test_added_and_removed_lines_and_outputs_are_differences() -> None:
     assert [found[1] for found in differences(FIRST, SECOND, more)] == ["+++ now/c"]
 
 
-def test_times_and_digests_are_no_differences_and_files_named_by_them_are_told_apart_by_their_text() -> None:
+def test_times_and_digests_are_no_differences_and_files_named_by_them_are_matched_by_text() -> None:
     before = [("t-0a1b2c3d.html", "b 2026-11-24T03:42:51.550+00:00"), ("t-9e8d7c6b.html", 'a "duration": 0.008')]
     after = [("t-11aa22bb.html", 'a "duration": 0.015'), ("t-33cc44dd.html", "b 2026-11-25 03:46")]
     assert (

@@ -136,7 +136,7 @@ def test_runs_of_one_cell_are_averaged_with_their_spread() -> None:
     assert len(cell.runs) == 3
 
 
-def test_a_latency_test_stands_in_where_nobody_asked_for_pdr() -> None:
+def test_a_latency_test_stands_in_where_pdr_was_not_requested() -> None:
     def latency(chains: int) -> DensityRecord:
         base = plain(chains, 1, 50e3, started_at="2026-11-21T00:00:00Z")
         return base.model_copy(
@@ -182,7 +182,7 @@ def test_bandwidth_counts_both_layers() -> None:
     assert frame_text(IMIX) == "IMIX (7x64, 4x570, 1x1518)"
 
 
-def test_changes_tell_services_from_nfs_and_noise_from_change() -> None:
+def test_changes_distinguish_services_from_nfs_and_noise_from_change() -> None:
     rows = rows_of_tests(dataset_of(plain(1, 1, 212e3), plain(2, 1, 180e3), plain(1, 2, 211.8e3)))
     services, nodes = changes(matrices(rows, all_series(rows)[0])[:1])
     assert (services.axis, services.start, services.end) == ("services", (1, 1), (2, 1))

@@ -158,7 +158,7 @@ def test_without_counts_by_instance_the_mean_is_called_a_mean() -> None:
     assert ask(evidence(tests, [], []), 451).services == 0
 
 
-def test_nothing_is_said_beyond_what_was_measured() -> None:
+def test_there_is_no_prediction_beyond_the_measured_range() -> None:
     found = ask(evidence([row(2, pdr=900.0)], [], []), 1)
     assert (found.services, found.next.verdict, found.next.services) == (2, AnswerVerdict.NOT_MEASURED, 3)
     assert next_text(found) == "3x1 was not measured"
@@ -183,7 +183,7 @@ def test_latency_may_come_from_another_test_of_the_cell() -> None:
     assert ask(seen, 450).services == 2, "its own PDR, found with less evidence, does not count beside a real one"
 
 
-def test_where_no_test_measured_latency_the_rate_is_still_told() -> None:
+def test_the_rate_is_answered_also_without_a_latency_test() -> None:
     slow, fast = row(2, pdr=900.0), row(2, pdr=990.0, anchor="again")
     found = ask(evidence([fast, slow], [], []), 400, 50)
     assert (found.services, found.next.verdict, found.next.point) == (0, AnswerVerdict.LATENCY_UNKNOWN, None)
@@ -211,7 +211,7 @@ def test_failed_tests_count_for_nothing_and_say_so() -> None:
     assert next_text(found) == "2x1 has no result: nf-2-1 is down"
 
 
-def test_a_hole_below_the_answer_is_told() -> None:
+def test_a_hole_below_the_answer_is_reported() -> None:
     seen = evidence([row(1, pdr=900.0), row(2, pdr=300.0), row(4, pdr=4000.0)], [], [])
     found = ask(seen, 400)
     assert found.services == 4

@@ -78,7 +78,7 @@ def test_it_ends_undecided_with_the_most_probable_place() -> None:
     assert found.culprits[0].first <= 20 <= found.culprits[0].last
 
 
-def test_a_change_smaller_than_asked_for_is_none() -> None:
+def test_a_change_below_the_least_change_is_ignored() -> None:
     found, _ = run([0.0] * 8 + [-0.004] * 8, BisectionQuestion(16, change=0.03))
     assert found.answer is BisectionAnswer.NOT_HERE
 

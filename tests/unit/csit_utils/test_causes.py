@@ -43,7 +43,7 @@ def test_other_words_make_another_cause() -> None:
     assert len(causes([failed("nf-2-1 is down"), failed("nf-2-1 is down", status="SKIP")])) == 2
 
 
-def test_a_cause_tells_how_often_and_when() -> None:
+def test_a_cause_has_its_count_and_times() -> None:
     rows = [failed("nf-1-1 is down", 3), failed("nf-2-1 is down", 9), failed("nf-1-2 is down", 5), failed("hung", 1)]
     first, second = causes([*rows, replace(ROW, status="PASS")])
     assert (first.sentence, [row.started_at[8:10] for row in first.tests if row.started_at]) == (

@@ -153,7 +153,7 @@ def test_one_more_is_placed_on_servers_that_are_named(capsys: pytest.CaptureFixt
         (("--study", "other"), "--study other: no such study; choose from pairs"),
     ],
 )
-def test_what_makes_no_sense_is_told(
+def test_invalid_values_are_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     path = pairs_record(tmp_path)
@@ -183,7 +183,7 @@ def test_a_sweep_has_a_line_for_each_frame_and_load(capsys: pytest.CaptureFixtur
         printed(capsys, "place", path, "--frame", "64B")
 
 
-def test_records_of_something_else_are_told(
+def test_records_of_other_kinds_are_reported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, chain_record: str
 ) -> None:
     with pytest.raises(ConfigError, match="contains no interference study"):

@@ -144,7 +144,7 @@ def test_the_overview_names_what_the_newest_run_changed() -> None:
     ]
 
 
-def test_an_environment_that_changed_is_told_with_what_differs() -> None:
+def test_an_environment_that_changed_is_reported_with_its_differences() -> None:
     known = planted()
     rows = [each for each in known.tests if int(each.run.split("/")[1]) <= STEP_NIGHT]
     texts = [line.text for line in ReportContents(Rows(rows, *known.environments.values())).changes]

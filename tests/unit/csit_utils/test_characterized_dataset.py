@@ -107,7 +107,7 @@ def test_a_damaged_record_of_a_dataset_is_left_out_and_named(output: Path, tmp_p
     assert "damaged; import its files again" in stored.problems[0].text
 
 
-def test_show_tells_each_in_a_sentence_and_why_in_more(tmp_path: Path) -> None:
+def test_show_prints_each_in_a_sentence_and_details_with_why(tmp_path: Path) -> None:
     for record in (sized(simulated=True, passed=False, message="back-1 did not start"), burst()):
         write_record(record, tmp_path)
     short = _run("show", str(tmp_path))

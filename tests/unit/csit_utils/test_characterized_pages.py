@@ -151,7 +151,7 @@ def test_a_burst_is_shaded_from_its_first_second_to_its_last() -> None:
     assert [(shape["x0"], shape["x1"]) for shape in shapes] == [(0, 2), (3, 5)]
 
 
-def test_every_size_has_a_line_and_the_way_of_the_search_is_told() -> None:
+def test_every_size_has_a_line_and_the_search_steps_are_shown() -> None:
     page = made(sizings.PAGE, sized())
     lines = drawn(page, "-indicator", "all")
     assert [line["name"] for line in lines] == ["indicator = offered load", "threshold, 90 %", "fr1s-ba1s", "fr1m-ba1s"]
@@ -192,7 +192,7 @@ def test_what_shared_cores_says_so_wherever_it_is_named() -> None:
         assert 'class="mark over"' not in made(page, *one_of_each()).html
 
 
-def test_the_overview_tells_each_in_a_sentence_and_leads_to_it() -> None:
+def test_the_overview_has_a_sentence_and_a_link_for_each() -> None:
     page = made(overview.PAGE, *one_of_each())
     assert "firewall, 64B, 1c Firewall : saturates at 200 kpps (102 Mbit/s): nf-1-1 uses all of its CPUs" in words(page)
     anchors = re.findall(r'href="#([a-z]+-[0-9a-f]{12})"', str(page.html))

@@ -50,7 +50,7 @@ def test_equal_definitions_are_alike_without_a_word() -> None:
     assert not found.remarks
 
 
-def test_loss_trials_and_mix_of_two_tools_are_told_apart() -> None:
+def test_loss_trials_and_mix_of_two_tools_are_distinguished() -> None:
     """Every difference of definition has its own sentence with both numbers."""
     found = likeness(OWN_ROW, PEER, Metric.PDR, ("this run", "NFVbench"))
     assert not found.alike
@@ -95,7 +95,7 @@ def test_a_goal_that_one_side_does_not_define_is_a_difference() -> None:
     )
 
 
-def test_what_is_not_told_is_a_remark() -> None:
+def test_an_unreported_setting_is_a_remark() -> None:
     """Unknown is not unlike; but a reader is told."""
     untold = replace(OWN_ROW, goals=GoalWords("PDR", 0.005, given_as="forwarded rate").text)
     found = likeness(OWN_ROW, untold, Metric.PDR)
@@ -129,7 +129,7 @@ def test_a_figure_without_bounds_lies_where_its_definition_has_it(words: GoalWor
     assert found == pytest.approx((low, high))
 
 
-def test_rounding_is_told_and_counted() -> None:
+def test_rounding_is_reported_and_counted() -> None:
     """A figure printed as 4.6 Mpps stands for 4.55 to 4.65."""
     printed = replace(OWN_ROW, goals=GoalWords("NDR", 0.0, step_pps=100_000.0).text)
     assert resolution_pps(printed, Metric.NDR) == 50_000

@@ -80,7 +80,7 @@ def test_trend_in_a_pipe_is_tab_separated_without_colours(history: Path) -> None
     assert "9 cells and metrics: 6 steady, 3 regression, 0 suspected" in done.stderr
 
 
-def test_compare_tells_the_fall_in_every_form(history: Path) -> None:
+def test_compare_prints_the_fall_in_every_form(history: Path) -> None:
     arguments = ("compare", BEFORE, AFTER, "--data", history)
     found = [json.loads(line) for line in run(*arguments, "--json").stdout.splitlines()]
     fell = {(each["service_type"], each["metric"]) for each in found if each["outcome"] == "regression"}
@@ -153,7 +153,7 @@ def test_the_gates_junit_file_has_a_case_for_every_cell(history: Path, tmp_path:
         (("trend", "x.xml", "--false-alarms", "2"), "expected a probability between 0 and 1"),
     ],
 )
-def test_bad_input_is_told_in_one_sentence(arguments: tuple[str, ...], reason: str) -> None:
+def test_bad_input_is_reported_in_one_sentence(arguments: tuple[str, ...], reason: str) -> None:
     error = run(*arguments).exception
     assert isinstance(error, ConfigError)
     assert reason in str(error)

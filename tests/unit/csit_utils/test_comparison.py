@@ -125,7 +125,7 @@ def test_a_lower_limit_says_so_and_has_no_upper_end() -> None:
     assert any("lower bound" in remark for remark in found.remarks)
 
 
-def test_unlike_figures_are_not_compared_unless_somebody_insists() -> None:
+def test_unlike_figures_are_compared_only_on_request() -> None:
     measured, simulated = nights(3, lambda _: RATE), nights(3, lambda _: 0.5 * RATE, world="sim", simulated=True)
     found = pdr(measured, simulated)
     assert found.outcome is Outcome.UNLIKE
@@ -140,7 +140,7 @@ def test_the_same_testbed_is_compared_with_itself_and_a_lone_one_with_the_other(
     assert pdr(nights(3, lambda _: RATE), nights(3, lambda _: 2 * RATE, testbed="lab-b")).change > 0.9
 
 
-def test_cells_of_one_side_are_told() -> None:
+def test_cells_of_one_side_are_reported() -> None:
     found = compare([row(RATE), row(RATE, cell=("CSC", 2, 1))], [row(RATE), row(RATE, cell=("CSP", 1, 1))])
     assert {cell.dimensions.instances for cell in found.only_a} == {2}
     assert {cell.series.service_type for cell in found.only_b} == {"CSP"}

@@ -148,7 +148,7 @@ def shares(*rates: float) -> list[InstanceRow]:
     ]
 
 
-def test_fairness_names_who_gets_least() -> None:
+def test_fairness_names_the_instance_that_gets_least() -> None:
     found = fairness_of(shares(100.0, 50.0, 200.0))["overload"]
     assert (found.lowest, found.highest, found.ratio) == ((2, 50.0), (3, 200.0), 0.25)
     assert found.index == pytest.approx(350**2 / (3 * (100**2 + 50**2 + 200**2)))
@@ -157,7 +157,7 @@ def test_fairness_names_who_gets_least() -> None:
     assert (alone.index, alone.ratio) == (None, 1.0)
 
 
-def test_the_fairness_page_tells_single_instances_from_equal_ones() -> None:
+def test_the_fairness_page_distinguishes_single_instances_from_equal_ones() -> None:
     made = page(fairness.PAGE, dataset_of(result(CSC, 1, 1), result(CSC, 2, 1), mrr_result(CSC, 2, 1)))
     text = text_of(made)
     assert "one instance" in text
@@ -183,7 +183,7 @@ def located(lost_by: dict[str, int], busy: float) -> LocatedLosses:
     )  # fmt: skip
 
 
-def test_the_losses_page_says_who_loses_most_in_each_cell() -> None:
+def test_the_losses_page_names_the_part_that_loses_most_in_each_cell() -> None:
     one = plain(1, 1, 2e5, located=located({"vswitch": 75, "nf-1-1": 25}, 0.97))
     two = plain(2, 2, 2e5, located=located({"nf-1-2": 10}, 0.5))
     made = page(losses.PAGE, dataset_of(one, two))

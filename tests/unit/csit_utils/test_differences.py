@@ -40,7 +40,7 @@ def test_what_matters_most_comes_first_and_names_of_machines_last() -> None:
     assert found[3] == Difference("versions.VPP", None, "26.10")
 
 
-def test_of_command_lines_only_the_words_that_differ_are_told() -> None:
+def test_of_command_lines_only_differing_words_are_shown() -> None:
     b = ENVIRONMENT.model_copy(update={"command_line": f"{ENVIRONMENT.command_line} mitigations=off"})
     assert environment_differences(ENVIRONMENT, b) == (Difference("command_line", None, "mitigations=off"),)
 

@@ -84,7 +84,7 @@ def test_equal_systems_rarely_differ_and_a_planted_function_is_named_first() -> 
         assert first.significant and first.function == "sim_filter" and first.difference > 0
 
 
-def test_time_per_packet_tells_what_has_grown_where_all_shares_move() -> None:
+def test_time_per_packet_shows_what_has_grown_where_all_shares_move() -> None:
     a, b = {"nf-1-1;f;g": 100, "nf-1-1;f": 100}, {"nf-1-1;f;g": 300, "nf-1-1;f": 100}
     rows = {row.function: row for row in differences(side(a), side(b))}
     assert rows["g"].ns_a == pytest.approx(100 / 199 / 1e6 * 1e9) and rows["g"].ns_b == pytest.approx(300 / 199 * 1e3)

@@ -35,7 +35,7 @@ def test_a_cell_has_a_line_per_version_of_ip_over_all_numbers_of_flows() -> None
     assert variant["layout"]["xaxis"]["ticktext"] == ["1", "1,000", "100,000"]
 
 
-def test_frame_sizes_are_not_one_line_and_one_load_alone_is_none() -> None:
+def test_frame_sizes_are_not_one_line_and_one_load_alone_is_no_line() -> None:
     assert drawn(("128B-1f", 1e6), ("1518B-1f", 5e5)) is None
     assert drawn(("128B", 1e6), ("128B-1f", 5e5)) is None, "packets without ports are another load"
     figure = drawn(("128B-1f", 1e6), ("128B-1000f", 9e5), ("1518B-1f", 5e5), ("1518B-1000f", 4e5))

@@ -132,7 +132,7 @@ def test_one_direction_counts_as_one() -> None:
     assert item.latency[0].load_pps == 9000
 
 
-def test_a_histogram_that_is_none_costs_only_percentiles() -> None:
+def test_an_invalid_histogram_costs_only_percentiles() -> None:
     found = csit_ndrpdr()
     load = {"min": 5, "avg": 12, "max": 90, "hdrh": "not a histogram", "unit": "us"}
     found["latency_forward"] = {"pdr_50": load}
@@ -221,7 +221,7 @@ def test_a_test_without_nfs_has_no_place() -> None:
         ("DOCKER CHAIN 0R4C 8DCR2T 1C", None, None, None),
     ],
 )
-def test_tags_tell_the_place(tags: str, service: str | None, size: str | None, cores: float | None) -> None:
+def test_tags_name_the_place(tags: str, service: str | None, size: str | None, cores: float | None) -> None:
     place = place_of(tags.split())
     assert place.service_type == service
     assert place.columns.get("nf_size") == size

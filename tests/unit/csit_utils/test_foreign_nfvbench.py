@@ -113,7 +113,7 @@ def test_latency_at_the_loads_is_of_all_chains_and_both_directions() -> None:
     assert ndr.received == 4
 
 
-def test_a_load_that_was_not_sent_is_told() -> None:
+def test_a_load_that_was_not_sent_is_reported() -> None:
     """NFVbench gives the load it asked for, whatever its generator sent."""
     told = searched()
     told["ndr"]["stats"] |= {"warning": "WARNING: significant difference", "total_tx_rate": 2_000_000}
@@ -143,7 +143,7 @@ def test_a_lower_fixed_load_is_no_mrr() -> None:
     assert row.evidence == "at the fixed load of 2,946,418 pps, 1,190,472 pps received"
 
 
-def test_one_direction_is_told() -> None:
+def test_one_direction_is_reported() -> None:
     data = nfvbench({"64": searched()})
     data["benchmarks"]["network"]["service_chain"]["PVVP"]["result"]["bidirectional"] = False
     assert (one(data).row.goals or "").endswith("; traffic in one direction only")

@@ -61,7 +61,7 @@ def test_no_percentile_from_too_few_samples(quantile: Quantile, needs: int) -> N
     assert f"{quantile} needs {needs:,} samples, {needs - 1:,} available" == few.reason
 
 
-def test_results_of_other_tools_may_not_tell_their_samples() -> None:
+def test_results_of_other_tools_may_lack_samples() -> None:
     found = figure([row(sent=None, received=None), row(2)], P99, "PDR50")
     assert found is not None
     assert (found.value_ns, found.samples) == (10_000, None)

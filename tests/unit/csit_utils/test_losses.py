@@ -29,7 +29,7 @@ def test_what_no_counter_saw_is_the_links_loss() -> None:
     assert [each.owner for each in shares([hop("nf-1-1", 5, "link"), hop("vswitch", 1)])] == ["link", "vSwitch"]
 
 
-def test_the_busiest_thread_of_an_owner_tells_its_time() -> None:
+def test_the_time_of_an_owner_is_that_of_its_busiest_thread() -> None:
     threads = [thread("nf-1-1", 4, 0.5), thread("nf-2-1", 5, 0.9), thread("vswitch", 2, 0.3), thread("vswitch", 2, 0.4)]
     hops = [hop("nf-1-1", 1), hop("vswitch", 1), hop("generator", 1)]
     found = {each.owner: each.busy for each in shares(hops, threads)}

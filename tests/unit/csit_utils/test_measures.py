@@ -98,7 +98,7 @@ def test_cells_are_named_by_service_size_and_frame() -> None:
     assert "local (local) proxy 1R2C NF-fr1s-ba1s calls/s capacity" in names
 
 
-def test_a_fall_is_called_one_where_runs_tell_how_they_vary() -> None:
+def test_a_fall_is_a_regression_where_the_variation_of_runs_is_known() -> None:
     found = compare(nights(2e5, 2.02e5, 1.98e5, 2.01e5), nights(1.5e5, 1.51e5, 1.49e5, 1.5e5))
     outcomes = {each.metric: each.outcome.value for each in found.changes}
     assert outcomes == dict.fromkeys((BREAK_POINT, SATURATED, WITHOUT_LOSS), "regression")
@@ -139,7 +139,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "before", folder / "after"
 
 
-def test_compare_tells_changes_and_units(sides: tuple[Path, Path]) -> None:
+def test_compare_prints_changes_and_units(sides: tuple[Path, Path]) -> None:
     found = [json.loads(line) for line in run("compare", *sides, "--json").stdout.splitlines()]
     changed = {(each["metric"], each["outcome"]) for each in found if each["service_type"] == "firewall"}
     assert changed == {(metric, "regression") for metric in ("break-point", "saturated", "without-loss")}

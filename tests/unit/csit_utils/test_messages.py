@@ -71,7 +71,7 @@ def test_links_lead_to_pages_of_the_site(tmp_path: Path) -> None:
         assert f'id="{anchor}"' in (tmp_path / file).read_text(encoding="utf-8")
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_address_is_refused() -> None:
     words = ("report", "output.xml", "--url", "javascript:alert(1)")
     with pytest.raises(
         ConfigError, match=r"--url javascript:alert\(1\): expected an address that begins with https://"

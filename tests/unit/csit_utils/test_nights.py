@@ -105,7 +105,7 @@ def test_every_kind_of_event_is_planted_and_the_same_whenever_it_is_asked_for() 
     assert 3 <= low <= 15
 
 
-def test_a_history_of_one_testbed_tells_nothing_of_others() -> None:
+def test_a_history_of_one_testbed_says_nothing_about_others() -> None:
     assert {event.testbed for event in story(20, testbeds=1).events} == {"sim-a"}
 
 

@@ -72,7 +72,7 @@ def test_there_is_no_page_without_such_a_record() -> None:
     assert "Nothing was measured: no." in words(made(PAGE, record("outage", "Routers", message="no", passed=False)))
 
 
-def test_collateral_is_told_only_beyond_the_interval() -> None:
+def test_collateral_is_reported_only_beyond_the_interval() -> None:
     kinds = record_kinds()
     assert "outage" in kinds
     found = outage(0)

@@ -24,7 +24,7 @@ def test_what_is_new_in_how_tests_end() -> None:
     assert [one.nf_chains for one in found.missing] == [6]
 
 
-def test_a_cell_that_stays_in_quarantine_is_not_told_again_and_a_skipped_test_did_not_fail() -> None:
+def test_a_cell_that_stays_in_quarantine_is_not_reported_again_and_a_skipped_test_did_not_fail() -> None:
     kept_out = made(1, None, status="SKIP", message="quarantined: CSC 1x1: vswitch: the process is gone")
     assert outcomes([kept_out], [kept_out]).quarantined == ()
     found = outcomes([made(1), made(2)], [kept_out, made(2, None, status="SKIP", message="not asked for")])

@@ -75,7 +75,7 @@ def test_what_another_process_raises_is_raised_here() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_a_process_that_is_killed_is_told_and_nobody_waits_for_it() -> None:
+def test_a_killed_process_is_reported_and_not_waited_for() -> None:
     me, wait = os.getpid(), all_have_an_item(2)
 
     def work(number: int) -> int:
@@ -88,7 +88,7 @@ def test_a_process_that_is_killed_is_told_and_nobody_waits_for_it() -> None:
         list(shared(work, range(20), 2))
 
 
-def test_who_does_not_want_the_rest_leaves_no_process() -> None:
+def test_results_that_are_not_read_to_the_end_leave_no_process() -> None:
     results = shared(square, range(50), 2)
     next(results)
     results.close()  # type: ignore[attr-defined]

@@ -47,7 +47,7 @@ def run(*arguments: str | Path) -> Result:
     return done
 
 
-def test_break_point_and_functions_are_told(files: Path) -> None:
+def test_break_point_and_functions_are_reported(files: Path) -> None:
     done = run(files / "router" / "S_statistics.csv")
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(lines) == 1 + 6
@@ -107,7 +107,7 @@ def test_a_gain_is_that_of_the_rate_it_stands_beside_and_not_of_the_break_point(
     assert "three (3 vCPUs) to four (4 vCPUs): the same break-point, 2.00 of 4" in run(*asked).stderr
 
 
-def test_a_chain_is_predicted_and_the_error_told(files: Path) -> None:
+def test_a_chain_is_predicted_and_the_error_reported(files: Path) -> None:
     done = run("--chain", f"{files / 'two.csv'},{files / 'firewall.csv'}", "--against", files / "chain.csv")
     assert len(done.stdout.splitlines()) == 1 + 35
     assert "chain from two + firewall (throughput and loss of the VNF that saturates first" in done.stderr

@@ -36,7 +36,7 @@ def test_parts_add_up_to_the_time_of_a_packet() -> None:
     assert costs.functions(1) == [("veth_poll", 266.0)]
 
 
-def test_a_machine_without_perf_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_perf_is_reported_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receive_cost, "why_unsampled", lambda: "perf is not installed")
     with pytest.raises(Unsupported, match=r"^perf is not installed$"):
         receive_cost.measure()

@@ -16,7 +16,7 @@ from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.search.profiles import LADDER
 
 
-def test_rows_say_that_nobody_measured_them_here() -> None:
+def test_rows_say_that_they_were_not_measured_here() -> None:
     contents = reference(FDIO_2019)
     assert {row.origin for row in contents.tests} == {"fdio-csit 1904 (published)"}
     assert {row.world for row in contents.tests} == {"published"}

@@ -33,7 +33,7 @@ def test_cells_that_vary_most_come_first_and_lone_runs_are_left_out() -> None:
     assert found[1].variation == pytest.approx(0.001, rel=0.5)
 
 
-def test_runs_before_and_after_a_step_are_told_apart() -> None:
+def test_runs_before_and_after_a_step_are_distinguished() -> None:
     rows = nights(20, lambda night: 2e6 if night < 12 else 1.8e6)
     rows += nights(20, lambda _: 5e6, cell=("CSC", 2, 1))
     steps = {trend.cell: trend.steps for trend in trends(rows)}
@@ -52,7 +52,7 @@ def test_runs_before_and_after_a_step_are_told_apart() -> None:
     assert mixed.variation > 0.04
 
 
-def test_two_bands_are_seen_and_fairness_is_told_by_run() -> None:
+def test_two_bands_are_seen_and_fairness_is_shown_by_run() -> None:
     low = {night for night in range(20) if Random(night).random() < 0.3}
     rows = nights(20, lambda night: 4.5e6 if night in low else 5e6)
     shares = [

@@ -109,7 +109,7 @@ def test_rows_for_tables_carry_them_too() -> None:
 
 
 @pytest.mark.parametrize("why", [False, True])
-def test_the_terminal_tells_numbers_apart(monkeypatch: pytest.MonkeyPatch, why: bool) -> None:
+def test_the_terminal_distinguishes_numbers(monkeypatch: pytest.MonkeyPatch, why: bool) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     print_results(InMemory(dataset_of(made())), why=why)

@@ -43,11 +43,11 @@ def test_what_is_not_known_of_a_test_never_matches() -> None:
         ("night=2026-11-02..", "'' is no date"),
     ],
 )
-def test_what_cannot_be_read_is_told(text: str, reason: str) -> None:
+def test_unreadable_input_is_reported(text: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse_chosen(text)
 
 
-def test_where_nothing_matches_the_values_there_are_are_told() -> None:
+def test_without_a_match_the_existing_values_are_listed() -> None:
     with pytest.raises(ConfigError, match="testbed is one of lab-a, lab-b"):
         parse_chosen("testbed=lab-c,night=2026-11-02").of(ROWS)

@@ -23,7 +23,7 @@ def test_a_run_is_called_by_testbed_and_day_and_runs_are_in_the_order_of_time() 
     assert previous.name == "lab-b 2026-11-02"
 
 
-def test_a_label_is_the_name_and_two_runs_of_one_name_tell_their_time() -> None:
+def test_a_label_is_the_name_and_two_runs_of_one_name_show_their_time() -> None:
     rows = [row(RATE, 0, label="26.10"), row(RATE, 1), row(RATE, 1, run="again.xml", started_at="2026-11-02T23:30:00Z")]
     assert [run.name for run in history(rows).runs] == [
         "lab-a 26.10",

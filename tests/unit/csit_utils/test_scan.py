@@ -152,7 +152,7 @@ def _uncut(item: ScannedTest | Refusal) -> object:
     return (item.long_name, item.tags) if isinstance(item, ScannedTest) and cut else item
 
 
-def test_of_a_test_cut_behind_its_status_that_and_its_message_are_told() -> None:
+def test_a_test_cut_behind_its_status_keeps_it_and_its_message() -> None:
     whole = _file('<suite id="s1" name="S"><test id="t" name="n"><status status="FAIL">bad</status></test></suite>')
     found, (problem,) = _scanned(whole[: whole.index(b"</test>")])
     assert found == [ScannedTest("S.n", "n", (), Status.FAIL, "bad", None)]
@@ -170,7 +170,7 @@ def test_of_a_test_cut_behind_its_status_that_and_its_message_are_told() -> None
         ("", None),
     ],
 )
-def test_a_test_without_a_record_tells_when_it_began_itself(told: str, started: str | None) -> None:
+def test_a_test_without_a_record_has_its_start_time(told: str, started: str | None) -> None:
     keyword = '<kw name="k"><status status="FAIL" start="2026-11-20T11:00:00"/></kw>'
     test = f'<test id="t" name="n">{keyword}<status status="FAIL" {told}>bad</status></test>'
     found, problems = _scanned(_file(f'<suite id="s1" name="S">{test}</suite>'))

@@ -99,7 +99,7 @@ def test_of_too_many_latest_tests_those_that_stand_out_have_pages(monkeypatch: p
     assert len(ReportContents(InMemory(night(1, *passed, failed))).paged) == 3
 
 
-def test_a_link_to_a_test_without_a_page_is_none_and_says_so(tmp_path: Path) -> None:
+def test_a_test_without_a_page_is_not_linked_and_says_so(tmp_path: Path) -> None:
     write_site(ReportContents(InMemory(together(*TWO_NIGHTS)), details=Details.NONE), tmp_path)
     html = (tmp_path / "results.html").read_text()
     rows = html.split("<tbody>")[1].split("</tbody>")[0]

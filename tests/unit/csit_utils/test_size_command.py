@@ -78,7 +78,7 @@ def test_an_exhaustive_plan_of_as_many_sizes_is_refused(capsys: pytest.CaptureFi
         size(capsys, str(many))
 
 
-def test_sizes_that_a_testbed_cannot_have_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_sizes_that_a_testbed_cannot_have_are_reported(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     here = yaml.safe_load(LOCAL.read_text(encoding="utf-8"))
     here["nodes"]["DUT1"] |= {"cpus": [{"cpus": "0-3", "cores": "0-3", "socket": 0, "node": 0}], "oversubscribe": False}
     here["nodes"]["DUT1"].pop("memory", None)
@@ -118,6 +118,6 @@ def test_templates_are_written_where_they_are_wanted(capsys: pytest.CaptureFixtu
     assert names == {row["size"] for row in objects(capsys, "scaling.json")[:-1]}
 
 
-def test_a_wrong_file_is_told_before_anything_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_is_reported_before_anything_else(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match=r"workload\.json:2: range: unknown key"):
         size(capsys, "workload.json")

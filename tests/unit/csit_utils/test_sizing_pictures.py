@@ -167,7 +167,7 @@ def test_pinned_and_unpinned_stand_in_one_plot_by_what_differs() -> None:
     assert made(sizings.PAGE, sized(), pinned).figures[0].identity == "sizings-1"
 
 
-def test_traffic_of_several_kinds_is_told_by_its_script_and_other_units_stand_apart() -> None:
+def test_traffic_of_several_kinds_is_named_by_its_script_and_other_units_are_separate() -> None:
     other = changed(sized(), "Malicious", workload={"generator": "scripts/malicious-50.sh"})
     apart = changed(sized(), "Packets", workload={"unit": "kpps"})
     found = sizing_comparisons(views(shown(sized(), other, apart).contents.characterizations))
@@ -179,7 +179,7 @@ def test_traffic_of_several_kinds_is_told_by_its_script_and_other_units_stand_ap
     assert figure.variants["indicator"]["data"][2]["name"] == "fr1s-ba1s, Once More", "nothing else tells them apart"
 
 
-def test_options_of_service_and_workload_tell_sizings_apart() -> None:
+def test_options_of_service_and_workload_distinguish_sizings() -> None:
     def with_options(engine: str, share: str) -> SizingRecord:
         workers = Option(values=("1", "2"), value="1")
         chosen = {"engine": Option(values=("ids", "ips"), value=engine), "workers": workers}

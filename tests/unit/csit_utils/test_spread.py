@@ -59,7 +59,7 @@ def test_cells_without_any_spread_have_changed_or_have_not() -> None:
     assert found[-1].low == found[-1].high == pytest.approx(exp(0.1) - 1)
 
 
-def test_too_few_cells_or_a_rate_of_zero_tell_no_spread() -> None:
+def test_too_few_cells_or_a_rate_of_zero_give_no_spread() -> None:
     assert len(CHANGES) == FEWEST_CELLS
     assert judge(ratios()[:-1], 0.95) is None
     for side in ({"a_pps": 0.0}, {"b_pps": 0.0}):

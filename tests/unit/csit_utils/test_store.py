@@ -171,7 +171,7 @@ def test_several_processes_do_what_one_does(output: Path, tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_files_with_the_same_content_at_once_are_taken_once_and_tell_the_same(
+def test_files_with_the_same_content_are_imported_once_with_the_same_message(
     output: Path, tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("csit_utils.dataset.store.batch.PARALLEL_BYTES", 0)
@@ -273,7 +273,7 @@ def test_archives_inside_of_archives_are_read(output: Path, tmp_path: Path) -> N
     assert dataset.recorded[0].source.endswith("nightly.zip!night/inner.zip!a/output.xml.gz")
 
 
-def test_the_command_tells_problems_and_commands_read_the_dataset(output: Path, tmp_path: Path) -> None:
+def test_the_command_reports_problems_and_commands_read_the_dataset(output: Path, tmp_path: Path) -> None:
     cut = tmp_path / "output-cut.xml"
     cut.write_bytes(output.read_bytes()[:-3000])
     into = str(tmp_path / "d")

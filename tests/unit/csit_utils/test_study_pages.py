@@ -51,7 +51,7 @@ def test_suspects_are_in_a_table_with_reasons_and_links_to_their_evidence(study:
     assert "throttled_percent" in text
 
 
-def test_a_plot_has_the_first_suspect_on_top_and_tells_what_was_planted(study: ChainStudy) -> None:
+def test_a_plot_has_the_first_suspect_on_top_and_marks_planted_faults(study: ChainStudy) -> None:
     figure = chains_figure("a", study, simulated=True)
     assert figure is not None and figure.simulated
     order = figure.variants["throughput"]["layout"]["yaxis"]["categoryarray"]
@@ -178,7 +178,7 @@ def test_the_map_has_each_beside_each_and_alone_with_its_interval() -> None:
     assert squares(("throughput", "without a guarantee"))[0][0].text.endswith("kpps")
 
 
-def test_the_page_of_interference_tells_where_to_put_them_and_what_comes_from_the_network() -> None:
+def test_the_page_of_interference_has_placement_advice_and_the_share_of_network_io() -> None:
     page = made(interference.PAGE, interfered())
     text = words(page)
     assert interference_of().advice[0].sentence in text

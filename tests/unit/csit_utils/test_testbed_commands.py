@@ -66,7 +66,7 @@ def test_in_a_pipe_a_finding_is_a_line_and_those_of_a_node_are_together(capsys: 
     ]
 
 
-def test_on_a_terminal_a_finding_stands_below_its_node_with_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_finding_stands_below_its_node_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdout", terminal)

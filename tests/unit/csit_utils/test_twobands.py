@@ -13,7 +13,7 @@ def flipping(count: int, share: float, seed: int, gap: float = 0.1) -> list[floa
     return [rng.gauss(1.0, 0.006) - (gap if rng.random() < share else 0.0) for _ in range(count)]
 
 
-def test_both_levels_and_their_shares_are_told() -> None:
+def test_both_levels_and_their_shares_are_reported() -> None:
     values = flipping(40, 0.25, seed=3)
     found = find_two_bands(values)
     assert found is not None

@@ -130,7 +130,7 @@ def test_what_cannot_happen_is_refused_at_once() -> None:
         Part().disturb(coming(PartEvent.RELOAD))
 
 
-def test_an_event_that_fails_is_reported_by_whoever_asks_for_it() -> None:
+def test_a_failed_event_is_raised_where_it_is_awaited() -> None:
     part = Part(CsitError("no carrier"))
     part.disturb(coming())
     with pytest.raises(CsitError, match=r"^pause of nf-1-1 failed: no carrier$"):

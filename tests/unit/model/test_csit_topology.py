@@ -117,14 +117,14 @@ def test_our_keys_may_stand_beside_theirs(tmp_path: Path) -> None:
         ("env:LAB_PASSWORD", "env:LAB PASSWORD", r":16: nodes\.TG\.password: a password in a file is refused"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
+def test_a_mistake_is_reported_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
     assert before in MOVED
     with pytest.raises(ConfigError, match=expected) as caught:
         load_topology(written(tmp_path, MOVED.replace(before, after, 1)))
     assert "\n" not in str(caught.value)
 
 
-def test_a_nic_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_nic_is_reported_with_those_present(tmp_path: Path) -> None:
     path = written(tmp_path, f"{MOVED}nic: Mellanox-CX6DX\n")
     with pytest.raises(ConfigError, match=r"no cable ends at a NIC of model .*there are Intel-E810CQ, Intel-X710"):
         load_topology(path)

@@ -14,7 +14,7 @@ METER: TypeAdapter[EnergyMeter] = TypeAdapter(EnergyMeter)
 LOCAL = Path(__file__).parents[3] / "topologies" / "local.yaml"
 
 
-def test_each_meter_is_told_by_its_name() -> None:
+def test_each_meter_is_chosen_by_its_name() -> None:
     assert METER.validate_python({"meter": "powercap"}) == Powercap()
     assert isinstance(METER.validate_python({"meter": "ipmi", "host": "10.0.0.5", "user": "a"}), Ipmi)
     found = METER.validate_python({"meter": "redfish", "url": "https://[2001:db8::1]:8443/"})

@@ -37,7 +37,9 @@ THREE = (AVAILABLE / "lab-3n-vpp.yaml").read_text(encoding="utf-8")
         (TWO, "world: lab", "world: lab\nnic: Intel-X710", r"no cable ends at a NIC of model 'Intel-X710'"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, before: str, after: str, expected: str) -> None:
+def test_a_mistake_is_reported_with_its_place(
+    tmp_path: Path, text: str, before: str, after: str, expected: str
+) -> None:
     path = tmp_path / "lab.yaml"
     assert before in text
     path.write_text(text.replace(before, after, 1), encoding="utf-8")

@@ -36,7 +36,7 @@ def test_every_shipped_topology_loads(path: Path) -> None:
         ("socket: 0, node: 0}", "socket: 0, node: 1}", r"nodes\.DUT1"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
+def test_a_mistake_is_reported_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
     path = tmp_path / "lab.yaml"
     assert before in SIM
     path.write_text(SIM.replace(before, after, 1), encoding="utf-8")

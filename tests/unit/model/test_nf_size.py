@@ -39,5 +39,5 @@ def test_a_number_without_its_unit_is_no_size(value: object) -> None:
         SIZES.validate_python([value])
 
 
-def test_other_programs_are_told_the_form() -> None:
+def test_the_schema_has_the_form_of_a_size() -> None:
     assert SIZES.json_schema()["items"] == {"type": "string", "pattern": r"^(0\.5|[1-9][0-9]{0,2})c$"}

@@ -51,7 +51,7 @@ def test_an_nf_with_as_many_threads_as_queues_is_even(size: str, even: bool) -> 
     assert of("CSC", 1, 1, size).even == even
 
 
-def test_whose_threads_are_siblings() -> None:
+def test_threads_that_are_siblings_are_counted_and_named() -> None:
     half = of("CSC", 2, 2, "0.5c")
     assert (half.sibling_nfs, half.sibling_data) == (2, 3), "two cores of two NFs each, and the vSwitch's own"
     assert half.siblings() == (

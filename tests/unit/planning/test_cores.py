@@ -307,7 +307,7 @@ def test_the_generator_leaves_p_cores_to_data_threads() -> None:
     assert not single & set(cores.cpus("vswitch"))
 
 
-def test_data_threads_get_p_cores_until_there_are_none_left() -> None:
+def test_data_threads_get_p_cores_while_there_are_any() -> None:
     machine = hybrid(4, 8)
     small, large = (allocate(cell(1, nfs), machine, 0, Sizes()) for nfs in (2, 4))
     assert set(data_cpus(small)) == set(range(2, 8)) and unequal(cell(1, 2), small) == ()
@@ -317,7 +317,7 @@ def test_data_threads_get_p_cores_until_there_are_none_left() -> None:
     )
 
 
-def test_too_few_cores_with_siblings_are_told_with_numbers() -> None:
+def test_too_few_cores_with_siblings_are_reported_with_numbers() -> None:
     asked, machine = cell(2, 4, "0.5c"), hybrid(4, 20)
     assert refusal(asked, machine, 0, Sizes()) == (
         "needs 4 cores with two threads for NFs of 0.5c on NUMA 0, 2 left for them"

@@ -37,7 +37,7 @@ def test_there_are_only_so_many(count: int) -> None:
 
 
 @pytest.mark.parametrize("discriminator", ["link", "vlan", "mac"])
-def test_the_first_alone_is_wired_as_if_nobody_else_had_been_planned(discriminator: str) -> None:
+def test_the_first_alone_is_wired_as_if_no_other_had_been_planned(discriminator: str) -> None:
     """Also where instances share the cables to the generator."""
     router = NfKind("linux_router")
     part = first_instances(together([router, NfKind("ngrep")], discriminator), 1)

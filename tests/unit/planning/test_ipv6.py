@@ -113,7 +113,7 @@ def test_rules_are_of_the_family_of_the_packets() -> None:
     assert "ip6 daddr @refused_addresses" in gateway(2).text(six)
 
 
-def test_vpp_is_told_the_same_without_router_advertisements() -> None:
+def test_vpp_gets_the_same_without_router_advertisements() -> None:
     (function,) = planned("sim", rows=1).functions
     left, right = function.left.name, function.right.name
     assert routing(function)[:4] == (

@@ -65,7 +65,7 @@ def test_a_generator_of_few_cores_has_its_control_thread_beside_the_system() -> 
     assert folded.warnings == ("oversubscribed: TG needs 2 cores on NUMA 0, 1 available",)
 
 
-def test_what_any_machine_lacks_is_told_with_its_name() -> None:
+def test_what_any_machine_lacks_is_reported_with_its_name() -> None:
     row = row_of(lab(2), "1x2", {"TG": cpus(1), "DUT1": cpus(5), "DUT2": cpus(4)})
     assert [(reason.limit, reason.needs, reason.there) for reason in row.reasons] == [
         (Limit.CORES, 6, 5),

@@ -206,7 +206,7 @@ def test_owners_of_two_duts_continue_the_numbers() -> None:
     assert plan.cores.cpus("vswitch-2") == plan.cores.cpus("vswitch"), "each on its own machine"
 
 
-def test_what_is_shared_is_in_the_json_and_nothing_is_said_of_what_is_not() -> None:
+def test_shared_cpus_are_in_the_json_and_no_others() -> None:
     plan = planned(("CSC", 1, 1, 1, "mac", True))
     assert '"shared":true' in plan.model_dump_json()
     assert "shared" not in planned(("CSC", 1, 1, 1, "link", True)).model_dump_json()

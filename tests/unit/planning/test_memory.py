@@ -164,7 +164,7 @@ def test_one_more_service_never_takes_less_and_what_fits_is_there(
         ("[{total_mb: 1024, hugepages_1gb: 2}]", "2048 MB of huge pages in 1024 MB of memory"),
     ],
 )
-def test_a_wrong_memory_is_told_with_its_place(tmp_path: Path, rows: str, said: str) -> None:
+def test_a_wrong_memory_is_reported_with_its_place(tmp_path: Path, rows: str, said: str) -> None:
     text = (TOPOLOGIES / "sim.yaml").read_text(encoding="utf-8")
     begin, end = text.index("    memory:"), text.index("    vswitch:")
     path = tmp_path / "wrong.yaml"

@@ -28,17 +28,17 @@ DPDK = "ports of TG: port1 (0000:00:01.0) by DPDK (vfio-pci), port2 (0000:00:02.
         ({"vswitch": "linux_bridge", "containers": "linux_router"}, "the kernel"),
     ],
 )
-def test_each_port_of_a_node_is_told_with_its_driver(keys: dict[str, Any], words: str) -> None:
+def test_each_port_of_a_node_is_listed_with_its_driver(keys: dict[str, Any], words: str) -> None:
     of_dut = f"ports of DUT1: port1 (0000:01:01.0) by {words}, port2 (0000:01:02.0) by {words}"
     assert attached(lab(**keys)) == (DPDK, of_dut)
 
 
-def test_a_port_without_a_pci_address_is_told_by_its_device() -> None:
+def test_a_port_without_a_pci_address_is_named_by_its_device() -> None:
     topology = polled(lab(vpp={"ports": "af_packet"}), pci_address=None, driver="veth")
     assert attached(topology)[1].startswith("ports of DUT1: port1 (eth1) by the kernel")
 
 
-def test_a_port_that_keeps_the_driver_of_the_kernel_is_told_so() -> None:
+def test_a_port_that_keeps_the_kernel_driver_is_reported_as_such() -> None:
     topology = polled(lab(uio_driver="igb_uio"), driver="mlx5_core")
     assert attached(topology)[1].endswith("port2 (0000:01:02.0) by DPDK beside the kernel's driver")
     nics = {port.nic for port in planned(topology).ports("vswitch") if port.nic is not None}
@@ -51,5 +51,5 @@ def test_the_words_for_a_port_of_a_plan_are_those_of_its_topology() -> None:
     assert [how(nic) for nic in nics] == ["DPDK (igb_uio)"] * 2
 
 
-def test_where_there_are_no_physical_ports_nothing_is_said() -> None:
+def test_there_is_no_remark_without_physical_ports() -> None:
     assert attached(TOPOLOGY) == ()

@@ -51,5 +51,5 @@ def test_a_port_with_one_queue_has_one_sender() -> None:
     assert "from 1 sending core is" in str(too_few_senders(planned(8, rx_queues=1), frame("64B")))
 
 
-def test_nothing_is_said_of_generators_that_do_not_poll() -> None:
+def test_there_is_no_remark_about_generators_that_do_not_poll() -> None:
     assert too_few_senders(planned(1, generator="ring"), frame("64B")) is None

@@ -152,7 +152,7 @@ def test_answers_to_translated_packets_have_a_way_back(cell: Cell) -> None:
     assert len(set(networks)) == len(networks)
 
 
-def test_a_split_and_merge_is_told_apart_from_other_cells_of_four_nfs() -> None:
+def test_a_split_and_merge_is_distinguished_from_other_cells_of_four_nfs() -> None:
     plan = planned(split_and_merge(NfKind("linux_router"), NfKind("linux_firewall"), NfKind("linux_router")))
     assert [nf.name for nf in plan.nfs] == ["nf-0-1", "nf-1-2", "nf-0-3", "nf-2-2"]
     assert plan.suite_id == "eth-l2bd-2pl-4veth-4dcr2t-lnxip4+lnxfw+lnxip4-shared1+3"

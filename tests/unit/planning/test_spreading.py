@@ -24,7 +24,7 @@ def candidate(topology: Topology, rows: int = 1) -> Candidate:
     return found
 
 
-def test_each_queue_of_a_cable_is_told_with_its_data_thread_and_cpu() -> None:
+def test_each_queue_of_a_cable_is_listed_with_its_data_thread_and_cpu() -> None:
     found = candidate(polled(FOUR_THREADS))
     assert found.cores is not None
     cpus = found.cores.cpus("vswitch")

@@ -92,7 +92,7 @@ def test_a_record_beyond_the_bounds_of_specifications_is_read(made: Record, path
     assert part[key].items() >= value.items() if isinstance(value, dict) else part[key] == value
 
 
-def test_a_damaged_record_is_told_with_the_path_inside() -> None:
+def test_a_damaged_record_is_reported_with_the_path_inside() -> None:
     data = json.loads(characterization().model_dump_json())
     data["sweep"]["points"][1]["output_pps"] = "many"
     with pytest.raises(ReadError, match=r"here: the record is not valid: sweep\.points\.1\.output_pps: "):

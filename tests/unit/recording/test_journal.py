@@ -63,7 +63,7 @@ def test_lines_longer_than_any_record_are_left_out_without_being_held(
 
 @given(cut=st.integers(min_value=1, max_value=400))
 @settings(max_examples=60, deadline=None)
-def test_a_line_cut_anywhere_is_told_of_and_costs_no_other_line(
+def test_a_truncated_line_is_reported_and_costs_no_other_line(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
     path = tmp_path_factory.mktemp("cut") / "journal.jsonl"
@@ -83,7 +83,7 @@ def test_a_line_cut_anywhere_is_told_of_and_costs_no_other_line(
     assert path.read_bytes().startswith(kept)
 
 
-def test_a_line_that_went_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_line_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     write(path, 5)
     lines = path.read_bytes().splitlines(keepends=True)

@@ -33,7 +33,7 @@ def test_a_record_comes_back_as_it_was(made: DensityRecord) -> None:
 
 
 @pytest.mark.parametrize("made", RESULTS, ids=lambda made: made.test_name)
-def test_the_head_tells_what_is_packed(made: DensityRecord) -> None:
+def test_the_head_lists_what_is_packed(made: DensityRecord) -> None:
     data = json.loads(pack(made))
     assert not packed_keys(DensityRecord) & data.keys()
     assert data["counted"] == asdict(counted(made))

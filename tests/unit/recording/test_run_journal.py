@@ -195,7 +195,7 @@ def test_another_processor_is_refused_but_for_simulated_results() -> None:
     )
 
 
-def test_what_changed_on_a_node_is_told_with_its_name() -> None:
+def test_changes_on_a_node_are_reported_with_its_name() -> None:
     then, now = (ENVIRONMENT.model_copy(update={"kernel": kernel, "memory_bytes": size}) for kernel, size in _TG)
     before = header().model_copy(update={"environment": ENVIRONMENT.model_copy(update={"nodes": {"TG": then}})})
     assert differences(before, CHOICES, ENVIRONMENT.model_copy(update={"nodes": {"TG": now}}), World.LAB) == (
@@ -206,7 +206,7 @@ def test_what_changed_on_a_node_is_told_with_its_name() -> None:
 _TG = (("5.15", 1), ("5.16", 2))
 
 
-def test_what_changed_on_the_machine_is_told() -> None:
+def test_changes_on_the_machine_are_reported() -> None:
     other = ENVIRONMENT.model_copy(update={"kernel": "7.0", "versions": {"robotframework": "8"}, "memory_bytes": 1})
     assert differences(header(), CHOICES, other, World.LOCAL) == (
         "kernel was 6.18.4-amd64 at the start of the run and is 7.0 now",
@@ -216,7 +216,7 @@ def test_what_changed_on_the_machine_is_told() -> None:
     assert differences(header(), CHOICES, ENVIRONMENT, World.LOCAL) == ()
 
 
-def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no run to resume"):
         past_of(tmp_path)
     (tmp_path / "journal.jsonl").write_text('{"event": "ru', encoding="utf-8")

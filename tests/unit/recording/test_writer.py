@@ -30,18 +30,18 @@ def test_an_unknown_key_is_an_error() -> None:
         DensityRecord.model_validate(data)
 
 
-def test_no_space_is_told_before_a_run(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_before_a_run(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match=r"MB of disk space for results, 1000000000000\.0 MB needed"):
         check_folder(tmp_path, 10**18)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(CsitError, match="cannot write results"):
         check_folder(tmp_path / "file" / "results", 1)
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     result = builders.result(ServiceType.CSC, 2, 1)
     path = write_record(result, tmp_path)
     path.unlink()

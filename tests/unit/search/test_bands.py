@@ -63,7 +63,7 @@ def test_two_bands_say_how_far_apart_they_are_and_at_how_many_loads() -> None:
     assert (found.gap, found.upper, found.lower) == pytest.approx((0.175, 0.9875, 0.7875))
 
 
-def test_loads_of_one_trial_and_loads_far_away_tell_nothing() -> None:
+def test_loads_of_one_trial_and_loads_far_away_are_ignored() -> None:
     at = [
         trial_result(1e6 * factor, 100 * (index % 2)) for index, factor in enumerate([1, 1.01, 1.02, 1.03, 1.04, 1.05])
     ]

@@ -31,7 +31,7 @@ def test_bounds_do_not_depend_on_predictions(found: dict[str, Any]) -> None:
         assert knee["ours"][key] == knee["cold"][key]
 
 
-def test_a_broken_promise_is_told(found: dict[str, Any]) -> None:
+def test_a_missed_goal_is_reported(found: dict[str, Any]) -> None:
     assert bench.broken_promises(found | {"ratio": 0.9})[0].startswith("a matrix takes 0.900")
     worse = found["detail"] | {
         "knee": found["detail"]["knee"] | {"ours": found["detail"]["knee"]["ours"] | {"ndr_spread_percent": 0.5}}

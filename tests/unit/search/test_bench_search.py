@@ -79,7 +79,7 @@ def test_bounds_are_as_right_as_the_librarys(found: dict[str, Any], name: ModelN
         (("detail", "sag", "ours", "mean_s"), 99.0, "sag takes 99.0 s"),
     ],
 )
-def test_a_broken_promise_is_told(found: dict[str, Any], path: tuple[str, ...], value: float, message: str) -> None:
+def test_a_missed_goal_is_reported(found: dict[str, Any], path: tuple[str, ...], value: float, message: str) -> None:
     def changed(row: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
         return {**row, keys[0]: changed(row[keys[0]], keys[1:]) if keys[1:] else value}
 

@@ -66,7 +66,7 @@ def test_a_rate_beyond_the_range_is_marked() -> None:
     )
 
 
-def test_another_version_of_the_program_than_was_qualified_is_said() -> None:
+def test_a_version_other_than_the_qualified_one_is_reported() -> None:
     found = qualification(qualified_point()).model_copy(update={"sending": "TRex v3.08"})
     beyond = BeyondRange(found)
     assert beyond.other_version({"generator": "TRex v3.10", "ports": "DPDK"}) == [

@@ -151,7 +151,7 @@ def test_the_thread_of_a_trunk_is_that_of_all_its_vlans() -> None:
     assert "vswitch's data thread on CPU 3 (csv0p1) was busy for 95 % of the time" in finding.text
 
 
-def test_what_is_no_data_thread_is_told_from_the_time_of_the_cpu() -> None:
+def test_threads_other_than_data_threads_are_distinguished_in_the_time_of_the_cpu() -> None:
     said = text(
         loss("vswitch", 1000),
         threads=(thread("vswitch", "csv1p1", 0.1, 0.9),),
@@ -160,7 +160,7 @@ def test_what_is_no_data_thread_is_told_from_the_time_of_the_cpu() -> None:
     assert "ran for 10 %; the CPU had vswitch 10 %, other threads 87 %" in said
 
 
-def test_without_threads_the_planned_cpus_are_told() -> None:
+def test_without_threads_the_planned_cpus_are_reported() -> None:
     cpu = PLAN.cores.cpus("nf-1-1")[0]
     busy = CpuLoad(cpu=cpu, user=0.99, system=0.0, softirq=0.0, stolen=0.0)
     assert f"CPU {cpu}, planned for nf-1-1, was busy for 99 % of the time" in text(loss("nf-1-1", 9), cpus=(busy,))
@@ -168,7 +168,7 @@ def test_without_threads_the_planned_cpus_are_told() -> None:
     assert "not for lack of CPU" in text(loss("nf-1-1", 9), cpus=(idle,))
 
 
-def test_of_threads_that_poll_no_time_is_told() -> None:
+def test_threads_that_poll_have_no_time() -> None:
     functions = tuple(nf.model_copy(update={"kind": NfKind("testpmd")}) for nf in PLAN.functions)
     polling = PLAN.model_copy(update={"functions": functions})
     said = text(loss("nf-1-1", 9), threads=(thread("nf-1-1", "csn1x1i1", 1.0),), plan=polling)

@@ -140,7 +140,7 @@ def test_the_locating_trial_is_a_little_beyond_the_bounds(uppers: list[float | N
     assert (trial.purpose, trial.duration_s) == ("locate", QUICK.mrr_duration_s)
 
 
-def test_time_is_told_in_shares_of_the_sending() -> None:
+def test_time_is_reported_in_shares_of_the_sending() -> None:
     plan = PLANS["CSC", 1, 1]
     before = Sample({"csv1p1": ThreadTime(100, 50), "csn1x1i1": ThreadTime(0, 0), "gone": ThreadTime(0, 0)}, {}, 3, 4)
     half, all_s = 250_000_000, 500_000_000

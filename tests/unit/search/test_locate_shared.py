@@ -94,9 +94,7 @@ def hop_of(plan: Plan, interface: str) -> tuple[int, Hop]:
         ("csg0p2", 0, "generator", "queue"),
     ],
 )
-def test_places_are_told_of_the_instance_where_that_is_known(
-    interface: str, instance: int, owner: str, cause: str
-) -> None:
+def test_errors_name_the_instance_where_it_is_known(interface: str, instance: int, owner: str, cause: str) -> None:
     plan = planned(3, 1)
     index, _ = hop_of(plan, interface)
     (loss,) = located(plan, {(1, Direction.FORWARD, index): 90}).hops
@@ -119,7 +117,7 @@ def test_the_first_trial_does_not_take_the_others_packets_for_its_own() -> None:
     )
 
 
-def test_evidence_says_of_whom_it_is() -> None:
+def test_evidence_names_its_owner() -> None:
     plan = planned(2, 1, 2)
     index, _ = hop_of(plan, "csv0p3")
     found = located(plan, {(1, Direction.FORWARD, index): 60, (2, Direction.FORWARD, index): 30})

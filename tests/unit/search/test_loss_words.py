@@ -76,7 +76,7 @@ def test_1_in_1000_at_random(seed: int) -> None:
     assert re.fullmatch(r"1 in (9\d\d|1,0\d\d|1,1\d\d) at random", said)
 
 
-def test_the_same_share_in_bursts_and_at_random_is_told_apart() -> None:
+def test_the_same_share_in_bursts_and_at_random_is_distinguished() -> None:
     random = Random(1)
     bursts = [number for number in range(320_000) if number % 32_000 >= 32]
     scattered = [number for number in range(320_000) if random.randrange(1000)]

@@ -97,7 +97,7 @@ def test_how_many_trials_mrr_has_is_a_setting() -> None:
         ("csit,time", "'time' does not fit"),
     ],
 )
-def test_a_wrong_setting_is_told(text: str, message: str) -> None:
+def test_a_wrong_setting_is_reported(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         profile(text)
 

@@ -95,7 +95,7 @@ def located(*lost: tuple[str, int], sent: int = 10_000, purpose: str = "mrr") ->
     )  # fmt: skip
 
 
-def test_who_loses_more_comes_first() -> None:
+def test_the_greater_loss_comes_first() -> None:
     trials = [trial_result(1000.0, 500)] * 3
     vswitch, nf = VerdictKind.VSWITCH_BOUND, VerdictKind.NF_BOUND
     for lost, kinds in (
@@ -119,7 +119,7 @@ def test_a_trial_beyond_the_bounds_that_meets_the_goal_speaks_against_the_bounds
     )
 
 
-def test_what_goes_wrong_while_latency_is_measured_is_said_of_the_latency() -> None:
+def test_failures_during_a_latency_measurement_are_reported_as_such() -> None:
     lossy = trial_result(2e6, 10)
     found = judged(outcome=outcome(4e6), latency_trials=[lossy, trial_result(1e6, 5)])
     assert found.kinds == (VerdictKind.UNSTABLE,)
@@ -130,7 +130,7 @@ def test_what_goes_wrong_while_latency_is_measured_is_said_of_the_latency() -> N
     assert judged(outcome=outcome(4e6), latency_trials=[slow]).of("LATENCY") == (VerdictKind.GENERATOR_BOUND,)
 
 
-def test_the_verdicts_of_numbers_are_told_apart_where_they_differ() -> None:
+def test_the_verdicts_of_numbers_are_distinguished_where_they_differ() -> None:
     assert verdict_text({"NDR": ["a", "b"], "PDR": ["a", "b"]}) == "a, b"
     assert verdict_text({"NDR": ["a"], "PDR": ["a", "b"]}) == "NDR a; PDR a, b"
 

@@ -70,7 +70,7 @@ def test_two_bands_are_unstable(test_type: TestType) -> None:
 CSC22 = Cell(service_type=ServiceType.CSC, nf_chains=2, nf_nodes=2)
 
 
-def test_an_nf_that_is_slow_is_told_from_its_neighbours_with_its_instance() -> None:
+def test_a_slow_nf_is_distinguished_from_its_neighbours_with_its_instance() -> None:
     draft = measured(CSC22, model="sharp", limited_by="nf-2-1")
     assert draft.verdict is not None
     assert draft.verdict.kinds == (NF,)

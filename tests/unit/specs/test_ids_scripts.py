@@ -127,7 +127,7 @@ def test_no_text_is_a_statistic_by_accident(text: str) -> None:
         assert COUNTERS.of_suricata(text) is None
 
 
-def test_counters_are_told_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_are_read_over_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         monkeypatch.setattr(COUNTERS, "PORT", free.getsockname()[1])
     answers = iter([None, COUNTERS.LateReportError("no report within 4 s"), NONE])

@@ -43,7 +43,7 @@ def test_errors_come_back_with_the_node_in_front_and_the_agent_goes_on(tmp_path:
         assert link.call(of(SWITCH, "problems"), ()) == ()
 
 
-def test_a_call_that_nobody_waits_for_any_more_is_interrupted(tmp_path: Path) -> None:
+def test_an_abandoned_call_is_interrupted(tmp_path: Path) -> None:
     with linked(tmp_path) as (_, link):
         link.call(of(SWITCH, "problems"), ())
         with pytest.raises(NotReady, match="the trial not ready"), within("the trial", 0.2):
@@ -97,7 +97,7 @@ def test_an_agent_that_says_nothing_counts_as_gone(tmp_path: Path) -> None:
             link.call(of(SWITCH, "problems"), ())
 
 
-def test_both_live_on_when_nobody_asks_anything(tmp_path: Path) -> None:
+def test_both_live_on_without_requests(tmp_path: Path) -> None:
     with linked(tmp_path, agent_silence_s=2.0, silence_s=2.0) as (_, link):
         time.sleep(2.5)
         assert link.call(of(SWITCH, "problems"), ()) == ()

@@ -97,7 +97,7 @@ def test_a_part_of_a_service_is_driven_and_removed_as_that_of_a_cell() -> None:
         (Hello(PROTOCOL, "b" * 64), "(aaaaaaaaaaaa) is not the controller's (bbbbbbbbbbbb)"),
     ],
 )
-def test_who_does_not_fit_is_told_so_in_a_sentence(hello: Hello, words: str) -> None:
+def test_a_controller_of_another_version_is_refused_in_a_sentence(hello: Hello, words: str) -> None:
     with pytest.raises(ConfigError) as found:
         ask(service_on(NotingMachine()), calls.HELLO, hello)
     assert words in str(found.value)

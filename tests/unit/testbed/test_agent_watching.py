@@ -86,7 +86,7 @@ def test_a_node_without_watchers_says_so() -> None:
         ask_role(service, TRACER, "start")
 
 
-def test_nobody_watches_what_is_being_removed() -> None:
+def test_parts_are_not_watched_while_they_are_removed() -> None:
     machine = WatchedMachine()
     service = service_on(machine)
     ask(service, calls.OPEN, NodeRequest(TOPOLOGY, "DUT1"))

@@ -79,14 +79,14 @@ def failing(*problems: str) -> tuple[Plan, Parts, Switch]:
     return plan, replace(parts, switch=switch, functions=Waiting(parts)), switch  # type: ignore[arg-type]
 
 
-def test_waiting_in_vain_for_a_part_that_has_died_is_told_by_its_death() -> None:
+def test_a_wait_for_a_part_that_died_reports_its_death() -> None:
     plan, parts, switch = failing("the vSwitch was killed by SIGABRT")
     with pytest.raises(SystemBroken, match=r"^the vSwitch was killed by SIGABRT; links of nf-1-1 not ready after 20"):
         Deployment(plan, parts).__enter__()
     assert switch.stopped
 
 
-def test_waiting_in_vain_for_no_reason_that_is_known_is_told_as_it_is() -> None:
+def test_a_wait_without_a_known_reason_is_reported_as_a_timeout() -> None:
     plan, parts, switch = failing()
     with pytest.raises(NotReady, match=r"^links of nf-1-1 not ready after 20"):
         Deployment(plan, parts).__enter__()
@@ -122,7 +122,7 @@ def test_a_signal_in_a_removal_ends_the_run_and_another_failure_is_a_sentence(
     assert not cell.is_deployed
 
 
-def test_the_first_cause_is_told_before_what_could_not_be_stopped_because_of_it() -> None:
+def test_the_first_cause_is_reported_before_failed_stops() -> None:
     plan, parts, _ = failing()
     lost = ConnectionFailed("DUT1: the agent ended with 137")
     functions = Lost(parts, lost, CsitError("TG: port cab1 cannot be given back"))

@@ -34,7 +34,7 @@ def line(record: object) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def test_an_answer_arrives_between_heartbeats_and_answers_to_nobody() -> None:
+def test_an_answer_arrives_between_heartbeats_and_abandoned_answers() -> None:
     assert answered(line({"beat": 1}), line({"id": 99, "value": 1}), line({"id": 1, "value": ["left"]})) == ("left",)
 
 

@@ -212,7 +212,7 @@ def test_the_first_program_is_sound_and_no_packet_ever_passes_without_rules() ->
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
-def test_the_reader_of_packet_counts_is_sound_and_tells_that_a_program_has_ended() -> None:
+def test_the_reader_of_packet_counts_is_valid_and_reports_that_a_program_exited() -> None:
     script = PROJECT / "resources" / "templates" / "guest-packet-counts.pl"
     done = subprocess.run(["perl", str(script), "999999999"], capture_output=True, text=True, check=False)
     assert (done.returncode != 0, done.stderr) == (True, "the program has ended\n")
@@ -244,7 +244,7 @@ def test_qemu_gets_files_of_rules_and_programs_and_a_port_for_questions(tmp_path
     assert "pktstat -1 -n -w" in (tmp_path / "nf-1-1.program").read_text(encoding="utf-8")
 
 
-def test_packets_of_a_monitor_are_added_up_and_its_end_is_told(tmp_path: Path) -> None:
+def test_packets_of_a_monitor_are_added_up_and_its_exit_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, NfKind("qemu_tcpdump"), received=5000)
     ends = f"\r\n{END} 0\r\n".encode()
     told = (b"1000 10" + ends, b"4000 20" + ends, b"0 0" + ends, f"the program has ended\n{END} 1\n".encode())
@@ -271,7 +271,7 @@ def test_what_suricata_took_out_of_its_socket_is_added_and_a_refusal_is_one_sent
     assert b'"iface-stat"' in asked[1]
 
 
-def test_datagrams_of_nginx_are_those_of_the_guest_and_packets_that_passed_it_by_are_told(tmp_path: Path) -> None:
+def test_datagrams_of_nginx_are_those_of_the_guest_and_bypassing_packets_are_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, NfKind("qemu_nginx_proxy"), received=5000)
     snmp = "Ip: InReceives\nIp: 9\nUdp: InDatagrams InErrors OutDatagrams\nUdp: {} 5 {}\n"
     told = (f"{snmp.format(*row)}{END} 0\n".encode() for row in ((4000, 3990), (3000, 3000)))
@@ -297,7 +297,7 @@ def test_the_guest_sends_lines_to_a_control_socket_and_prints_whole_answers(tmp_
     assert (gone.returncode != 0, gone.stderr) == (True, f"{tmp_path}/none: No such file or directory\n")
 
 
-def test_packets_that_passed_the_rules_by_are_told(tmp_path: Path) -> None:
+def test_packets_that_bypassed_the_rules_are_reported(tmp_path: Path) -> None:
     made, _ = inside(tmp_path, NfKind("qemu_firewall"), received=1_000_000)
     found = '{"nftables": [{"metainfo": {}}, {"counter": {"name": "accepted", "packets": 7}}]}'
     lost = '{"nftables": [{"metainfo": {}}]}'

@@ -27,7 +27,7 @@ def test_each_end_has_an_association_and_policies_of_its_own() -> None:
         assert all(each[each.index("tmpl") + 2] == state[4] for each in own)
 
 
-def test_a_kernel_without_xfrm_interfaces_or_esp_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_xfrm_interfaces_or_esp_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "path_of", lambda name: f"/sbin/{name}")
     monkeypatch.setattr(driver, "kernel_makes", lambda *_, **__: False)
     (problem,) = driver.missing()

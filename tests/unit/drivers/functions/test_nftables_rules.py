@@ -84,7 +84,7 @@ def test_a_nat_has_a_network_for_each_instance_that_shares_it() -> None:
     assert "ip daddr != { 30.1.0.0/16, 30.2.0.0/16 } ct zone set 1" in text
 
 
-def test_the_number_of_rules_is_said_in_the_topology(tmp_path: Path) -> None:
+def test_the_topology_has_the_number_of_rules(tmp_path: Path) -> None:
     assert load_topology(LOCAL).dut.settings(Firewall).rules == 100
     assert local(tmp_path, ("rules: 100", "rules: 20")).dut.settings(Firewall).rules == 20
     with pytest.raises(ConfigError, match=r"nodes\.DUT1\.firewall\.rules: .*greater than or equal to 1"):

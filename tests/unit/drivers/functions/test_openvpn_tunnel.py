@@ -106,7 +106,7 @@ def test_a_key_is_its_owners_alone_from_the_beginning_and_can_be_forgotten(tmp_p
     assert made.certificate.exists()
 
 
-def test_an_openssl_that_fails_or_hangs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_openssl_that_fails_or_hangs_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandFailed, match=r"openssl req .* ended with 3: no curve"):
         driver.make_identity(program(tmp_path, "openssl", "echo no curve >&2; exit 3"), tmp_path)
     monkeypatch.setattr(driver, "_WITHIN_S", 0.05)

@@ -46,7 +46,7 @@ def function(kind: NfKind) -> NfPlan:
     return make_plan(load_topology(LOCAL), asked, layout((cpu, cpu, 0, 0) for cpu in range(16))).functions[0]
 
 
-def test_every_monitor_has_a_program_that_watches_the_interface_it_is_told() -> None:
+def test_every_monitor_has_a_program_that_watches_its_interface() -> None:
     found = programs(10, 10)
     assert set(found) == set(MONITORS)
     for program in found.values():
@@ -99,7 +99,7 @@ def test_words_of_a_program_become_the_interfaces_of_its_function(argv: list[str
 function_of_process = function(NfKind("process"))
 
 
-def test_a_program_tells_what_it_has_processed() -> None:
+def test_a_program_reports_what_it_has_processed() -> None:
     assert processed("packets 12\ndropped 3\nother 4\n", "it") == ProcessedPackets(12, 3)
     assert processed("packets 12\n", "it") == ProcessedPackets(12, None)
     with pytest.raises(CsitError, match="it printed no counter `packets <number>`; last output: packets many"):
@@ -108,7 +108,7 @@ def test_a_program_tells_what_it_has_processed() -> None:
         processed("", "it")
 
 
-def test_functions_that_forward_have_processed_what_they_sent_and_others_tell_themselves() -> None:
+def test_functions_that_forward_have_processed_what_they_sent_and_others_count() -> None:
     def counters() -> Mapping[str, InterfaceCounters]:
         return {
             "a": InterfaceCounters(9, 5, 0, 0),

@@ -83,6 +83,6 @@ def test_another_answer_is_one_sentence(tmp_path: Path, answer: bytes, words: st
         taken(tmp_path / "control", "eth0")
 
 
-def test_nobody_there_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match=r"suricata does not answer at .*/control: No such file"):
         taken(tmp_path / "control", "eth0")

@@ -68,7 +68,7 @@ def test_dependencies_are_read_from_a_description() -> None:
     assert package_depends("") == []
 
 
-def test_the_init_script_is_sound_and_tells_a_guest_all_that_is_planned() -> None:
+def test_the_init_script_is_valid_and_has_all_that_is_planned() -> None:
     script = render_init(["virtio_ring", "virtio_net"])
     assert script.index("insmod /modules/virtio_ring.ko") < script.index("insmod /modules/virtio_net.ko")
     assert subprocess.run(["sh", "-n"], input=script, text=True, check=False).returncode == 0
@@ -136,7 +136,7 @@ def test_kvm_is_taken_where_a_guest_boots_and_the_trial_is_made_once_per_start_o
     assert choose("auto", "6.2", memory, lambda: "", "boot 2").accelerator == "kvm"
 
 
-def test_what_was_remembered_badly_is_found_out_anew(tmp_path: Path) -> None:
+def test_a_damaged_cache_entry_is_determined_again(tmp_path: Path) -> None:
     memory = tmp_path / "accelerator.json"
     memory.write_text("{", encoding="utf-8")
     assert choose("auto", "6.1", memory, lambda: "", "boot").accelerator == "kvm"
@@ -149,7 +149,7 @@ def test_the_testbed_may_insist(tmp_path: Path) -> None:
         choose("kvm", "6.1", memory, lambda: "/dev/kvm: No such file", "boot")
 
 
-def test_a_console_is_told_by_its_end_and_by_the_reason_of_a_panic(tmp_path: Path) -> None:
+def test_an_error_quotes_the_end_of_the_console_and_the_reason_of_a_panic(tmp_path: Path) -> None:
     console = Console(tmp_path / "console")
     assert console.tail() == "nothing on the console"
     lines = ["\x1b[2Jbooting", "Kernel panic - not syncing: no init", *(f"register {n}" for n in range(40))]

@@ -159,5 +159,5 @@ def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
     assert not first.exists(), "the last one only is kept"
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_missing_parts_are_reported(tmp_path: Path) -> None:
     assert any("there is no program" in str(problem) for problem in missing(Vpp(prefix=str(tmp_path))))

@@ -105,7 +105,7 @@ def installed(folder: Path, *names: str) -> Vpp:
     return Vpp(prefix=str(folder))
 
 
-def test_an_installation_that_cannot_encrypt_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_an_installation_that_cannot_encrypt_is_reported_in_one_sentence(tmp_path: Path) -> None:
     routing_plugins = [f"lib/vpp_plugins/{name}_plugin.so" for name in ("memif", "af_packet")]
     vpp = installed(tmp_path, *routing_plugins)
     (problem,) = map(str, missing(vpp))

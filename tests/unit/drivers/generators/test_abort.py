@@ -47,7 +47,7 @@ def test_the_limit_may_be_reached_but_not_exceeded(most_lost: int | None, ended:
     assert watch.ends_it((110,)) is ended
 
 
-def test_somebody_else_may_end_it() -> None:
+def test_a_watch_can_be_ended_from_outside() -> None:
     assert LossWatch(Flows(0), (0,), 5, lambda: True).ends_it((1,))
 
 
@@ -61,7 +61,7 @@ def test_a_lossless_path_that_holds_less_than_one_look_never_ends_a_trial(steps:
         assert not watch.ends_it((sent,))
 
 
-def test_progress_is_told_at_each_look_and_a_word_ends_the_trial_where_nothing_may_be_lost() -> None:
+def test_progress_is_reported_at_each_poll_and_a_trial_can_be_ended_where_no_loss_is_allowed() -> None:
     told: list[Sequence[int]] = []
     stop = False
     watch = LossWatch(Flows(0), (0,), None, lambda: stop, told.append)

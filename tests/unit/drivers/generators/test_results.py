@@ -84,7 +84,7 @@ def test_settling_waits_longer_for_a_port_that_nothing_has_reached_yet() -> None
 
 
 @pytest.mark.usefixtures("_clock")
-def test_settling_waits_as_long_as_it_is_told() -> None:
+def test_settling_waits_as_long_as_configured() -> None:
     for quiet_s, seen in ((0.01, (4,)), (0.3, (9,))):
         late = iter([*[(4,)] * 60, *[(9,)] * 1000])
         assert settle(lambda late=late: next(late), (10,), quiet_s=quiet_s).counts == seen  # type: ignore[misc]

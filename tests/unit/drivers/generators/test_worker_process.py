@@ -29,7 +29,7 @@ def test_silence_ends_in_time_with_the_workers_number(worker: WorkerProcess) -> 
         first_to_speak([worker], "answer", -1.0)
 
 
-def test_one_that_somebody_has_stopped_is_told_long_before_the_deadline_and_ends(worker: WorkerProcess) -> None:
+def test_a_stopped_one_is_reported_long_before_the_deadline_and_ended(worker: WorkerProcess) -> None:
     os.kill(worker.pid, signal.SIGSTOP)
     begin = time.monotonic()
     with pytest.raises(NotReady, match=f"worker {worker.pid} is stopped"):
@@ -39,7 +39,7 @@ def test_one_that_somebody_has_stopped_is_told_long_before_the_deadline_and_ends
     assert worker.ended
 
 
-def test_the_end_of_a_worker_is_told_with_its_last_words(worker: WorkerProcess) -> None:
+def test_the_exit_of_a_worker_is_reported_with_its_last_output(worker: WorkerProcess) -> None:
     worker.send({"a": 1})
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(CommandFailed, match="ended with -9"):

@@ -25,7 +25,7 @@ def test_it_enters_every_group_and_becomes_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "of_group", "after"), [({1}, {0, 1}, {1}), ({0, 1}, {0}, {0}), ({1}, {0}, None)], ids=str
 )
-def test_a_kernel_that_forgets_its_cpus_is_told_them_again(
+def test_cpus_that_a_kernel_forgets_are_set_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: set[int], of_group: set[int], after: set[int] | None
 ) -> None:
     """Linux before 6.2: whoever enters a group may run on all of the group's CPUs."""

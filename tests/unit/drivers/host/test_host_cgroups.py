@@ -169,7 +169,7 @@ def test_use_is_cpu_seconds_and_memory_without_unused_file_pages(
 
 
 @pytest.mark.parametrize("machine", [first, second])
-def test_a_quota_tells_how_often_and_how_long_it_held_back(
+def test_a_quota_counts_how_often_and_how_long_it_throttled(
     tmp_path: Path, machine: Callable[[Path], Controllers]
 ) -> None:
     group = ControlGroup(machine(tmp_path), "csit-edge-1")

@@ -33,7 +33,7 @@ def test_one_rule_sends_everything_to_each_of_the_others_and_lets_it_go_on() -> 
 
 
 @pytest.mark.parametrize("status", [errno.ENOENT, errno.EOPNOTSUPP])
-def test_a_kernel_without_it_is_told_in_one_sentence(status: int) -> None:
+def test_a_kernel_without_it_is_reported_in_one_sentence(status: int) -> None:
     def refuse(_: Sequence[Request]) -> None:
         raise CommandFailed(("netlink", "copy"), status, "No such file or directory")
 

@@ -78,7 +78,7 @@ def test_a_containers_limit_counts(machine: Path, names: tuple[str, str]) -> Non
     assert look(machine)[0].available_mb == 24576
 
 
-def test_a_kernel_that_does_not_tell(machine: Path) -> None:
+def test_an_unknown_kernel(machine: Path) -> None:
     (machine / "meminfo").unlink()
     with pytest.raises(Unsupported, match="does not describe the memory"):
         look(machine)

@@ -65,7 +65,7 @@ def hold(directory: Path, program: str = HOLDER) -> "subprocess.Popen[str]":
     return holder
 
 
-def test_a_second_holder_is_refused_and_told_who(tmp_path: Path) -> None:
+def test_a_second_holder_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
     holder = hold(tmp_path)
     with pytest.raises(CsitError, match=rf"in use by pid {holder.pid} \(user \w+\) since \S+: \S*python"):
         MachineLock(tmp_path).__enter__()
@@ -117,7 +117,7 @@ def test_claims_outlive_a_killed_run_until_they_are_cleaned(tmp_path: Path) -> N
         machine.release_namespaces(["csit-never-made"])
 
 
-def test_a_namespace_of_somebody_else_is_not_claimed(tmp_path: Path) -> None:
+def test_a_foreign_namespace_is_not_claimed(tmp_path: Path) -> None:
     (tmp_path / "netns").mkdir()
     (tmp_path / "netns" / "csit-foo").touch()
     with MachineLock(tmp_path) as machine, pytest.raises(CsitError, match="csit-foo already, not ours"):
@@ -134,7 +134,7 @@ def test_a_worker_that_outlived_its_run_is_killed(tmp_path: Path) -> None:
     assert worker.wait() == -signal.SIGKILL
 
 
-def test_who_got_the_number_of_a_worker_is_not_killed(tmp_path: Path) -> None:
+def test_a_process_that_got_the_number_of_a_worker_is_not_killed(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "60"])
     with MachineLock(tmp_path) as machine:
         machine.claim_process(other.pid)
@@ -219,7 +219,7 @@ def test_a_folder_of_files_is_removed_by_the_next_run(tmp_path: Path) -> None:
         assert machine.leftovers() == []
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     with MachineLock(tmp_path / "lock") as machine:
         with pytest.raises(CsitError, match=rf"there is a folder {tmp_path}/theirs already, not ours; look at it"):

@@ -53,7 +53,7 @@ def test_missing_capabilities_are_named() -> None:
     assert preflight._missing_capabilities("CapEff:\t000001ffffffffff\n") == []
 
 
-def test_somebody_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_rights_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "_missing_capabilities", lambda _: ["CAP_NET_ADMIN"])
     (problem,) = preflight.check()
     assert isinstance(problem, PreflightProblem)

@@ -12,7 +12,7 @@ def test_zero_microseconds_are_asked_for(tmp_path: Path) -> None:
         assert requests.read_bytes() == bytes(4)
 
 
-def test_a_kernel_that_takes_no_wishes_is_left_alone(tmp_path: Path) -> None:
+def test_a_kernel_that_takes_no_requests_is_left_alone(tmp_path: Path) -> None:
     went_on = False
     with kept_awake(tmp_path / "none"):
         went_on = True

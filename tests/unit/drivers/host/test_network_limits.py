@@ -62,7 +62,9 @@ def test_without_limits_nothing_is_asked_of_the_kernel() -> None:
         (CommandFailed(("nft",), 1, "Not supported"), "this kernel cannot limit what a port sends"),
     ],
 )
-def test_what_is_missing_for_a_limit_is_said(failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_prerequisites_of_a_limit_are_reported(
+    failure: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_: str) -> None:
         raise failure
 

@@ -40,7 +40,7 @@ def test_a_port_goes_to_user_space_and_back(pci: FakePci) -> None:
     assert host.restore(binding) == []  # safe to repeat
 
 
-def test_a_port_without_a_driver_has_none_afterwards(pci: FakePci) -> None:
+def test_a_port_without_a_driver_is_unbound_afterwards(pci: FakePci) -> None:
     pci.add(OTHER, None, group=8)
     host = drivers(pci)
     binding = host.look(OTHER)
@@ -88,7 +88,7 @@ def test_what_is_no_free_network_port_is_refused(pci: FakePci) -> None:
     assert not pci.written
 
 
-def test_what_the_machine_lacks_is_said(pci: FakePci) -> None:
+def test_missing_features_of_the_machine_are_reported(pci: FakePci) -> None:
     with pytest.raises(Unsupported, match=r"no driver igb_uio for .* in this kernel: modprobe igb_uio loads none"):
         drivers(pci).look(PORT, "igb_uio")
     pci.modules.add("igb_uio")

@@ -92,7 +92,7 @@ def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> Non
         assert left.restore(pci.root, pci) == []
 
 
-def test_functions_of_somebody_else_are_left_alone(pci: SriovPci, tmp_path: Path) -> None:
+def test_foreign_functions_are_left_alone(pci: SriovPci, tmp_path: Path) -> None:
     (pci.parent / "sriov_numvfs").write_text("4")
     with MachineLock(tmp_path / "lock") as lock, pytest.raises(ConfigError, match="has 4 virtual functions already"):
         VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded()).start()
@@ -127,7 +127,7 @@ def test_the_plan_of_a_machine_has_their_addresses(pci: SriovPci) -> None:
     assert on_functions(plan, ["generator"], pci.root) == plan
 
 
-def test_what_is_said_to_the_kernel() -> None:
+def test_requests_to_the_kernel() -> None:
     assert function_mac("b4:96:91:00:00:01") == "b6:96:91:00:00:01"
     body = set_function("ens1f1", 7, 0, "02:00:00:00:00:01").body
     assert bytes.fromhex("020000000001") in body

@@ -65,7 +65,7 @@ def test_threads_that_have_ended_are_left_out() -> None:
     counters.close()
 
 
-def test_what_a_machine_does_not_count_is_said() -> None:
+def test_counts_that_a_machine_lacks_are_reported() -> None:
     with pytest.raises(Unsupported, match=r"^this machine does not count unknown events: "):
         PerfCounters({"a": [threading.get_native_id()]}, IMPOSSIBLE)
 
@@ -98,7 +98,7 @@ def test_what_an_nf_uses_is_added_up_from_start_to_stop(meter_of: Callable[[Perf
     assert meter.stop() == {}
 
 
-def test_without_counters_all_else_is_told(meter_of: Callable[[PerfEvent], LinuxCostMeter]) -> None:
+def test_without_counters_all_else_is_reported(meter_of: Callable[[PerfEvent], LinuxCostMeter]) -> None:
     meter = meter_of(IMPOSSIBLE)
     meter.start()
     found = meter.stop()

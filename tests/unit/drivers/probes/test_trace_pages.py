@@ -62,7 +62,7 @@ def test_long_events_and_full_pages_are_read() -> None:
     assert len(found(pages(page))) == 4080 // 408
 
 
-def test_the_head_tells_that_events_were_lost() -> None:
+def test_the_head_says_that_events_were_lost() -> None:
     lossy, whole = Page(missed=True), Page()
     for page in (lossy, whole):
         page.add(9, b"abcd")

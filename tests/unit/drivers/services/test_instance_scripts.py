@@ -23,7 +23,7 @@ def test_the_indicator_is_the_last_line_whatever_comes_before(number: float, bef
 
 
 @pytest.mark.parametrize("said", ["", "\n \n"])
-def test_a_script_that_says_nothing_is_told_what_to_say(said: str) -> None:
+def test_a_silent_script_is_reported_with_the_expected_form(said: str) -> None:
     with pytest.raises(CsitError, match=r"generator script /specs/load.py reported nothing; the last line has to be"):
         answer(said, SCRIPT)
 

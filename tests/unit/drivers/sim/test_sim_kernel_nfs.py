@@ -94,7 +94,7 @@ def test_a_shared_nf_carries_all_instances_alone() -> None:
     }  # fmt: skip
 
 
-def test_counters_of_a_shared_nf_tell_its_instances_apart() -> None:
+def test_counters_of_a_shared_nf_distinguish_its_instances() -> None:
     running = bed(cell(ROUTER, FIREWALL, ROUTER, chains=2, shared=(1, 3)))
     done = running.run(1000.0)
     counts = running.counters()

@@ -62,7 +62,7 @@ def test_waiting_is_that_of_the_queue() -> None:
 
 
 @pytest.mark.parametrize(("sent", "received"), [(0, 0), (100, 0)])
-def test_unknown_is_none(sent: int, received: int) -> None:
+def test_lost_packets_have_no_latency(sent: int, received: int) -> None:
     pairs, mean_ns = simulate_latency(FlowShape(2, 1), 1e6, CAPACITY, sent=sent, received=received)
     row = flow_latency(1, Direction.REVERSE, sent, pairs, mean_ns)
     assert (row.sent, row.received) == (sent, 0)

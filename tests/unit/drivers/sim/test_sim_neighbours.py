@@ -77,7 +77,7 @@ def test_one_more_neighbour_takes_something_and_never_more_than_the_sensitivity(
 
 
 @given(KINDS, st.lists(KINDS, min_size=1, max_size=4), st.floats(0, 0.9))
-def test_a_guarantee_gives_back_its_part_of_the_loss_in_any_company(
+def test_a_guarantee_gives_back_its_part_of_the_loss_in_any_combination(
     target: NfKind, others: list[NfKind], part: float
 ) -> None:
     simulation = Simulation(network_part=part)

@@ -52,7 +52,7 @@ def test_defaults_are_a_simulation() -> None:
     assert parse_simulation({}) == Simulation()
 
 
-def test_virtual_time_goes_on_only_when_told() -> None:
+def test_virtual_time_advances_only_on_request() -> None:
     clock = VirtualClock()
     assert clock.now() == 0.0
     clock.advance(61.5)

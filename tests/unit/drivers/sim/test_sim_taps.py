@@ -73,7 +73,7 @@ def test_what_an_nf_loses_its_taps_behind_do_not_see() -> None:
     assert got[1] == pytest.approx(load / 2 + 0.8 * load / 2, rel=1e-3)
 
 
-def test_copies_cost_the_vswitch_and_nobody_else() -> None:
+def test_copies_cost_the_vswitch_alone() -> None:
     plain, watched = chain(NfKind("sim")), chain(NfKind("sim"), taps=(Tap(position=1, kind=NfKind("sim")),) * 4)
     assert capacity_pps(watched, SMALL) < capacity_pps(plain, SMALL)
     router = chain(ROUTER, taps=(Tap(position=1, kind=NGREP),))

@@ -100,7 +100,7 @@ def test_only_plugins_that_are_needed() -> None:
     ]
 
 
-def test_an_idle_main_thread_sleeps_only_where_it_is_told() -> None:
+def test_an_idle_main_thread_sleeps_only_where_configured() -> None:
     assert not [line for line in sections(startup().text())["unix"] if "poll-sleep" in line]
     assert "poll-sleep-usec 100" in sections(startup(waiting=IdleBehaviour("interrupt", 100)).text())["unix"]
 

@@ -51,7 +51,7 @@ def test_colours_are_taken_off(tmp_path: Path) -> None:
         assert ask(path, "show threads") == "ID name"
 
 
-def test_what_is_refused_is_told_with_the_command_and_later_ones_are_not_sent(tmp_path: Path) -> None:
+def test_a_refused_command_is_reported_and_later_ones_are_not_sent(tmp_path: Path) -> None:
     path = tmp_path / "cli.sock"
     refused = b"set interface state: unknown interface `nope up'\n\0"
     with stand_in(path, lambda line: [refused if b"nope" in line else b"\0"]) as read:
@@ -73,7 +73,7 @@ def test_a_pager_that_waits_for_a_key_is_seen_in_the_error(tmp_path: Path) -> No
         assert time.monotonic() - began < 5
 
 
-def test_a_sudden_end_is_told_and_the_next_command_connects_again(tmp_path: Path) -> None:
+def test_a_sudden_end_is_reported_and_the_next_command_reconnects(tmp_path: Path) -> None:
     path, answers = tmp_path / "cli.sock", iter([[b"half a rep", b""], [b"fine\0"]])
     with stand_in(path, lambda _: next(answers)) as read:
         cli = CommandLine(path)
@@ -99,7 +99,7 @@ def test_a_late_reply_is_not_taken_for_the_next(tmp_path: Path) -> None:
         assert cli.ask("show version") == "show version"
 
 
-def test_one_that_never_speaks_is_told(tmp_path: Path) -> None:
+def test_one_that_never_speaks_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "cli.sock"
     with (
         stand_in(path, lambda _: [b"\0"], ()),
@@ -108,7 +108,7 @@ def test_one_that_never_speaks_is_told(tmp_path: Path) -> None:
         CommandLine(path, within_s=0.1).ask("show version")
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_an_address_where_nothing_listens(tmp_path: Path) -> None:
     with pytest.raises(CsitError, match=r"cannot be asked 'show version': No such file"):
         CommandLine(tmp_path / "cli.sock").ask("show version")
 

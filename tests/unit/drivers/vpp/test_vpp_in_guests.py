@@ -61,7 +61,7 @@ def vpp(path: Path) -> GuestVpp:
     )
 
 
-def test_it_is_told_all_that_a_router_needs_over_the_relay(tmp_path: Path) -> None:
+def test_a_router_is_configured_over_the_relay(tmp_path: Path) -> None:
     path = tmp_path / "cli"
     with stand_in(path, answer(), relay=True) as read:
         guest = vpp(path)
@@ -78,7 +78,7 @@ def test_it_is_told_all_that_a_router_needs_over_the_relay(tmp_path: Path) -> No
     assert "set interface rx-mode csn1x1i1 queue 0 interrupt" in commands, "its queues were in another mode"
 
 
-def test_what_it_refuses_is_told_with_its_name(tmp_path: Path) -> None:
+def test_a_command_that_vpp_refuses_is_reported_with_the_name_of_the_nf(tmp_path: Path) -> None:
     path = tmp_path / "cli"
     says = (
         r"VPP in the virtual machine of nf-1-1: create interface virtio 0000:00:11.0 bind was refused.*no such device"
@@ -91,7 +91,7 @@ def test_what_it_refuses_is_told_with_its_name(tmp_path: Path) -> None:
             guest.close()
 
 
-def test_it_tells_counters_and_what_is_wrong(tmp_path: Path) -> None:
+def test_it_reports_counters_and_problems(tmp_path: Path) -> None:
     path = tmp_path / "cli"
     with stand_in(path, answer(), relay=True):
         guest = vpp(path)

@@ -134,7 +134,7 @@ def test_errors_that_are_losses() -> None:
     assert show_output.errors(text("nf-errors")) == ()
 
 
-def test_counters_of_ports_come_from_whoever_knows() -> None:
+def test_counters_of_ports_come_from_the_part_that_has_them() -> None:
     """The kernel knows what left its port, VPP what it took in; of shared memory what met a full ring was not sent."""
     interfaces = [
         VppInterface(InterfaceKind.HOST, "csv1p1", "host-csv1p1", "02:00:00:00:00:01", 0, (("csv1p1", None),)),
@@ -153,7 +153,7 @@ def test_counters_of_ports_come_from_whoever_knows() -> None:
     assert found["csv1x1i1"] == InterfaceCounters(2304, 9983 - 6151, 0, 6151)
 
 
-def test_vhost_user_is_connected_when_the_guest_has_told_its_memory() -> None:
+def test_vhost_user_is_connected_when_the_guest_has_shared_its_memory() -> None:
     text_of_two = """Virtio vhost-user interfaces
 Global:
   coalesce frames 32 time 1e-3

@@ -63,6 +63,6 @@ def test_only_interfaces_with_an_error_are_returned() -> None:
 
 
 @pytest.mark.parametrize("printed", ["", "[]", "{}", '{"rows": []}'])
-def test_what_is_no_table_is_told(printed: str) -> None:
+def test_a_file_that_is_no_table_is_reported(printed: str) -> None:
     with pytest.raises(CsitError, match="did not print a table"):
         interface_errors(printed)

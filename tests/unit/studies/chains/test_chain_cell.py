@@ -59,7 +59,7 @@ def test_a_chain_of_passive_ones_is_the_path_alone_with_copies() -> None:
     assert (cell.nf_nodes, len(cell.taps)) == (0, 1)
 
 
-def test_without_limits_a_cell_has_none() -> None:
+def test_a_cell_without_limits_is_unlimited() -> None:
     assert cell_of(chain("router", "nat"), spec()).limits == ()
 
 

@@ -82,7 +82,7 @@ def test_whether_an_unknown_number_of_cpus_is_used_up_is_not_said() -> None:
     assert not said({"cpu_percent": 201}, {"cpu_percent": 40}, cpus=None)
 
 
-def test_pages_that_are_read_again_are_told_as_missing_memory() -> None:
+def test_pages_that_are_read_again_are_reported_as_missing_memory() -> None:
     assert said({"read_bytes_per_s": 5e7}, {"read_bytes_per_s": 2e3}) == [
         "nat reads 50 MB/s from storage, 2 kB/s alone: memory is smaller than its working set"
     ]
@@ -110,7 +110,7 @@ def test_pause_exits_are_lock_contention() -> None:
     assert not said(graphs=(alone, here))
 
 
-def test_hard_switches_of_the_papers_nat_are_told() -> None:
+def test_hard_switches_of_the_papers_nat_are_reported() -> None:
     """18.6 times in the good order, 785.9 in the bad one."""
     tenth = [("kvm_userspace_exit:IO", "kvm_fpu:unload", count, 0.01) for count in (7859, 186)]
     here, alone = (graph("nat", edge, traced_s=10.0, kvm=True) for edge in tenth)
@@ -125,7 +125,7 @@ def test_hard_switches_of_the_papers_nat_are_told() -> None:
         (("kvm_exit:HLT", "x"), 0.3, 1.34, "nat spends more time idle: 70 % of the time, 30 % alone (+134 %)"),
     ],
 )
-def test_portions_of_the_papers_three_vnf_chain_are_told(
+def test_portions_of_the_papers_three_vnf_chain_are_reported(
     before: tuple[str, str], alone: float, change: float, sentence: str
 ) -> None:
     """Computation -61 % and -28.1 %, idleness of the NAT +134 % when Tcpdump comes into the chain."""

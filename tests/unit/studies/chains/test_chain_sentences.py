@@ -52,7 +52,7 @@ def test_chains_that_were_not_measured_are_named_with_the_reason(measured: Chain
 
 
 @pytest.mark.parametrize("text", ["0", "3601", "1.5", "long"])
-def test_a_duration_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=f"CHAIN_DURATION: '{text}' is not a whole number of seconds from 1 to 3600"):
         lasting(SPEC, text)
 

@@ -60,7 +60,7 @@ def test_suspects_are_ranked_by_how_far_they_exceed_the_limit_of_their_rule() ->
     assert first.strength == pytest.approx(3)
 
 
-def test_with_one_volume_chains_are_ranked_by_their_vnfs_alone_and_it_is_said() -> None:
+def test_with_one_volume_chains_are_ranked_by_their_vnfs_alone_with_a_note() -> None:
     found = studied((2e8,))
     assert found.notes == (
         "chains are ranked by their distance from their VNFs alone, not by Cook's distance: one volume only",
@@ -74,7 +74,7 @@ def test_vnfs_alone_are_no_suspects_and_no_points() -> None:
     assert all(len(each.chain.members) > 1 for each in distances(found.statistics))
 
 
-def test_without_truth_cooks_distance_still_ranks_and_the_missing_truth_is_said() -> None:
+def test_without_truth_cooks_distance_still_ranks_with_a_note() -> None:
     spec = spec_of(FOUR, volumes_bps=(1e8, 2e8))
     runs = [each for each in noisy_runs(generate(spec), (1e8, 2e8), FAULTY, "nat") if len(each.chain.members) > 1]
     found = analyse(spec, runs)
@@ -83,7 +83,7 @@ def test_without_truth_cooks_distance_still_ranks_and_the_missing_truth_is_said(
     assert found.notes == ("without a baseline, which chains with them need: firewall, nat, monitor, ids",)
 
 
-def test_without_truth_and_with_one_volume_nothing_is_judged_and_it_is_said() -> None:
+def test_without_truth_and_with_one_volume_nothing_is_judged_with_a_note() -> None:
     spec = spec_of(("a", "b"), volumes_bps=(1e8,))
     found = analyse(spec, [run(chain("a", "b"), 1e8, 9e7)])
     assert not found.suspects
@@ -102,7 +102,7 @@ def test_nothing_measured_is_nothing_found() -> None:
     assert analyse(spec_of(("a", "b")), []) == ((), (), ())
 
 
-def test_a_chain_without_peers_is_said_not_to_be_judged() -> None:
+def test_a_chain_without_peers_is_reported_as_not_judged() -> None:
     volumes = (1e8, 2e8)
     spec = spec_of(("a", "b", "c"), volumes_bps=volumes)
     pairs = [chain("a", "b"), chain("b", "a"), chain("a", "c")]

@@ -120,7 +120,7 @@ def test_vnfs_alone_are_there_whatever_is_asked_for() -> None:
     assert found.orders == {1: 3, 3: 6}
 
 
-def test_policies_that_leave_no_chain_are_told_with_who_forbids_how_many() -> None:
+def test_policies_that_leave_no_chain_are_listed_with_the_chains_that_each_forbids() -> None:
     assert said(study(("a", "b"), "a > b", "b > a")) == (
         "study: policies: they leave no chain of 2 VNFs; forbidden are: 'a > b' 1, 'b > a' 1"
     )

@@ -92,7 +92,7 @@ def test_each_mistake_has_its_place(tmp_path: Path, right: str, wrong: str, mess
 
 
 @pytest.mark.parametrize(("text", "kind"), [("- a\n- b\n", "a list"), ("words\n", "a string"), ("3\n", "a number")])
-def test_a_file_that_is_no_mapping_is_told_by_what_it_is(tmp_path: Path, text: str, kind: str) -> None:
+def test_a_file_that_is_no_mapping_is_reported_with_its_type(tmp_path: Path, text: str, kind: str) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=rf"study\.yaml:1: a mapping \(`key: value`\) is expected here, not {kind}$"):

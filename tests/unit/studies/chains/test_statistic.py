@@ -78,7 +78,7 @@ def test_a_record_of_version_1_is_read_as_before() -> None:
         ({"features": 3}, r"statistics: Value error, 0\.features: Input should be a valid tuple"),
     ],
 )
-def test_what_is_wrong_in_a_group_is_told_with_its_place(damage: dict[str, object], told: str) -> None:
+def test_errors_in_a_group_are_reported_with_their_place(damage: dict[str, object], told: str) -> None:
     data = json.loads(RECORD.model_dump_json())
     data["chain_study"]["statistics"][0] |= damage
     with pytest.raises(ReadError, match=rf"x: the record is not valid: chain_study\.{told}"):

@@ -68,7 +68,7 @@ def test_a_fault_is_found_wherever_it_is_planted(order: str, vnf: str, cpu: floa
     asked.faults_first()
 
 
-def test_without_a_fault_no_chain_is_said_to_have_one(measured: ChainStudy) -> None:
+def test_without_a_fault_no_chain_is_suspected(measured: ChainStudy) -> None:
     found = study_of(four_vnfs()).run()
     assert all(run.planted is None for run in found.runs)
     assert [suspect.planted for suspect in measured.suspects[:1]] == ["nat is limited to 0.02 CPUs"]
@@ -127,7 +127,7 @@ def test_two_studies_with_one_seed_are_the_same(measured: ChainStudy) -> None:
     assert study_of(four_vnfs(faults=(FAULT,))).run() == measured
 
 
-def test_progress_counts_chains_and_tells_of_each() -> None:
+def test_progress_counts_chains_and_prints_each() -> None:
     done: list[ChainEnded] = []
     study_of(four_vnfs(duration_s=1), on_progress=done.append).run()
     assert [each.number for each in done] == list(range(1, 17))
@@ -325,7 +325,7 @@ def test_a_workload_that_the_generator_does_not_send_is_refused_before_anything_
         ChainStudyTest(topology, world, four_vnfs(workloads=loads), world.environment())
 
 
-def test_a_fault_that_does_not_come_first_is_told_with_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_that_does_not_rank_first_is_reported_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = study_of(four_vnfs(faults=(FAULT,), duration_s=1))
     with pytest.raises(CsitError, match="nothing was measured"):
         asked.faults_first()

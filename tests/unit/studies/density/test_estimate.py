@@ -35,7 +35,7 @@ def test_plain_mlrsearch_takes_longer() -> None:
 
 
 @pytest.mark.parametrize(("profile", "search_s"), [(RFC2544, (2.1 + 3.1) * 60), (SOAK, 2.2 * 300)])
-def test_long_searches_are_told_as_long(profile: SearchProfile, search_s: float) -> None:
+def test_long_searches_are_reported_as_long(profile: SearchProfile, search_s: float) -> None:
     seconds = estimate_s(profile, TestType.NDRPDR, trial_overhead_s=0.5, deploy_s=0.0)
     assert seconds == pytest.approx(0.7 + search_s + 4 * 5.5)
     assert estimate_s(profile, TestType.LATENCY, trial_overhead_s=0.5, deploy_s=0.0) > 100

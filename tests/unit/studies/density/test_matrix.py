@@ -57,7 +57,7 @@ def test_more_instances_than_addresses() -> None:
     assert not row.runs, "addresses cannot be shared, whatever is true of cores"
 
 
-def test_all_reasons_are_told_at_once_with_their_numbers() -> None:
+def test_all_reasons_are_reported_at_once_with_their_numbers() -> None:
     (row,) = candidates(SIM, SIM.dut.layout, parse_selection(service_types="VSC", cells="10x10", nf_sizes="1c"))
     assert [(reason.limit, reason.needs, reason.there) for reason in row.reasons] == [
         (Limit.CORES, 1 + 2 + 50 + 100, 28),

@@ -112,7 +112,7 @@ def test_files_that_are_no_results_are_passed_over(tmp_path: Path) -> None:
     assert asked_for(EARLIER, tmp_path) is not None
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder of earlier results"):
         PriorBook(tmp_path / "none")
 

@@ -54,7 +54,7 @@ def test_sizes_for_each_nf_apply_to_services_of_that_length_only() -> None:
         ("flows", ",", "selects nothing"),
     ],
 )
-def test_what_cannot_be_read_is_told(option: str, value: str, expected: str) -> None:
+def test_unreadable_input_is_reported(option: str, value: str, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         parse_selection(**{option: value})
 

@@ -123,7 +123,7 @@ def test_what_the_target_has_processed_counts_without_probes_and_the_neighbour_d
     assert found.response_s == pytest.approx(1.5e-3)
 
 
-def test_probes_that_did_not_come_back_tell_no_time() -> None:
+def test_lost_probes_have_no_time() -> None:
     assert meet(latencies=(latency(1, FORWARD, None, 0),)).response_s is None
 
 
@@ -133,7 +133,7 @@ def test_costs_are_those_of_the_target_per_second_of_sending() -> None:
     assert meet(costs={}).cpu is None
 
 
-def test_why_something_is_never_told_is_asked_of_the_meter() -> None:
+def test_the_meter_gives_the_reason_for_a_missing_count() -> None:
     def cell_with(meter: Meter | None) -> CellUnderTest:
         parts = SimpleNamespace(costs=meter)
         return cast(CellUnderTest, SimpleNamespace(deployment=SimpleNamespace(parts=parts)))

@@ -91,7 +91,7 @@ def test_repetitions_differ_by_the_noise_and_a_study_repeats_itself(whole: Inter
     assert measured(few).measurements == measured(few).measurements
 
 
-def test_who_suffers_and_who_presses_are_in_the_order_of_the_truth(whole: Interference) -> None:
+def test_sensitivity_and_aggressiveness_are_in_the_order_of_the_truth(whole: Interference) -> None:
     known = truth(spec())
     rows = {name: sum(known[name, (other,)] for other in KINDS) for name in KINDS}
     columns = {name: sum(known[other, (name,)] for other in KINDS) for name in KINDS}
@@ -115,7 +115,7 @@ def test_the_advice_is_as_good_as_the_best_of_all_placements_by_the_truth(whole:
     assert advice.best.capacity == pytest.approx(by_truth, abs=0.1)
 
 
-def test_costs_and_response_time_are_told_and_what_is_not_is_noted_once(whole: Interference) -> None:
+def test_costs_and_response_time_are_reported_and_missing_ones_noted_once(whole: Interference) -> None:
     busy = [each.cpu for each in whole.measurements if each.target == "inspection"]
     assert all(cpu is not None and cpu > 1.5 for cpu in busy), "two data threads in overload"
     assert all(each.response_s for each in whole.measurements)
@@ -168,7 +168,7 @@ class WithoutSome(SimulatedTestbed):
         return super().parts(plan, asked)
 
 
-def test_who_does_not_start_is_left_out_with_one_sentence_and_all_others_are_measured() -> None:
+def test_a_function_that_does_not_start_is_left_out_with_one_sentence_and_all_others_are_measured() -> None:
     found = measured(spec(repetitions=2), WithoutSome(NfKind("pktstat")))
     assert len(found.matrix) == 9
     assert [note for note in found.notes if "pktstat" in note] == [

@@ -48,7 +48,7 @@ def test_the_truth_is_inside_the_intervals_and_close_to_the_means() -> None:
         assert row.high - row.low < 0.06
 
 
-def test_who_suffers_who_does_harm_and_the_network_are_told() -> None:
+def test_sensitivity_aggressiveness_and_the_share_of_network_io_are_reported() -> None:
     found = study(share_of_network=0.5, noise=0.0)
     assert found.network_share == pytest.approx(0.5)
     lines = matrix_in_words(found)
@@ -64,7 +64,7 @@ def test_who_suffers_who_does_harm_and_the_network_are_told() -> None:
     ("lost", "said"),
     [(0.0004, "nothing is lost in pairs, on average"), (0.0006, "0.1 % lost in pairs on average, most sensitive is A")],
 )
-def test_a_loss_that_shows_in_a_tenth_of_a_percent_is_told_at_its_load(lost: float, said: str) -> None:
+def test_a_loss_of_a_tenth_of_a_percent_is_reported_at_its_load(lost: float, said: str) -> None:
     spec = spec_of("A", load_pps=1e5, loads_pps=(1e5, 2e5))
     found = analyse(spec, measured({"A": 1e5}, {("A", ("A",)): 1 - lost}))
     assert sweep_in_words(found) == (f"512B, 100 kpps each: {said}",)
@@ -82,7 +82,7 @@ def test_the_share_of_the_network_is_over_the_baseline_without_a_limit_for_each_
     assert "20 % of the degradation comes from network I/O (80 % with 3 NFs)" in matrix_in_words(found)
 
 
-def test_who_is_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
+def test_a_function_guaranteed_less_than_it_carries_alone_is_left_out_of_the_share_with_the_numbers() -> None:
     rows = [measurement(name, (), pps) for name, pps in (("A", 100.0), ("B", 40.0))]
     for guaranteed, a, b in ((False, 70.0, 20.0), (True, 50.0, 30.0)):
         limit: dict[str, Any] = {"guaranteed": guaranteed, "limit_pps": 50.0 if guaranteed else None}
@@ -115,9 +115,7 @@ def test_one_more_is_placed_beside_those_that_are_there() -> None:
         ([], (), "no server for gateway, monitor, proxy"),
     ],
 )
-def test_servers_that_make_no_sense_are_told(
-    servers: list[tuple[str, ...]], more: tuple[str, ...], message: str
-) -> None:
+def test_invalid_servers_are_reported(servers: list[tuple[str, ...]], more: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=f"^{message}"):
         advised(study(), servers, more)
 
@@ -141,7 +139,7 @@ def test_rows_are_in_the_order_of_the_specification_however_they_were_measured()
     assert [(row.target, row.against[0]) for row in found.matrix] == list(TRUTH)
 
 
-def test_where_nobody_loses_nobody_is_sensitive() -> None:
+def test_without_a_loss_no_function_is_sensitive() -> None:
     beside: dict[Company, float] = {(one, (other,)): 1.01 for one, other in TRUTH}
     found = analyse(spec_of(*ALONE), measured(ALONE, beside))
     assert matrix_in_words(found)[3:] == ("none loses anything beside another, on average",)

@@ -52,7 +52,7 @@ def test_rows_are_sensitivity_and_columns_are_aggressiveness() -> None:
     assert lowest({}) is None
 
 
-def test_companies_of_three_are_in_the_matrix_and_not_in_its_means() -> None:
+def test_combinations_of_three_are_in_the_matrix_and_not_in_its_means() -> None:
     found = normalized(measured({"A": 10.0}, {("A", ("A",)): 0.5, ("A", ("A", "A")): 0.1}))
     assert [row.mean for row in found] == pytest.approx([0.5, 0.1])
     assert sensitivity(found) == {"A": pytest.approx(0.5)}

@@ -86,7 +86,7 @@ def test_the_advice_of_the_papers_figure_1_is_a_sentence_with_both_capacities() 
     assert found.best.servers == (("vnf1", "vnf3"), ("vnf2",))
 
 
-def test_a_difference_within_the_intervals_is_said_to_be() -> None:
+def test_a_difference_within_the_intervals_is_reported_as_such() -> None:
     rows = [
         Normalized(target=one, against=(other,), mean=mean, stdev=0.1, low=mean - 0.2, high=mean + 0.2, samples=3)
         for (one, other), mean in every_pair("AB", 5).items()
@@ -110,7 +110,7 @@ def test_equal_servers_are_one_choice() -> None:
     )
 
 
-def test_a_company_that_was_measured_counts_before_the_prediction_from_its_pairs() -> None:
+def test_a_combination_that_was_measured_counts_before_the_prediction_from_its_pairs() -> None:
     pairs = matrix_of({("A", "B"): 0.8, ("A", "C"): 0.5})
     assert ColocatedThroughputs(pairs).normalized("A", "CB") == pytest.approx(1 / (1 + 0.25 + 1))
     assert ColocatedThroughputs(pairs).prediction_error() is None

@@ -34,7 +34,7 @@ def test_orders_differ_between_repetitions_and_are_the_same_for_a_seed() -> None
     assert orders(1) != orders(2)
 
 
-def test_a_guarantee_doubles_all_companies_mixes_both_ways_and_leaves_the_baseline_alone() -> None:
+def test_a_guarantee_doubles_all_combinations_mixes_both_ways_and_leaves_the_baseline_alone() -> None:
     found = schedule(spec_of("A", "B", repetitions=1, guarantee=True))
     assert Counter((turn.guaranteed, bool(turn.against)) for turn in found) == {
         (False, False): 2, (False, True): 4, (True, True): 4,
@@ -42,7 +42,7 @@ def test_a_guarantee_doubles_all_companies_mixes_both_ways_and_leaves_the_baseli
     assert [turn.guaranteed for turn in found] not in ([False] * 6 + [True] * 4, [True] * 4 + [False] * 6)
 
 
-def test_three_together_are_all_companies_of_two_others() -> None:
+def test_three_together_are_all_combinations_with_two_others() -> None:
     found = schedule(spec_of("A", "B", repetitions=1, together=3))
     assert Counter(len(turn.against) for turn in found) == {0: 2, 1: 4, 2: 6}
     assert {turn.against for turn in found if len(turn.against) == 2} == {("A", "A"), ("A", "B"), ("B", "B")}

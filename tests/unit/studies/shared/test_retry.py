@@ -114,7 +114,7 @@ def test_a_result_or_a_defect_is_not_tried_again(run: RunJournal, error: Excepti
     assert events(run) == ["run", "started", "ended"]
 
 
-def test_a_result_of_a_system_with_a_dead_part_is_none(run: RunJournal) -> None:
+def test_a_system_with_a_dead_part_has_no_result(run: RunJournal) -> None:
     measure(run, [(Cell(("nf-1-1 is gone",)), fails_by(NoTraffic("no traffic"))), (Cell(), fine)])
     assert run.past.broken == {KEY.test: ("nf-1-1 is gone",)}
 

@@ -154,7 +154,7 @@ ONE = '{"components": {"bono": {"flavor": "%s"}, "sprout": {"flavor": "%s"}, "ho
         ('"mode": "directed"', SIZES % ", ".join([ONE % (("small",) * 3)]), None),
     ],
 )
-def test_a_mistake_in_a_deployment_is_told_with_its_place(
+def test_a_mistake_in_a_deployment_is_reported_with_its_place(
     tmp_path: Path, before: str, after: str, expected: str | None
 ) -> None:
     assert before in DEPLOYMENT
@@ -165,7 +165,7 @@ def test_a_mistake_in_a_deployment_is_told_with_its_place(
         assert re.search(expected, said(tmp_path, text))
 
 
-def test_a_smallest_size_that_does_not_fit_is_told_with_the_numbers(tmp_path: Path) -> None:
+def test_a_smallest_size_that_does_not_fit_is_reported_with_the_numbers(tmp_path: Path) -> None:
     small = DEPLOYMENT.replace('["small", "medium", "large"]', '["medium"]').replace('"vcpus": 6', '"vcpus": 5')
     assert "resources: the smallest size needs 6 vCPUs, 5 available" in said(tmp_path, small)
 
@@ -197,7 +197,9 @@ def test_scaling_out_needs_something_to_scale(tmp_path: Path) -> None:
         ('"calls/s"', '"calls\x7f"', "workload.json: cannot be read: unacceptable character #x007f"),
     ],
 )
-def test_a_mistake_in_a_workload_is_told_with_its_place(tmp_path: Path, before: str, after: str, expected: str) -> None:
+def test_a_mistake_in_a_workload_is_reported_with_its_place(
+    tmp_path: Path, before: str, after: str, expected: str
+) -> None:
     assert before in WORKLOAD
     assert expected in said(tmp_path, workload=WORKLOAD.replace(before, after))
 
@@ -252,7 +254,7 @@ def test_options_have_the_first_value_until_one_is_chosen(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_what_is_no_option_or_no_value_of_one_is_told(tmp_path: Path, chosen: dict[str, str], message: str) -> None:
+def test_invalid_options_and_values_are_reported(tmp_path: Path, chosen: dict[str, str], message: str) -> None:
     paths = files(
         tmp_path, with_options(DEPLOYMENT, OPTIONS), with_options(WORKLOAD, {"calls": {"values": ["a", "b"]}})
     )
@@ -271,7 +273,7 @@ def test_what_is_no_option_or_no_value_of_one_is_told(tmp_path: Path, chosen: di
         ({"Mode": {"values": ["a"]}}, "options.Mode"),
     ],
 )
-def test_wrong_options_are_told_with_their_place(tmp_path: Path, options: object, place: str) -> None:
+def test_wrong_options_are_reported_with_their_place(tmp_path: Path, options: object, place: str) -> None:
     assert place in said(tmp_path, with_options(DEPLOYMENT, options))
 
 

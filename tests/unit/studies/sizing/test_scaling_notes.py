@@ -95,7 +95,7 @@ def test_one_that_uses_more_than_the_smaller_flavor_has_gains_nothing_from_the_l
 
 
 @pytest.mark.parametrize("threads", [None, 1.0])
-def test_nothing_is_said_of_a_component_after_which_another_one_is_the_limit(threads: float | None) -> None:
+def test_there_is_no_verdict_on_a_component_after_which_another_one_is_the_limit(threads: float | None) -> None:
     # b has hardly more room than a: a larger a brings nothing, though a uses half of it then.
     found, _ = measured({"a": {"cpu_ms": 4.5}, "b": {"cpu_ms": 4.4, "threads": threads}})
     assert {note["name"] for note in said(found)} <= ({"b"} if threads else set())
@@ -105,14 +105,14 @@ def test_nothing_is_said_of_a_component_after_which_another_one_is_the_limit(thr
     assert (sizes["ax1s-bx1s"].bottleneck, sizes["ax1m-bx1s"].bottleneck) == ("a", "b")
 
 
-def test_nothing_is_said_where_another_component_with_one_thread_may_be_the_limit() -> None:
+def test_there_is_no_verdict_where_another_component_with_one_thread_may_be_the_limit() -> None:
     # b uses one of four CPUs: it looks idle, and it is the limit.
     found, _ = measured({"a": {"cpu_ms": 4.5}, "b": {"cpu_ms": 4.4, "threads": 1}})
     assert "a" not in {note["name"] for note in said(found)}
 
 
 @pytest.mark.parametrize("threads", [None, 1.0])
-def test_nothing_is_said_of_flavors_up_to_one_vcpu(threads: float | None) -> None:
+def test_there_is_no_verdict_on_flavors_up_to_one_vcpu(threads: float | None) -> None:
     parts = {"a": {"cpu_ms": 0.45, "threads": threads}, "b": {"cpu_ms": 0.35, "threads": threads}}
     found, _ = measured(parts, (0.05, 0.1, 0.2), increase=50)
     assert len(found.sizes) == 9
@@ -125,13 +125,13 @@ def test_a_flavor_of_parts_of_a_vcpu_is_the_smaller_one_where_one_thread_is_the_
     assert note.group("verdict", "vcpus", "of") == ("does not scale past", "1.5", "3")
 
 
-def test_nothing_is_said_where_loads_are_too_far_apart_to_tell() -> None:
+def test_there_is_no_verdict_where_loads_are_too_far_apart() -> None:
     found, _ = measured({"a": {"cpu_ms": 4.5, "threads": 1}}, increase=60)
     assert found.sizes[0].capacity == found.sizes[1].capacity
     assert said(found) == []
 
 
-def test_nothing_is_said_where_the_range_was_too_short() -> None:
+def test_there_is_no_verdict_where_the_range_was_too_short() -> None:
     found, _ = measured({"a": {"cpu_ms": 0.1, "threads": 1}}, increase=100)
     assert all(row.at_top for row in found.sizes)
     assert said(found) == []
@@ -145,7 +145,7 @@ def test_noise_makes_no_component_look_as_if_it_did_not_scale() -> None:
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_what_is_said_is_true(data: st.DataObject) -> None:
+def test_notes_on_scaling_are_true(data: st.DataObject) -> None:
     """Any service of up to two components, with and without load control, noise, and flavors below one vCPU."""
     scale = data.draw(st.sampled_from([1, 1, 0.5, 0.05]))
     part = st.fixed_dictionaries(

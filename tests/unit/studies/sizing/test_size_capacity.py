@@ -112,7 +112,7 @@ def test_loads_end_when_so_many_in_a_row_are_below_the_stop_share() -> None:
     assert not ends(None, rows)
 
 
-def test_the_busiest_component_is_told_by_the_mean_of_its_instances() -> None:
+def test_the_busiest_component_is_that_with_the_highest_mean_of_its_instances() -> None:
     row = offered(1.0, 1.0).model_copy(
         update={
             "use": {
@@ -146,7 +146,7 @@ def swinging(seed: int, *deviations: float) -> list[Offered]:
     ]
 
 
-def test_a_steady_service_is_said_to_swing_in_one_of_a_hundred_cases() -> None:
+def test_a_steady_service_is_judged_unstable_in_one_of_a_hundred_cases() -> None:
     """The level of the test: the second load is tested once, and both have the same deviation."""
     alarms = sum(overload_from(swinging(seed, 0.05, 0.05)) is not None for seed in range(2000))
     assert 0.005 <= alarms / 2000 <= 0.02

@@ -160,7 +160,7 @@ def test_the_size_for_a_workload_is_the_one_with_the_fewest_vcpus() -> None:
     assert notes(IDS, asked, sizes[:1]) == ("No measured size carries 500 calls/s.",)
 
 
-def test_a_load_that_is_carried_again_is_told() -> None:
+def test_a_load_that_is_carried_again_is_reported() -> None:
     one = sized(IDS, "1s", 100, {"ids": 0.9})
     again = tuple(
         Offered(load=load, indicators=(mean,), mean=mean, stdev=None)

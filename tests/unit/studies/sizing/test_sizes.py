@@ -45,7 +45,7 @@ def test_a_size_is_named_as_in_the_paper() -> None:
         (("only",), "o"),
     ],
 )
-def test_flavors_have_the_shortest_codes_that_tell_them_apart(flavors: tuple[str, ...], codes: str) -> None:
+def test_flavors_have_the_shortest_distinct_codes(flavors: tuple[str, ...], codes: str) -> None:
     assert list(flavor_codes(flavors).values()) == codes.split()
 
 
@@ -123,7 +123,7 @@ def test_parts_of_a_cpu_add_up() -> None:
     assert spec.vcpus(spec.smallest()) == 0.3
 
 
-def test_too_many_sizes_are_refused_before_anybody_waits() -> None:
+def test_too_many_sizes_are_refused_at_once() -> None:
     names = [f"c{number}" for number in range(10)]
     spec = service(names, [f"{chr(97 + n)}" for n in range(10)], mode="exhaustive", resources={})
     with pytest.raises(PlanError, match="more than 10000 sizes of clearwater fit into the resources"):

@@ -59,7 +59,7 @@ def test_what_was_kept_is_there_for_the_next_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, 200])
-def test_a_torn_line_costs_one_size_and_is_told(tmp_path: Path, cut: int) -> None:
+def test_a_torn_line_costs_one_size_and_is_reported(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "sizing.jsonl"
     with SizingJournal(path, KEY) as journal:
         journal.keep(sized("a"))
@@ -196,7 +196,7 @@ def test_a_heat_template_names_only_what_it_has(index: int) -> None:
         assert ("OS::Nova::Flavor" in kinds) is pinning
 
 
-def test_a_heat_template_tells_an_instance_what_the_local_world_would() -> None:
+def test_a_heat_template_has_the_variables_of_a_local_instance() -> None:
     asked = clearwater()
     hot = yaml.safe_load(heat_template(asked, asked.deployment.sizes[3]))
     assert hot["resources"]["hosts"]["properties"]["policies"] == ["soft-anti-affinity"]

@@ -216,7 +216,7 @@ LOAD = load_specifications(SPECS / "clearwater" / "deployment.json", SPECS / "cl
         ("node", "DUT1: the agent ended with 137"),
     ],
 )
-def test_whatever_fails_is_told_and_the_service_is_removed(where: str, said: str) -> None:
+def test_every_failure_is_reported_and_the_service_removed(where: str, said: str) -> None:
     faulty = Faulty(where)
     found = run_sizing(service(), LOAD, faulty, None, lambda _: None, time=faulty.time)
     assert (found.stopped, found.sizes[0].failed) == ("failed", said)

@@ -27,7 +27,7 @@ SPECS = Path(__file__).parents[3] / "characterization" / "specs"
         ("http-proxy/deployment.json", "http-proxy/requests.json", r"4 sizes, at most 8 loads on each: at most .+"),
     ],
 )
-def test_the_cost_of_a_sizing_is_told_before_it_runs(deployment: str, workload: str, words: str) -> None:
+def test_the_cost_of_a_sizing_is_shown_before_it_runs(deployment: str, workload: str, words: str) -> None:
     asked = load_specifications(SPECS / deployment, SPECS / workload)
     assert re.fullmatch(words, cost_in_words(cost(asked.deployment, asked.workload)))
 

@@ -25,7 +25,7 @@ def trial(rows: list[Row], dropped: int | None = 0, evicted: int | None = 0) -> 
         (trial([(100, 80, 80)], dropped=None), True, 80, 100),  # nothing tells whether the table refused some
     ],
 )
-def test_losses_before_a_table_are_told_from_its_refusals(
+def test_losses_before_a_table_are_distinguished_from_its_refusals(
     made: ConnectionTrial, *, refused: bool, held: int, reached: int
 ) -> None:
     assert (made.refused, made.held, made.reached) == (refused, held, reached)

@@ -58,7 +58,7 @@ def test_it_is_within_one_step_of_the_truth(name: str, loads: int, noise: float)
 
 @pytest.mark.parametrize("name", GROWING)
 @pytest.mark.parametrize(("loads", "noise"), [(80, 0.005), (30, 0.01), (12, 0.01), (6, 0.01)])
-def test_what_still_grows_has_none(name: str, loads: int, noise: float) -> None:
+def test_a_growing_metric_has_no_break_point(name: str, loads: int, noise: float) -> None:
     rates = np.linspace(LAST / loads, LAST, loads)
     for seed in range(6):
         point, notes = find_break_point(observed({"v": noisy(GROWING[name], rates, noise, 1, seed)}, rates), {"v": 1})
@@ -90,7 +90,7 @@ def test_the_busiest_data_thread_is_named_where_cpus_stay_unused() -> None:
 
 @pytest.mark.parametrize(("beyond", "steps"), [(0.0, 0), (0.05, 0), (0.5, 1), (0.9, 1)])
 @pytest.mark.parametrize("place", [8, 20, 32])
-def test_a_knee_just_above_a_load_is_at_that_load_and_any_other_at_the_next_one(
+def test_a_break_point_just_above_a_load_is_at_that_load_and_any_other_at_the_next_one(
     beyond: float, steps: int, place: int
 ) -> None:
     rates = np.linspace(0.1, LAST, 35)

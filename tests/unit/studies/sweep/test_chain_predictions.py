@@ -82,7 +82,7 @@ def test_beyond_its_last_load_a_path_is_as_there_and_a_note_says_so() -> None:
     assert "at 1 of 2 rates the path path was not measured: its delay is as at its last" in found.notes
 
 
-def test_a_path_without_any_delay_is_none() -> None:
+def test_a_path_without_any_delay_is_not_used() -> None:
     rates = np.linspace(1, 2, 3)
     points = [point.model_copy(update={"delay_s": None}) for point in sweep_of(rates, plain_router(3.0), {})]
     assert MeasuredPath.of("path", points) is None
@@ -99,7 +99,7 @@ def test_a_path_has_the_loads_of_its_sweep_that_have_a_delay() -> None:
     assert unknown.values[ProfileMetric.LOSS] is None
 
 
-def test_both_errors_of_the_delay_are_told() -> None:
+def test_both_errors_of_the_delay_are_reported() -> None:
     delays = {ProfileMetric.DELAY: lambda r: 0.95 + 0.0 * r}
     points = sweep_of(np.linspace(0.5, 1.4, 10), {**plain_router(1.5), **delays}, {"firewall": (growing_to(1, 1.5),)})
     flat = MeasuredPath("path", (1.0, 2.0), (0.2, 0.2))

@@ -35,7 +35,7 @@ def test_the_hungriest_of_those_that_saturate_together_is_named() -> None:
     assert point.vnf == "firewall"
 
 
-def test_without_a_load_that_keeps_it_busy_there_is_none() -> None:
+def test_without_a_saturating_load_there_is_no_break_point() -> None:
     point, _ = find_break_point(observed(tuple(0.9 * busy for busy in WORKING)), {"router": 1})
     assert point is None
 

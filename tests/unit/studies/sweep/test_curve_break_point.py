@@ -18,7 +18,9 @@ SMOOTH: dict[str, Callable[[Array], Array]] = {
 
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize(("points", "noise"), [(8, 0.05), (30, 0.05), (30, 0.15)])
-def test_a_curve_without_a_knee_has_one_in_one_of_twenty_rows_at_most(name: str, points: int, noise: float) -> None:
+def test_a_curve_without_a_break_point_has_one_in_one_of_twenty_rows_at_most(
+    name: str, points: int, noise: float
+) -> None:
     rates = np.linspace(LAST / points, LAST, points)
     seen = [
         SMOOTH[name](rates) * (1 + noise * np.random.default_rng(seed).standard_normal(points)) for seed in range(40)
@@ -39,7 +41,7 @@ def noisy(values: Array, size: float, seed: int = 0) -> Array:
 @pytest.mark.parametrize(
     ("x_shift", "x_unit", "y_unit"), [(10.0, 1.0, 1.0), (0.0, 1e3, 1.0), (5.0, 1e-3, 1e4), (0.0, 1.0, 1e-6)]
 )
-def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
+def test_a_break_point_moves_with_the_points_whatever_their_units(x_shift: float, x_unit: float, y_unit: float) -> None:
     rates = np.linspace(0.1, LAST, 35)
     used = noisy(np.minimum(rates / 2.4, 1) + 0.03 * np.maximum(rates - 2.4, 0), 0.005)
     plain, moved = curve_break_point(rates, used), curve_break_point(x_shift + x_unit * rates, y_unit * used)
@@ -51,7 +53,7 @@ def test_a_knee_moves_with_the_points_whatever_their_units(x_shift: float, x_uni
     assert plain.level == pytest.approx(1.0, abs=0.02)
 
 
-def test_five_points_tell_a_knee_and_four_do_not() -> None:
+def test_five_points_show_a_break_point_and_four_do_not() -> None:
     rates, used = np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0, 3.0, 3.0])
     found = curve_break_point(rates, used)
     assert found is not None
@@ -91,7 +93,7 @@ def test_what_grows_by_a_twentieth_of_its_level_behind_a_bend_grows_still(last: 
     assert (curve_break_point(rates, used) is not None) is breaks
 
 
-def test_the_end_of_a_fall_is_no_knee() -> None:
+def test_the_end_of_a_fall_is_no_break_point() -> None:
     rates = np.linspace(0.1, LAST, 35)
     falls_then_grows = noisy(np.abs(rates - 1.5), 1e-3)
     assert curve_break_point(rates, falls_then_grows) is None

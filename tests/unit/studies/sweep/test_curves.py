@@ -155,7 +155,7 @@ def test_a_bend_that_is_not_monotonic_is_never_chosen() -> None:
     assert (steps >= -1e-9).all() or (steps <= 1e-9).all()
 
 
-def test_nothing_is_said_behind_a_pole() -> None:
+def test_there_is_no_prediction_behind_a_pole() -> None:
     values = BY_NAME["hyperbola with a pole"].value({"a": 0.1, "b": 0.4, "c": 3.3}, RATES)
     fit = best_fit(ProfileMetric.DELAY, RATES.tolist(), values.tolist())
     assert fit is not None

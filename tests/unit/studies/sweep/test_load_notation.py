@@ -40,7 +40,7 @@ def test_bursts_have_a_rate_or_a_multiple_of_what_the_service_can_do() -> None:
         ("0-10/1", "rates '0-10/1': start_pps: Input should be greater than 0"),
     ],
 )
-def test_rates_that_make_no_sense_are_told(text: str, sentence: str) -> None:
+def test_invalid_rates_are_reported(text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as told:
         parse_rates(text)
     assert str(told.value) == sentence
@@ -55,7 +55,7 @@ def test_rates_that_make_no_sense_are_told(text: str, sentence: str) -> None:
         ("on 1 off 1 at 0x", "bursts 'on 1 off 1 at 0x': rate_pps: Input should be greater than 0"),
     ],
 )
-def test_bursts_that_make_no_sense_are_told(text: str, sentence: str) -> None:
+def test_invalid_bursts_are_reported(text: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as told:
         parse_bursts(text)
     assert str(told.value) == sentence

@@ -127,7 +127,7 @@ def test_without_a_break_point_one_function_describes_all_loads() -> None:
     assert all(row.nonsat is not None and row.sat is None for row in profile.metrics)
 
 
-def test_what_was_not_measured_is_said_and_not_made_up() -> None:
+def test_unmeasured_values_are_reported_as_missing() -> None:
     points = [
         point.model_copy(update={"delay_s": None, "cpu": {}})
         for point in sweep_of(np.linspace(0.1, 3.0, 20), plain_router(1.5), {"v": (growing_to(1, 1.5),)})

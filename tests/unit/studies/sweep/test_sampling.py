@@ -121,7 +121,7 @@ def test_its_bursts_are_one_trial_too(cell: CellUnderTest) -> None:
     assert [sample.rate_pps for sample in found.samples] == [1500.0, 1500.0, 0.0]
 
 
-def test_a_generator_that_tells_nothing_is_told(cell: CellUnderTest) -> None:
+def test_a_silent_generator_is_reported(cell: CellUnderTest) -> None:
     use(cell, Logging(keeps=False))
     with pytest.raises(CsitError, match=r"the generator reported no second of 3 s at 1\.50 kpps"):
         Sampling(cell, B64, Protocol.UDP, by_log=True).measure(SPEC, LoadStep(1500.0, 0, 3))

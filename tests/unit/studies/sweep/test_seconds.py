@@ -68,7 +68,7 @@ def result(sent: int = 2000, received: int = 1500, **more: object) -> TrialResul
     )
 
 
-def test_a_vnf_is_told_with_whom_it_shares_a_cpu() -> None:
+def test_a_vnf_is_reported_with_those_that_share_its_cpu() -> None:
     (crowded,) = vnfs(plan(2))
     assert "vswitch" in crowded.shares_cpus_with
     (alone,) = vnfs(plan(8))
@@ -149,7 +149,7 @@ def test_a_sample_is_of_one_way_and_its_delay_the_mean_of_all_probes() -> None:
     assert nothing.delay_s is None
 
 
-def test_a_generators_log_gives_a_sample_for_each_second_with_bursts_told() -> None:
+def test_a_generators_log_gives_a_sample_for_each_second_with_its_bursts() -> None:
     rows = [Interval(duration_s=1.0, sent=100.0, received=90.0, delay_ns=2000.0)] * 3
     rows.append(Interval(duration_s=0.5, sent=0.0, received=0.0, delay_ns=None))
     bursty = Trial(load_pps=200.0, duration_s=3.5, frame=B64, on_off_s=(2.0, 1.0))

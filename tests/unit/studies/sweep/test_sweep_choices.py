@@ -38,7 +38,7 @@ def test_a_service_is_a_pipeline_with_an_nf_for_each_kind() -> None:
     assert (cell.nf_kinds, cell.nf_sizes) == ((NfKind("linux_router"), NfKind("linux_firewall")), ("1c", "3c"))
 
 
-def test_branches_share_nodes_and_have_a_flow_each_unless_somebody_says_more() -> None:
+def test_branches_share_nodes_and_have_a_flow_each_by_default() -> None:
     row = {"nf_kinds": "linux_router+linux_firewall+linux_router", "branches": "2", "shared_nodes": "1+3"}
     found = asked({}, **row)
     assert (found.cell.nf_chains, found.cell.shared_nodes, found.flows) == (2, (1, 3), 2)
@@ -79,7 +79,7 @@ def test_bad_input_is_one_clear_sentence(variables: dict[str, str], row: dict[st
     assert str(told.value).startswith(sentence)
 
 
-def test_a_folder_of_profiles_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_of_profiles_that_is_not_there_is_reported(tmp_path: Path) -> None:
     chosen = {**LOCAL, "PROFILES": str(tmp_path / "nowhere")}
     with pytest.raises(ConfigError, match="nowhere: no such folder of earlier results"):
         earlier_profiles(chosen.get, generator_chosen(chosen.get))

@@ -104,7 +104,7 @@ def test_a_delay_that_is_just_the_bound_is_within_it() -> None:
     assert highest_rate(known_profile("v", 2.0, delay_ms=0.5), QualityBounds(delay_ms=0.5)).rate == pytest.approx(2.0)
 
 
-def test_between_regions_nothing_is_said_where_one_ends_behind_a_pole() -> None:
+def test_there_is_no_prediction_between_regions_where_one_ends_behind_a_pole() -> None:
     behind = function("hyperbola with a pole", "a+b/(c-r)", last=1.8, a=0.0, b=0.1, c=1.7)
     full = function("constant", "a", first=2.0, a=5.0)
     metrics = (MetricProfile(metric=ProfileMetric.DELAY, nonsat=behind, sat=full),)
@@ -165,7 +165,7 @@ def test_a_small_gain_with_more_vcpus_used_than_the_smaller_flavor_has_is_no_ver
     assert [step.scales for step in steps([MIDDLE, more])] == [True]
 
 
-def test_without_a_break_point_nobody_knows_whether_it_scales() -> None:
+def test_without_a_break_point_it_is_unknown_whether_it_scales() -> None:
     (step,) = steps([SMALL, ProfiledFlavor("endless", 2, known_profile("endless", None))])
     assert (step.gain, step.used, step.scales) == (None, None, None)
     assert scaling_in_words([step]) == ("small (1 vCPU) to endless (2 vCPUs): unknown, not both were saturated",)

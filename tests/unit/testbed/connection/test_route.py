@@ -33,7 +33,7 @@ def config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> paramiko.SSHConfi
     return paramiko.SSHConfig.from_text(CONFIG)
 
 
-def test_the_user_s_configuration_completes_what_is_said(config: paramiko.SSHConfig) -> None:
+def test_the_user_s_configuration_completes_the_options(config: paramiko.SSHConfig) -> None:
     *jumps, node = route(Access(host="dut"), config)
     assert (node.host, node.port, node.user, node.known_as) == ("192.0.2.7", 2222, "ada", "[192.0.2.7]:2222")
     assert (node.keys, node.asked_for) == ((Path("/keys/dut"),), True)

@@ -142,7 +142,7 @@ def test_one_thing_is_wrong_and_one_line_says_so(changes: dict[str, Any], said: 
 
 
 @pytest.mark.parametrize(("kinds", "level"), [("linux_firewall", "problem"), ("vpp,linux_nat", "warning")])
-def test_nftables_are_a_problem_of_those_only_who_have_nothing_else(kinds: str, level: str) -> None:
+def test_nftables_are_a_problem_only_without_an_alternative(kinds: str, level: str) -> None:
     topology = two_nodes(dut={"containers": kinds.split(",")})
     (line,) = of_dut(topology, driver_needs={"programs": {"nft": {"there": False}}})
     assert line == f"{level} nodes.DUT1: nftables: nft is not there; apt-get install nftables"
@@ -263,7 +263,7 @@ def test_ends_that_run_at_different_speeds_are_not_each_others() -> None:
     assert "TG.port1 (eth1) runs at 10000 Mb/s, DUT1.port1 (eth1) at 1000" in lines[0]
 
 
-def test_of_a_cable_whose_other_end_cannot_be_seen_nothing_is_said() -> None:
+def test_a_cable_whose_other_end_cannot_be_seen_is_not_judged() -> None:
     assert not [row for row in check_together(two_nodes(), {"TG": facts()}) if row.check == "link"]
     hidden = facts(**ports(port1=port(1, device=None, up=None, carrier=None)))
     rows = check_together(two_nodes(), {"TG": facts(), "DUT1": hidden})

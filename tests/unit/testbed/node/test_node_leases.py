@@ -27,7 +27,7 @@ def held_by_ann() -> dict[str, Any]:
     return decide({}, claim("ann"), at(1000))[0]
 
 
-def test_the_first_one_gets_it_and_the_second_one_is_told_who_has_it() -> None:
+def test_the_first_claim_wins_and_the_second_is_refused_with_the_holder() -> None:
     state, said = decide({}, claim("ann", reason="night"), at(1000))
     assert said["won"] and said["took_over"] is None
     after, said = decide(state, claim("bob"), at(1060))
@@ -36,7 +36,7 @@ def test_the_first_one_gets_it_and_the_second_one_is_told_who_has_it() -> None:
     assert (said["holder"]["owner"], said["holder"]["reason"], said["holder"]["left_s"]) == ("ann@here", "night", 40.0)
 
 
-def test_a_dead_owner_s_lease_runs_out_and_the_take_over_is_said() -> None:
+def test_a_dead_owner_s_lease_runs_out_and_the_takeover_is_reported() -> None:
     state, said = decide(held_by_ann(), claim("bob"), at(1100))
     assert said["won"] and said["took_over"]["owner"] == "ann@here" and said["took_over"]["left_s"] == 0.0
     assert decide(state, {"do": "renew", "token": "ann", "lease_s": 100}, at(1101))[1]["why"].startswith(
@@ -73,7 +73,7 @@ def test_a_renewal_never_cuts_a_longer_lease_short() -> None:
     assert said["held"] and said["holder"]["left_s"] == 3590
 
 
-def test_a_late_renewal_is_good_where_nobody_came_meanwhile() -> None:
+def test_a_late_renewal_is_good_where_no_other_claim_came_first() -> None:
     said = decide(held_by_ann(), {"do": "renew", "token": "ann", "lease_s": 100}, at(1150))[1]
     assert said["held"] and said["late_s"] == 50.0 and said["holder"]["left_s"] == 100.0
 
@@ -87,7 +87,7 @@ def test_only_the_holder_renews_and_releases(token: str | None) -> None:
         assert "ann@here" in said["why"]
 
 
-def test_who_lost_it_by_force_is_told_by_whom() -> None:
+def test_a_holder_whose_lease_was_broken_learns_by_whom() -> None:
     state, said = decide(held_by_ann(), {"do": "break", "owner": "bob@there"}, at(1001))
     assert said["broken"]["owner"] == "ann@here"
     assert "broken by bob@there" in decide(state, {"do": "renew", "token": "ann", "lease_s": 100}, at(1002))[1]["why"]
@@ -108,13 +108,13 @@ def test_a_reservation_for_hours_outlives_a_restart() -> None:
     assert decide(state, claim("bob"), at(60, "two", calendar_s=1_800_050_000 + 8 * 3600))[1]["won"]
 
 
-def test_a_restart_with_a_clock_that_was_set_back_holds_nobody_up_for_ever() -> None:
+def test_a_restart_with_a_clock_set_back_does_not_prolong_a_lease_for_ever() -> None:
     state = decide({}, claim("ann", 3600, heartbeat=False), at(50_000))[0]
     assert not decide(state, claim("bob"), at(3599, "two", calendar_s=0))[1]["won"]
     assert decide(state, claim("bob"), at(3600, "two", calendar_s=0))[1]["won"]
 
 
-def test_nobody_is_shown_the_token_or_its_digest() -> None:
+def test_no_answer_shows_the_token_or_its_digest() -> None:
     state = held_by_ann()
     for asked in ({"do": "status"}, claim("bob"), {"do": "break"}):
         assert not {"digest", "token"} & set(str(decide(state, asked, at(1001))[1]).replace("'", " ").split())

@@ -151,7 +151,7 @@ def test_a_server(tmp_path: Path) -> None:
     assert said["disks"][str(tmp_path / "not/yet")]["total_mb"] > 0
 
 
-def test_a_machine_that_tells_nothing(tmp_path: Path) -> None:
+def test_a_machine_without_facts(tmp_path: Path) -> None:
     said = machine.answer({"root": str(tmp_path)})
     assert said["kernel"] is said["load"] is said["up_s"] is said["memory"]["total_mb"] is None
     assert said["cpu"]["rows"] == [] and said["cpu"]["boost"] is None and said["cpu"]["governors"] == {}
@@ -227,7 +227,7 @@ def test_kvm_that_is_no_kvm(tmp_path: Path) -> None:
     assert kvm_facts.answer({"kvm": str(tmp_path / "none")})["there"] is False
 
 
-def test_what_is_left_is_what_the_record_tells_of_and_is_there(tmp_path: Path) -> None:
+def test_leftovers_are_what_is_on_record_and_exists(tmp_path: Path) -> None:
     start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
     me = {"pid": os.getpid(), "start_ticks": start, "command": "pytest"}
     record = {

@@ -148,7 +148,7 @@ def test_an_interrupt_that_is_gone_needs_nothing(machine: Machine) -> None:
     assert not said["failed_paths"] and machine.prepared() is None
 
 
-def test_a_record_that_is_none_is_not_overwritten(machine: Machine) -> None:
+def test_a_file_that_is_no_record_is_not_overwritten(machine: Machine) -> None:
     machine.directory.mkdir()
     (machine.directory / "prepared.json").write_text("[]", encoding="utf-8")
     assert "is no record of this program" in machine.apply(WANTED)["failed"]

@@ -50,12 +50,12 @@ def test_the_decoders_table_is_read_over_midnight_too() -> None:
     assert one_way_ns(log).tolist() == pytest.approx([15_500, 100_000, 803_000], abs=2)
 
 
-def test_a_table_that_is_cut_is_told() -> None:
+def test_a_table_that_is_cut_is_reported() -> None:
     with pytest.raises(ValueError, match="2 packets in 3 lines"):
         packets(DECODED.replace("Size>  470", "Size>", 1))
 
 
-def test_flows_are_told_apart() -> None:
+def test_flows_are_distinguished() -> None:
     assert of_flows(packets(DECODED), [2]).sent_s == pytest.approx([72201.32007, 86399.9999])
     assert len(of_flows(packets(DECODED), [3])) == 0
 
@@ -133,11 +133,11 @@ def test_a_generator_that_sends_too_little_says_so() -> None:
     assert made.note == "D-ITG offered 577 pps of 2.00 kpps"
 
 
-def test_packets_that_the_log_lacks_are_told() -> None:
+def test_packets_missing_in_the_log_are_reported() -> None:
     assert result(TRIAL, logged=1500).note == "the log has 1500 of the 1990 packets that arrived: delays are of those"
 
 
-def test_two_sources_that_disagree_are_told() -> None:
+def test_two_sources_that_disagree_are_reported() -> None:
     assert result(TRIAL, sar_says=1995).note is None
     assert result(TRIAL, sar_says=1000).note == "sar reports 1000 packets sent, the interface counted 2000"
 

@@ -91,6 +91,6 @@ def test_a_client_shares_the_load_between_ways_instances_and_sessions() -> None:
         ({"on_off_s": (1.0, 1.0)}, "iperf3 sends no bursts"),
     ],
 )
-def test_what_it_cannot_send_is_said_in_a_sentence(changes: dict[str, Any], why: str) -> None:
+def test_unsupported_frames_are_refused_in_a_sentence(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(Unsupported, match=why):
         command.client(flow(), trial(**changes), instances=1)

@@ -219,7 +219,7 @@ def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:
     assert "--mlx5-so" not in config.arguments(tmp_path, tmp_path / "cfg.yaml", mellanox=False)
 
 
-def test_what_is_missing_is_said_with_how_to_mend_it(tmp_path: Path) -> None:
+def test_missing_parts_are_reported_with_the_fix(tmp_path: Path) -> None:
     settings = Trex(directory=str(tmp_path))
     (problem,) = missing(settings)
     assert f"TRex is not at trex.directory {tmp_path}" in str(problem)

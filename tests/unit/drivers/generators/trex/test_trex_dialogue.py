@@ -231,7 +231,7 @@ def test_a_trial_without_loss_runs_to_its_end_although_it_is_watched(tmp_path: P
     assert (result.aborted, result.sent) == (False, 10_000)
 
 
-def test_what_the_library_refuses_is_said(tmp_path: Path) -> None:
+def test_errors_of_the_library_are_reported(tmp_path: Path) -> None:
     StandIn(tmp_path, at_start="refuse")
     with running(tmp_path) as client:
         opened(client, tmp_path)
@@ -251,7 +251,7 @@ def test_a_server_that_died_is_named_as_the_reason(tmp_path: Path) -> None:
         opened_and_run(client, tmp_path)
 
 
-def test_a_lost_connection_is_said(tmp_path: Path) -> None:
+def test_a_lost_connection_is_reported(tmp_path: Path) -> None:
     StandIn(tmp_path, at_start="interrupt")
     with running(tmp_path) as client, pytest.raises(CsitError, match="connection to the server is lost"):
         opened_and_run(client, tmp_path)
@@ -262,7 +262,7 @@ def opened_and_run(client: Client, folder: Path) -> None:
     client.ask(order(trial()), Report, "a report", 10.0)
 
 
-def test_a_client_that_died_is_said_with_its_end(tmp_path: Path) -> None:
+def test_a_client_that_died_is_reported_with_its_last_output(tmp_path: Path) -> None:
     StandIn(tmp_path, at_start="die")
     with running(tmp_path) as client:
         with pytest.raises(
@@ -280,7 +280,7 @@ def test_silence_ends_with_what_was_seen(tmp_path: Path) -> None:
             client.ask(order(trial()), Report, "a report", 0.5)
 
 
-def test_no_server_is_said_after_the_deadline(tmp_path: Path) -> None:
+def test_a_missing_server_is_reported_after_the_deadline(tmp_path: Path) -> None:
     StandIn(tmp_path, refusals=1000)
     with running(tmp_path) as client, pytest.raises(CsitError, match="failed to get response"):
         client.ask(open_order(tmp_path, within_s=0.3), OpenedPorts, "the server", 20.0)
@@ -292,7 +292,7 @@ def test_another_number_of_ports_is_refused(tmp_path: Path) -> None:
         opened(client, tmp_path)
 
 
-def test_a_folder_without_the_library_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_the_library_is_reported(tmp_path: Path) -> None:
     with running(tmp_path) as client, pytest.raises(CsitError, match="No module named 'trex'"):
         opened(client, tmp_path)
 
@@ -309,7 +309,7 @@ def test_a_folder_without_the_library_is_said(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_nonsense_is_told_as_such(tmp_path: Path, says: str, complaint: str) -> None:
+def test_nonsense_is_reported_as_such(tmp_path: Path, says: str, complaint: str) -> None:
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\nread line\necho '{says}'\nread line\n")
     program.chmod(0o755)

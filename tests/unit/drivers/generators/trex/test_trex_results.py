@@ -101,7 +101,7 @@ def test_what_the_generator_lost_itself(lost: int, dropped: int, turned_away: in
     assert found.note == (note if own else None)
 
 
-def test_a_busy_core_counts_where_the_trial_was_long_enough_to_tell() -> None:
+def test_a_busy_core_counts_where_the_trial_was_long_enough() -> None:
     assert not result(report(cpu_percent=100.0)).generator_limited
     long = result(report(sent=20_000, received=20_000, sending_s=4.0, cpu_percent=100.0), duration_s=4.0)
     assert long.generator_limited
@@ -133,7 +133,7 @@ def test_a_histogram_keeps_its_values(values_us: list[int], parts: int) -> None:
     assert row == sorted(each for each in row if each is not None)
 
 
-def test_buckets_tell_percentiles_where_they_can_and_nothing_else() -> None:
+def test_buckets_give_percentiles_where_they_can_and_nothing_else() -> None:
     group = ProbeLatency(group=1, histogram=None, buckets={0: 50, 10: 30, 90: 10, 300: 9, 2000: 1}, errors=NO_ERRORS)
     values = results.merge([group])
     assert values is not None
@@ -147,7 +147,7 @@ def test_no_probe_came_back() -> None:
     assert results.merge([ProbeLatency(group=1, histogram=None, buckets={}, errors=NO_ERRORS)]) is None
 
 
-def test_a_histogram_that_cannot_be_read_is_said() -> None:
+def test_a_histogram_that_cannot_be_read_is_reported() -> None:
     with pytest.raises(CsitError, match="cannot be read: nonsense"):
         results.merge([ProbeLatency(group=1, histogram="nonsense", buckets={}, errors=NO_ERRORS)])
 
