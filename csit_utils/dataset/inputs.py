@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -52,25 +52,32 @@ def sources(path: Path) -> Iterator[Source | Problem]:
 
     An output.xml comes first because it has the final status of a test.
     """
+    for place in files_of(path):
+        yield from sources_of_file(place)
+
+
+def files_of(path: Path) -> Sequence[Path | Problem]:
+    """Return the path of a file, or those of the result files of a folder, in the order of `sources`."""
     if not path.is_dir():
-        yield from _file(path)
-        return
+        return (path,)
     closed: list[OSError] = []
     every = (Path(folder, name) for folder, _, names in os.walk(path, onerror=closed.append) for name in names)
     files = [found for found in every if _is_result(found.name) and found.is_file()]
-    for error in closed:
-        yield Problem(str(error.filename), f"{error.filename}: cannot be read: {error.strerror}")
+    problems = [Problem(str(error.filename), f"{error.filename}: cannot be read: {error.strerror}") for error in closed]
     if not files and not closed:
-        yield Problem(str(path), f"{path}: the directory has no output.xml and no .json records")
-    for file in sorted(files, key=lambda found: (found.suffix == ".json", found)):
-        yield from _file(file)
+        problems.append(Problem(str(path), f"{path}: the directory has no output.xml and no .json records"))
+    return (*problems, *sorted(files, key=lambda found: (found.suffix == ".json", found)))
 
 
 def _is_result(name: str) -> bool:
     return _OUTPUT.fullmatch(name) is not None or name.endswith((".json", ".json.gz", ".zip"))
 
 
-def _file(path: Path) -> Iterator[Source | Problem]:
+def sources_of_file(path: Path | Problem) -> Iterator[Source | Problem]:
+    """Yield a file, or the result files of an archive; the problem if there is one instead."""
+    if isinstance(path, Problem):
+        yield path
+        return
     try:
         with path.open("rb") as file:
             magic = file.read(4)

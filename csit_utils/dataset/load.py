@@ -1,6 +1,6 @@
 """Reading of result files."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from csit_utils.dataset.foreign.csit import read_csit
 from csit_utils.dataset.foreign.nfvbench import read_nfvbench
-from csit_utils.dataset.inputs import Source, sources
+from csit_utils.dataset.inputs import Source, files_of, sources_of_file
 from csit_utils.dataset.items import (
     Characterized,
     Dataset,
@@ -132,16 +132,20 @@ _LEAST_BYTES_PER_VALUE = 8
 """Keys have names, and numbers digits: records have 15 to 40 bytes per value."""
 
 
-def load(paths: Iterable[Path]) -> Dataset:
+def load(paths: Iterable[Path], progress: Callable[[int, int], None] = lambda _done, _total: None) -> Dataset:
     """Read output.xml files, record files (`.json`), files of other tools, archives, and directories of them.
 
     An unreadable file becomes a problem and does not affect others. A result that occurs twice, in
     different files or in one given twice, counts once.
+
+    Args:
+        paths: Files and folders.
+        progress: Called after each file with the number of files read and the total; an archive is one file.
     """
     dataset = Dataset()
     seen: set[str] = set()
     refused: set[Refusal] = set()  # every suite of a service type reports the same ones
-    for item in (item for path in paths for item in _read(path)):
+    for item in _read([place for path in paths for place in files_of(path)], progress):
         if isinstance(item, RecordedTest | Characterized | ImportedTest):
             if item.digest in seen:
                 continue
@@ -154,12 +158,14 @@ def load(paths: Iterable[Path]) -> Dataset:
     return dataset
 
 
-def _read(path: Path) -> Iterator[Item]:
-    for source in sources(path):
-        if isinstance(source, Problem):
-            yield source
-        else:
-            yield from read_source(source)
+def _read(places: Sequence[Path | Problem], progress: Callable[[int, int], None]) -> Iterator[Item]:
+    for number, place in enumerate(places, start=1):
+        for source in sources_of_file(place):
+            if isinstance(source, Problem):
+                yield source
+            else:
+                yield from read_source(source)
+        progress(number, len(places))
 
 
 def read_source(source: Source) -> Iterator[Item]:

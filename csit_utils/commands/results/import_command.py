@@ -2,18 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from csit_utils.commands.results.inputs import INPUTS, ReadingProgress, print_problems
+from csit_utils.commands.results.inputs import INPUTS, print_problems, shown_imports
 from csit_utils.commands.tables import print_sentence
 from resources.libraries.python.errors import message
-
-if TYPE_CHECKING:
-    from csit_utils.dataset.store.batch import FileImport
 
 
 def import_(
@@ -47,7 +43,7 @@ def import_(
     layout = Layout.make(into)
     done: list[FileImport] = []
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
-        for outcome in _shown(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
+        for outcome in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
             done.append(outcome)
     fresh = [outcome for outcome in done if not outcome.known]
     problems = [text for outcome in done for text in outcome.problems]
@@ -62,16 +58,3 @@ def import_(
         print_sentence(f"{into}: {tests} test{'s' * (tests != 1)} of {files} added; {kept} already there")
     if problems:
         raise typer.Exit(1)
-
-
-def _shown(outcomes: "Iterator[FileImport | int]") -> "Iterable[FileImport]":
-    """Yield the outcomes, and show progress on a terminal."""
-    total, done = 0, 0
-    with ReadingProgress("files") as progress:
-        for each in outcomes:
-            if isinstance(each, int):
-                total = each
-                continue
-            done += each.files
-            progress(done, max(done, total))
-            yield each

@@ -6,11 +6,11 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Protocol, Self, TypeVar
 
 import typer
 
@@ -21,6 +21,9 @@ from csit_utils.dataset.load import load
 from csit_utils.dataset.store.layout import Layout, is_dataset
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.bounds import quoted
+
+if TYPE_CHECKING:
+    from csit_utils.dataset.store.batch import FileImport
 
 _MOST_REASONS = 2
 _MOST_PRINTED = 50
@@ -56,13 +59,18 @@ def contents_of(inputs: list[Path], *, characterizations: bool = False) -> Conte
     files = [path for path in inputs if not is_dataset(path)]
     found: list[Contents] = [*map(_stored, (path for path in inputs if is_dataset(path)))]
     if files:
-        found.append(InMemory(load(files)))
+        found.append(InMemory(_loaded(files)))
     joined = found[0] if len(found) == 1 else JoinedContents(*found)
     if not joined.tests and not (characterizations and joined.characterizations):
         if joined.characterizations and not joined.problems:
             raise ConfigError(f"{', '.join(map(str, inputs))}: contains other studies, but no density tests")
         _refuse(inputs, joined.problems)
     return joined
+
+
+def _loaded(files: list[Path]) -> Dataset:
+    with ReadingProgress("files") as progress:
+        return load(files, progress)
 
 
 LARGE_BYTES = 4_000_000
@@ -87,7 +95,7 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
     if size < LARGE_BYTES:
         yield inputs
         return
-    from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - as in _stored
+    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - as in _stored
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as in _stored
 
     convert_without_pandas()
@@ -95,8 +103,7 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
         layout = Layout.make(folder / "dataset")
         try:
             with layout.writing(lambda: None):
-                outcomes = list(import_all(layout, files, None, os.cpu_count() or 1, meanwhile))
-            imported = [each for each in outcomes if isinstance(each, FileImport)]
+                imported = list(shown_imports(import_all(layout, files, None, os.cpu_count() or 1, meanwhile)))
             whole = any(each.tests for each in imported) and not any(each.problems for each in imported)
             # A dataset takes record files in a folder as one run.
             whole = whole and not any(each.files for each in layout.imports())
@@ -180,7 +187,7 @@ def read(inputs: list[Path]) -> Dataset:
     Raises:
         ConfigError: As for `contents_of`.
     """
-    dataset = load([path for path in inputs if not is_dataset(path)])
+    dataset = _loaded([path for path in inputs if not is_dataset(path)])
     for path in inputs:
         if is_dataset(path):
             from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
@@ -251,3 +258,20 @@ class ReadingProgress:
         left_s = (now - self._begun) / done * (total - done)
         sys.stderr.write(f"\r\x1b[K{done} of {total} {self._what}, about {left_s:.0f} s left")
         sys.stderr.flush()
+
+
+def shown_imports(outcomes: "Iterable[FileImport | int]") -> "Iterator[FileImport]":
+    """Yield the outcomes of an import, and show progress on a terminal.
+
+    Args:
+        outcomes: Those of `import_all`, and the number of files where it is known.
+    """
+    total, done = 0, 0
+    with ReadingProgress("files") as progress:
+        for each in outcomes:
+            if isinstance(each, int):
+                total = each
+                continue
+            done += each.files
+            progress(done, max(done, total))
+            yield each

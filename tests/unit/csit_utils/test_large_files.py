@@ -1,7 +1,10 @@
 """Reports and tables of large files are made without validating every record, and say the same."""
 
+import io
 import multiprocessing
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from csit_utils.report import html
 from resources.libraries.python.model.request.cell import ServiceType
 from resources.libraries.python.recording.marker import RESULT_MARKER
 from resources.libraries.python.recording.packed_record import pack
+from resources.libraries.python.studies.density.model.record import DensityRecord
 from tests.unit.csit_utils.builders import does_not_fit, mrr_result, result
 
 _RESULTS = sorted(
@@ -24,11 +28,11 @@ _RESULTS = sorted(
 )
 
 
-def _written(path: Path, records: list[str]) -> Path:
+def _written(path: Path, records: list[str], results: Sequence[DensityRecord] = _RESULTS) -> Path:
     tests = "".join(
         f'<test id="s1-t{number}" name="{each.test_name}"><kw name="Log"><msg>{RESULT_MARKER}{record}</msg></kw>'
         f'<status status="{"PASS" if each.passed else "FAIL"}">{each.message}</status></test>'
-        for number, (each, record) in enumerate(zip(_RESULTS, records, strict=True), 1)
+        for number, (each, record) in enumerate(zip(results, records, strict=True), 1)
     )
     path.write_text(f'<robot><suite id="s1" name="Density">{tests}<status status="FAIL"/></suite></robot>')
     return path
@@ -48,7 +52,7 @@ def _tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def _refuse(paths: object) -> Dataset:
+def _refuse(paths: object, _: object) -> Dataset:
     raise AssertionError(f"every record of {paths} was validated")
 
 
@@ -62,8 +66,12 @@ def test_pages_of_large_files_are_those_of_small_ones(tmp_path: Path, monkeypatc
 
 
 def test_code_of_pages_is_loaded_while_another_process_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "other").mkdir()
-    outputs = [_written(folder / "output.xml", list(map(pack, _RESULTS))) for folder in (tmp_path, tmp_path / "other")]
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+    outputs = [
+        _written(tmp_path / folder / "output.xml", list(map(pack, results)), results)
+        for folder, results in (("one", _RESULTS[:2]), ("other", _RESULTS[2:]))
+    ]  # different ones: of files with the same content, the one that is read first counts
     assert _report(*outputs, "-o", tmp_path / "small")[0] == 0
     loaded: list[bool] = []
     compiled = multiprocessing.get_context("fork").Event()
@@ -146,3 +154,25 @@ def test_a_damaged_record_in_a_large_file_is_left_out(tmp_path: Path, monkeypatc
     assert (status, said.count("its packed part")) == (1, 1)
     assert _RESULTS[0].test_name in said
     assert len(list((tmp_path / "large" / "tests").glob("*.html"))) == 2
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("large", [0, 1 << 40])
+def test_reading_shows_its_progress_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int) -> None:
+    for number, one in enumerate(_RESULTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        _written(folder / "output.xml", [pack(one)], [one])
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", large)
+    for name in ("_QUIET_S", "_BETWEEN_S"):
+        monkeypatch.setattr(inputs, name, 0.0)
+    with inputs.quickly_read([tmp_path]) as quick:
+        assert len(inputs.contents_of(quick).tests) == len(_RESULTS)
+    lines = [line.split(",")[0] for line in terminal.getvalue().split("\r\x1b[K")]
+    assert lines == ["", "1 of 3 files", "2 of 3 files", "3 of 3 files", ""]
