@@ -11,7 +11,7 @@ from robot.model import TagPatterns
 from csit_utils.analysis.night import NightKey, NightTest
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.rows import OWN, TestRow
-from csit_utils.studies.density.plan_time import SIMULATED_TEST_S, test_s
+from csit_utils.studies.density.preview.duration import SIMULATED_TEST_S, test_s
 from csit_utils.studies.registry import kind_of, studies_by_name
 from resources.libraries.python.errors import ConfigError, CsitError
 from resources.libraries.python.model.load import load_topology

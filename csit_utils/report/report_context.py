@@ -15,7 +15,7 @@ from csit_utils.report.study import View
 from csit_utils.report.trends.event_view import Changed, changed
 from csit_utils.studies.density.analysis.answers import AnswerEvidence, evidence
 from csit_utils.studies.density.blocks import SystemView, system_views
-from csit_utils.studies.density.speedup_figures import SpeedupLimits, generator_limit
+from csit_utils.studies.density.figures.speedup import SpeedupLimits, generator_limit
 from csit_utils.studies.registry import measured_rows
 from resources.libraries.python.planning.linerate import line_rate_pps
 

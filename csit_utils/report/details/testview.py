@@ -21,8 +21,8 @@ from csit_utils.report.units import DASH, common_unit, digits3, percent, rate, s
 from csit_utils.studies.density.analysis.checklist import CheckedRequirement, checklist
 from csit_utils.studies.density.analysis.other_goals import other_goals
 from csit_utils.studies.density.answer_text import OtherGoalView, other_goal_view
-from csit_utils.studies.density.cell_maps import CellMaps
-from csit_utils.studies.density.latency_maps import instance_maps
+from csit_utils.studies.density.figures.cell_maps import CellMaps
+from csit_utils.studies.density.figures.latency_maps import instance_maps
 from resources.libraries.python.model.request.goal import GoalResult, PredictedGoal, Prior, SearchRecord
 from resources.libraries.python.model.result import BackToBack, Verdict, l1_bps
 from resources.libraries.python.search.back_to_back import bursts_in_words

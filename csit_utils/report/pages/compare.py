@@ -24,7 +24,7 @@ from csit_utils.report.study import Page
 from csit_utils.report.trends.cell_names import CellNames
 from csit_utils.report.units import unit
 from csit_utils.studies.density.analysis.density import asks_for
-from csit_utils.studies.density.heatmap import shades
+from csit_utils.studies.density.figures.heatmap import shades
 from csit_utils.studies.registry import measures
 from resources.libraries.python import special_functions
 from resources.libraries.python.model.result import Environment

@@ -15,10 +15,10 @@ from csit_utils.studies.density.analysis.answers import AnswerEvidence
 from csit_utils.studies.density.analysis.density import CellState, Matrix, MatrixCell, matrices, scale
 from csit_utils.studies.density.analysis.summary import changes
 from csit_utils.studies.density.density_tables import DensityTables, density_tables
-from csit_utils.studies.density.flow_figures import flows_figure
-from csit_utils.studies.density.heatmap import HeatMap, gradient, heat_map
+from csit_utils.studies.density.figures.flows import flows_figure
+from csit_utils.studies.density.figures.heatmap import HeatMap, gradient, heat_map
+from csit_utils.studies.density.figures.speedup import SpeedupLimits, speedup_figure
 from csit_utils.studies.density.sentences import common_sizes, names, sentences
-from csit_utils.studies.density.speedup_figures import SpeedupLimits, speedup_figure
 
 _TOTAL, _PER_CORE = "throughput", "per data core"
 

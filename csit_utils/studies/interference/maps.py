@@ -9,7 +9,7 @@ from statistics import fmean
 
 from csit_utils.report.figures import Figure, Json
 from csit_utils.report.units import DASH, digits3, percent, rate
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
+from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, scale_of
 from resources.libraries.python.studies.interference.analysis.tables import cell_in_words
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement, Interference, Normalized
 

@@ -17,7 +17,7 @@ from csit_utils.report.published_figures import sections
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, QueriedTables, RecordKind, Study, View
 from csit_utils.report.units import rate
-from csit_utils.studies.density.cell_maps import CellMaps
+from csit_utils.studies.density.figures.cell_maps import CellMaps
 from csit_utils.studies.interference.maps import interference_maps, means_figure
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.interference.analysis import tables

@@ -14,7 +14,7 @@ from csit_utils.report.figures import Figure, Json
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.study import Page, RecordKind, Study, View
 from csit_utils.report.units import DASH, digits3, rate
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale
+from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.studies.outage.analysis.effects import in_words
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables

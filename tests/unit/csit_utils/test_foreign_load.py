@@ -12,7 +12,7 @@ from csit_utils.dataset.load import load
 from csit_utils.dataset.rows import OWN
 from csit_utils.studies.density.analysis.answers import Question, answers, evidence
 from csit_utils.studies.density.analysis.density import matrices
-from csit_utils.studies.density.heatmap import loss_definition
+from csit_utils.studies.density.figures.heatmap import loss_definition
 from resources.libraries.python.errors import ConfigError
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.foreign_files import csit, csit_ndrpdr, nfvbench, packed, plain, pps, searched

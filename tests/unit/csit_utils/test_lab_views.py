@@ -6,8 +6,8 @@ import pytest
 
 from csit_utils.dataset.flatten import rows_of_tests
 from csit_utils.report.details.coremap import core_map
-from csit_utils.studies.density.plan_page import page_data, render_plan
-from csit_utils.studies.density.plan_time import times
+from csit_utils.studies.density.preview.duration import times
+from csit_utils.studies.density.preview.page import page_data, render_plan
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.planning.plan import make_plan

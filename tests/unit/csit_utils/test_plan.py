@@ -10,8 +10,8 @@ import pytest
 from csit_utils.cli import make_app
 from csit_utils.report.html import own_file
 from csit_utils.studies.density.commands.plan import parse_cell
-from csit_utils.studies.density.plan_page import key_of, page_data, render_plan
-from csit_utils.studies.density.plan_time import times
+from csit_utils.studies.density.preview.duration import times
+from csit_utils.studies.density.preview.page import key_of, page_data, render_plan
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.request.cell import TestType

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from csit_utils.commands.tables import print_sentence
-from csit_utils.studies.density.plan_terminal import print_cell, print_plan
-from csit_utils.studies.density.plan_time import Times, times
+from csit_utils.studies.density.preview.duration import Times, times
+from csit_utils.studies.density.preview.terminal import print_cell, print_plan
 from resources.libraries.python.errors import ConfigError
 from resources.libraries.python.model.load import load_topology, text_of
 from resources.libraries.python.model.request.cell import TestType
@@ -111,7 +111,7 @@ def plan(
     extras = chosen_extras(words.get)
     took = times(testbed, rows, profile(words["SEARCH"]), test_types_of(tests), len(selection.frames), extras=extras)
     if html is not None:
-        from csit_utils.studies.density.plan_page import render_plan  # noqa: PLC0415 - costs time of every --help
+        from csit_utils.studies.density.preview.page import render_plan  # noqa: PLC0415 - costs time of every --help
 
         write_whole(html, render_plan(testbed, memory, rows, took))
     if as_json:

@@ -8,7 +8,7 @@ from csit_utils.analysis.grouping import Metric, Series
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.runs_shown import runs_shown
 from csit_utils.report.study import Page
-from csit_utils.studies.density.heatmap import kind_of, shades
+from csit_utils.studies.density.figures.heatmap import kind_of, shades
 
 Likenesses = dict[str, dict[str, dict[str, tuple[str, ...]]]]
 

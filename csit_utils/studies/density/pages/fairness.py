@@ -13,7 +13,7 @@ from csit_utils.report.study import Page
 from csit_utils.report.units import percent, rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.fairness import Fairness, fairness_of
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map
+from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map
 from csit_utils.studies.density.sentences import names
 
 _LISTED = 100

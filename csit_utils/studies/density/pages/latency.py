@@ -14,8 +14,8 @@ from csit_utils.report.study import Page
 from csit_utils.report.units import rate
 from csit_utils.studies.density.analysis.density import Place, SeriesLayout, layouts
 from csit_utils.studies.density.analysis.latency_cells import loads_of
-from csit_utils.studies.density.cell_maps import CellMaps
-from csit_utils.studies.density.latency_maps import NO_LATENCY, matrix_maps
+from csit_utils.studies.density.figures.cell_maps import CellMaps
+from csit_utils.studies.density.figures.latency_maps import NO_LATENCY, matrix_maps
 from csit_utils.studies.density.sentences import names
 
 _MOST_CURVES = 24

@@ -8,7 +8,7 @@ from math import log10
 from csit_utils.dataset.rows import TestRow
 from csit_utils.report.figures import Figure
 from csit_utils.studies.density.analysis.density import CellState, Place, PlacedCell, SeriesLayout
-from csit_utils.studies.density.heatmap import colour, gradient
+from csit_utils.studies.density.figures.heatmap import colour, gradient
 
 _STEPS = 48
 """Colours of the scale, as many as can be distinguished."""

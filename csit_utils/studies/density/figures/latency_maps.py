@@ -14,7 +14,7 @@ from csit_utils.studies.density.analysis.latency_cells import (
     figure,
     loads_of,
 )
-from csit_utils.studies.density.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map, scale_of
+from csit_utils.studies.density.figures.cell_maps import CellMap, CellMaps, MapSquare, Scale, matrix_map, scale_of
 from csit_utils.studies.density.sentences import names
 
 DIRECTIONS = (BOTH, "forward", "reverse")

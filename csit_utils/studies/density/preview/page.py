@@ -11,7 +11,8 @@ from typing import Any
 
 from csit_utils.report import units
 from csit_utils.report.html import html_templates, own_file
-from csit_utils.studies.density.plan_terminal import (
+from csit_utils.studies.density.preview.duration import Times
+from csit_utils.studies.density.preview.terminal import (
     LETTERS,
     MEANINGS,
     examples,
@@ -21,7 +22,6 @@ from csit_utils.studies.density.plan_terminal import (
     uneven,
     unspread,
 )
-from csit_utils.studies.density.plan_time import Times
 from resources.libraries.python.model.core_map import CoreMap, MachineCores, Thread, ThreadRole
 from resources.libraries.python.model.request.cell import Dimensions
 from resources.libraries.python.model.testbed.memory import MemoryLayout

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from csit_utils.commands.tables import print_sentence
 from csit_utils.report.units import DASH, rate, seconds
-from csit_utils.studies.density.plan_time import Times
+from csit_utils.studies.density.preview.duration import Times
 from resources.libraries.python.model.core_map import Thread, ThreadRole
 from resources.libraries.python.model.plan import Plan, Port
 from resources.libraries.python.model.request.cell import Dimensions, Frame

@@ -1,0 +1,1 @@
+"""Figures of density tests: heat maps, and curves over flows and cores."""
