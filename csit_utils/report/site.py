@@ -18,10 +18,10 @@ from csit_utils.dataset.items import Dataset
 from csit_utils.dataset.rows import OWN, TestRow
 from csit_utils.processes import shared
 from csit_utils.report.details.testview import TestView, view_of
+from csit_utils.report.exports.messages import write_messages
 from csit_utils.report.facts import facts
 from csit_utils.report.figures import Figure
 from csit_utils.report.html import fill, script, style, visible_dumps
-from csit_utils.report.messages import write_messages
 from csit_utils.report.pages import pages as all_pages
 from csit_utils.report.pages import pages_for_two
 from csit_utils.report.report_context import ReportContents

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from csit_utils.analysis.measures import Measure, MeasuredRow
 from csit_utils.dataset.items import Characterized
-from csit_utils.report.capsule import rerun_command
+from csit_utils.report.details.capsule import rerun_command
 from csit_utils.report.details.noise import NoiseView, noise_floor
 from csit_utils.report.explanations import Explanation
 from resources.libraries.python.model.testbed.topology import World

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from csit_utils.report.capsule import command
+from csit_utils.report.details.capsule import command
 from tests.integration.robot_runs import PROJECT, environment, results, run_robot
 
 pytestmark = pytest.mark.parallel

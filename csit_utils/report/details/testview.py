@@ -7,7 +7,7 @@ from csit_utils.analysis.grouping import Metric, bounds
 from csit_utils.analysis.latency import HALF_LOADS, merge, percentiles
 from csit_utils.dataset.items import RecordedTest
 from csit_utils.dataset.rows import PLACES, LatencyRow, TestRow, TrialRow, frame_text
-from csit_utils.report.capsule import Capsule, capsule
+from csit_utils.report.details.capsule import Capsule, capsule
 from csit_utils.report.details.coremap import CoreMapView, core_map
 from csit_utils.report.details.energy import EnergyView, energy_figure, energy_lines, energy_notes
 from csit_utils.report.details.evidence import LossView, Shares, loss_view, shares_of

@@ -6,7 +6,7 @@ import shlex
 from itertools import pairwise
 
 from csit_utils.dataset.items import RecordedTest, Status
-from csit_utils.report.capsule import capsule, command
+from csit_utils.report.details.capsule import capsule, command
 from resources.libraries.python.model.request.cell import Cell, ServiceType, TestType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.result import MeasurementRequest, Rerun

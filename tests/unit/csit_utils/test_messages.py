@@ -9,7 +9,7 @@ import pytest
 from csit_utils.cli import make_app
 from csit_utils.dataset.contents import InMemory
 from csit_utils.dataset.items import Status, Unrecorded
-from csit_utils.report.messages import MessageLine, MessagePart, markdown, message_parts
+from csit_utils.report.exports.messages import MessageLine, MessagePart, markdown, message_parts
 from csit_utils.report.report_context import ReportContents
 from csit_utils.report.site import write_site
 from resources.libraries.python.errors import ConfigError
