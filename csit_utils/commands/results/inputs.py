@@ -100,7 +100,7 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
 
     convert_without_pandas()
     with _temporary_folder() as folder:
-        layout = Layout.make(folder / "dataset")
+        layout = Layout.make(folder / "dataset", temporary=True)
         try:
             with layout.writing(lambda: None):
                 imported = list(shown_imports(import_all(layout, files, None, os.cpu_count() or 1, meanwhile)))

@@ -109,12 +109,18 @@ def is_dataset(folder: Path) -> bool:
 class Layout:
     """A dataset's folder.
 
+    Args:
+        folder: The folder.
+        temporary: Whether it is removed before the program ends: nothing waits for the disk, and details, which are
+            read soon, stay in the page cache.
+
     Raises:
         ConfigError: Not a dataset, or of a later version.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, temporary: bool = False) -> None:
         self.folder = folder
+        self._temporary = temporary
         head = folder / _HEAD
         try:
             header = msgspec.json.decode(content_of(head, LARGEST_INPUT_BYTES), type=_Header)
@@ -129,8 +135,12 @@ class Layout:
             )
 
     @classmethod
-    def make(cls, folder: Path) -> "Layout":
+    def make(cls, folder: Path, *, temporary: bool = False) -> "Layout":
         """Open a dataset; create it if the folder is empty or missing.
+
+        Args:
+            folder: Its folder.
+            temporary: As for the class.
 
         Raises:
             ConfigError: The folder has other contents, or is not writable.
@@ -143,7 +153,7 @@ class Layout:
                 _write(folder / _HEAD, msgspec.json.encode(_Header(_FORMAT, VERSION)) + b"\n", sync=False)
         except OSError as error:
             raise ConfigError(f"{folder}: cannot create a dataset: {error.strerror or error}") from error
-        return cls(folder)
+        return cls(folder, temporary=temporary)
 
     def imports(self, damaged: list[str] | None = None) -> list[Import]:
         """Return all imports in the order of their digests.
@@ -195,21 +205,26 @@ class Layout:
         return True
 
     def commit(self, made: Import) -> None:
-        """Move staged files to their places, on disk before they are named."""
+        """Move staged files to their places, on disk before they are named, unless they are temporary."""
         moves = [(table, number, self.path(table, part)) for number, part in enumerate(made.parts) for table in _TABLES]
         if made.characterizations:
             moves.append((CHARACTERIZATIONS, 0, self.characterizations(made)))
         for table, number, target in moves:
             staged = self.staged(made.digest, table, number)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _sync(staged, forget=table == DETAILS)
+            if not self._temporary:
+                _sync(staged, forget=table == DETAILS)
             staged.replace(target)
         (self.folder / _IMPORTS).mkdir(exist_ok=True)
-        _write(self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=True)
+        _write(
+            self.folder / _IMPORTS / f"{made.digest}.json", msgspec.json.encode(made) + b"\n", sync=not self._temporary
+        )
 
     @contextmanager
     def writing(self, wait: Callable[[], None]) -> Iterator[None]:
         """Lock the dataset, and remove leftovers of killed imports. At the end, committed files are on disk.
+
+        Those of a temporary dataset need not be.
 
         Args:
             wait: Called once before waiting for another import.
@@ -224,11 +239,12 @@ class Layout:
             (self.folder / _STAGING).mkdir()
             try:
                 yield
-                # What is in the files is on disk already, but for the head of a new dataset; their names are waited
-                # for once for all of them.
-                _sync(self.folder / _HEAD)
-                if (self.folder / _IMPORTS).is_dir():
-                    _sync(self.folder / _IMPORTS)
+                if not self._temporary:
+                    # What is in the files is on disk already, but for the head of a new dataset; their names are
+                    # waited for once for all of them.
+                    _sync(self.folder / _HEAD)
+                    if (self.folder / _IMPORTS).is_dir():
+                        _sync(self.folder / _IMPORTS)
             finally:
                 shutil.rmtree(self.folder / _STAGING, ignore_errors=True)
 

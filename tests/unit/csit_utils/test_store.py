@@ -57,6 +57,21 @@ def _tree(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.parametrize("temporary", [False, True])
+def test_a_temporary_dataset_does_not_wait_for_the_disk(
+    output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, temporary: bool
+) -> None:
+    synced: list[int] = []
+    forgotten: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    monkeypatch.setattr("os.posix_fadvise", lambda number, *_: forgotten.append(number))
+    layout = Layout.make(tmp_path / "d", temporary=temporary)
+    with layout.writing(lambda: None):
+        list(import_all(layout, [output], None))
+    assert (synced != [], forgotten != []) == (not temporary, not temporary)
+    assert len(Stored(Layout(tmp_path / "d")).tests) == 5
+
+
 def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
     (outcome,) = _import(tmp_path / "d", output, label="nightly")
     stored, memory = Stored(Layout(tmp_path / "d")), InMemory(load([output]))
