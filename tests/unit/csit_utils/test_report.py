@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import DictLoader
 from markupsafe import escape
 
 from csit_utils.dataset.items import Dataset, Problem, Status, Unrecorded
@@ -56,6 +57,23 @@ _SPECIAL = st.sampled_from("<>&'\"\r\n\t\x1b\x7f\xad\u202e\u2028\ufeff\ud800µ")
 def test_values_are_escaped_and_visible(value: str | float) -> None:
     page = html_templates().from_string("{{ value }}").render(value=value)
     assert page == escape(outgoing(value) if isinstance(value, str) else value)
+
+
+def test_numbers_of_packets_are_grouped_and_losses_marked() -> None:
+    html = html_of(dataset_of(result(CSC, 1, 1)))
+    for cell in ('data-v="838900">838,900<', ' lost" data-v="467">467<', '" data-v="0">0<', '" data-v="">\N{EN DASH}<'):
+        assert f'<td class="num{cell}' in html or f'<td class="num" {cell}' in html
+    assert ' lost" data-v="0"' not in html
+
+
+def test_an_included_template_is_written_in_its_place_with_what_it_escapes() -> None:
+    environment = html_templates()
+    line = "<li>{{ name }}{% if name == last %} end{% endif %}</li>"
+    each = "{% for name in names %}{% include 'line' %}{% endfor %}"
+    whole = f"<ul>{each}</ul>{{% macro m(x) %}}[{{{{ x }}}}]{{% endmacro %}}{{{{ m(3) }}}}"
+    environment.loader = DictLoader({"line": line, "whole": whole})
+    html = environment.get_template("whole").render(names=["<a>", "b"], last="b")
+    assert html == "<ul><li>&lt;a&gt;</li><li>b end</li></ul>[3]"
 
 
 def test_markup_in_names_stays_text() -> None:
