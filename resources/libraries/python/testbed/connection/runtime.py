@@ -138,7 +138,7 @@ class Runtimes:
 
 def _tried(runtime: Runtime, parts: Mapping[str, PackedFolder]) -> Sequence[str]:
     """Modules that a node imports before the runtime is renamed into place."""
-    if runtime.name in parts and not runtime.packages.compiled:
+    if runtime.name in parts and not runtime.packages.origins:
         return MODULES
     return NATIVE_MODULES if runtime.packages_name in parts else ()
 
