@@ -1,11 +1,15 @@
 """Open vSwitch on DPDK: physical ports by PCI address, NFs over vhost-user, memory and threads from the plan."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from resources.libraries.python.drivers.functions.testpmd.command import command
-from resources.libraries.python.drivers.vswitches.ovs.driver import down, port_counters
+from resources.libraries.python.drivers.host.cpu.data_threads import DataThreads
+from resources.libraries.python.drivers.host.links.fabric import Fabric, PortTable
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.vswitches.ovs.driver import OpenVSwitch, down, port_counters
 from resources.libraries.python.drivers.vswitches.ovs.ports import AF_XDP, PHYSICAL, VHOST, by_port
 from resources.libraries.python.drivers.vswitches.ovs.transaction import of_daemon, of_plan, sleep_us
 from resources.libraries.python.errors import CsitError
@@ -98,6 +102,26 @@ def test_testpmd_listens_for_the_vswitch_in_huge_pages() -> None:
 def test_counters_of_open_vswitch_itself() -> None:
     assert port_counters(SHOWN)["csv1p2"] == InterfaceCounters(978, 976, 3, 5)
     assert "csv1x1i1" not in port_counters(SHOWN)
+
+
+def test_a_port_beside_the_kernel_has_the_counters_and_threads_of_open_vswitch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel keeps an mlx5 port and sees no packet of it: its counters stand still, its threads receive nothing."""
+    topology = lab(1, vswitch="ovs", containers="testpmd", generator="ring")
+    ports = {name: port.model_copy(update={"driver": "mlx5_core"}) for name, port in topology.dut.interfaces.items()}
+    dut = topology.dut.model_copy(update={"interfaces": ports})
+    plan = make_plan(topology.model_copy(update={"nodes": {**topology.nodes, "DUT1": dut}}), CSC, {})
+    lock = MachineLock()
+    fabric = Fabric(plan, lock, node="DUT1")
+    none = InterfaceCounters(0, 0, 0, 0)
+    monkeypatch.setattr(PortTable, "counters", lambda table, owners: {n: none for o in owners for n in table.of(o)})
+    monkeypatch.setattr(PortTable, "down", lambda *_: [])
+    monkeypatch.setattr(DataThreads, "affinity", lambda _, names: dict.fromkeys(names, frozenset[int]()))
+    switch = OpenVSwitch(plan, fabric, lock)
+    switch._kinds = by_port(plan, "vswitch", AF_XDP)
+    monkeypatch.setattr(OpenVSwitch, "_running", SimpleNamespace(ask=lambda *_: SHOWN))
+    assert switch.counters() == {"csv1p2": InterfaceCounters(978, 976, 3, 5)}
+    assert fabric.affinity(["vswitch"]) == {}
+    assert fabric.problems(["vswitch"]) == ()
 
 
 def test_links_that_are_down() -> None:

@@ -76,6 +76,11 @@ class Attachment(StrEnum):
         """Whether a driver of DPDK takes the packets."""
         return self in (Attachment.DPDK, Attachment.BIFURCATED)
 
+    @property
+    def is_beside_kernel(self) -> bool:
+        """Whether the kernel's driver keeps the port, and packets pass neither its queues nor its counters."""
+        return self in (Attachment.BIFURCATED, Attachment.RDMA)
+
     def __str__(self) -> str:
         return self.value
 

@@ -174,6 +174,10 @@ class Fabric:
         for medium, port in here:
             if medium is Medium.VETH or (port in in_use and port.interface in self._cables.names):
                 self._ports[port.owner].append(port)
+        in_kernel = [port for row in self._ports.values() for port in row]
+        self._beside_kernel = frozenset(
+            port.interface for port in in_kernel if port.nic is not None and port.nic.attachment.is_beside_kernel
+        )
         self._receivers = {
             owner: list(dict.fromkeys(port.receiver for port in row)) for owner, row in self._ports.items()
         }
@@ -379,16 +383,21 @@ class Fabric:
         return self._threads.ids()
 
     def affinity(self, owners: Iterable[str]) -> dict[str, frozenset[int]]:
-        """CPUs on which the data threads of these owners' ports may really run; empty for one that is gone."""
-        return self._threads.affinity(name for owner in owners for name in self._table.of(owner))
+        """CPUs on which the data threads of these owners' ports may really run; empty for one that is gone.
+
+        Without ports that a program takes packets from beside the kernel, whose threads receive nothing there.
+        """
+        names = (name for owner in owners for name in self._table.of(owner))
+        return self._threads.affinity(name for name in names if name not in self._beside_kernel)
 
     def counters(self, owners: Iterable[str]) -> dict[str, InterfaceCounters]:
-        """Counters of these owners' ports by interface name.
+        """Counters of these owners' ports by interface name, without ports whose packets the kernel does not count.
 
         Raises:
             CommandFailed: The kernel refused.
         """
-        return self._table.counters(owners)
+        found = self._table.counters(owners)
+        return {name: row for name, row in found.items() if name not in self._beside_kernel}
 
     def bridges(self, owner: str) -> dict[str, int | None]:
         """Index of the bridge that each port of an owner is a member of; None for one that is of none.
