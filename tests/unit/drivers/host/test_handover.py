@@ -8,7 +8,7 @@ import pytest
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, PciDrivers
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.errors import ConfigError, CsitError
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.plan import Nic
 from tests.unit.drivers.host.fake_pci import FakePci
 
@@ -54,6 +54,24 @@ def test_nothing_is_changed_when_one_cannot_be_had(pci: FakePci, lock: MachineLo
         ports.start()
     assert not pci.written
     assert lock.leftovers() == []
+
+
+def test_ports_of_one_iommu_group_are_handed_over_together_only(pci: FakePci, lock: MachineLock) -> None:
+    """Both ports of a NIC on a board that does not isolate its functions."""
+    addresses = ("0000:5e:00.0", "0000:5e:00.1")
+    for number, address in enumerate(addresses):
+        pci.add(address, "ice", port=f"nosuch5{number}", group=9)
+    nics = [Nic(port=f"port{number}", pci_address=address) for number, address in enumerate(addresses, 5)]
+    with pytest.raises(Unsupported, match=rf"{addresses[0]} shares IOMMU group 9 with {addresses[1]}, which .* ice"):
+        handed(pci, lock, nics[:1]).start()
+    in_kernel = nics[1].model_copy(update={"uio_driver": "uio_pci_generic"})
+    with pytest.raises(Unsupported, match="shares IOMMU group 9"):
+        handed(pci, lock, [nics[0], in_kernel]).start()
+    ports = handed(pci, lock, nics)
+    ports.start()
+    assert [pci.driver(address) for address in addresses] == [USER_SPACE] * 2
+    ports.stop()
+    assert [pci.driver(address) for address in addresses] == ["ice"] * 2
 
 
 def test_one_that_cannot_be_given_back_stays_on_record(

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -163,8 +163,13 @@ class PciDrivers:
         self._around = surroundings or Surroundings()
         self._within_s = within_s
 
-    def look(self, pci_address: str, driver: str = USER_SPACE) -> Binding:
+    def look(self, pci_address: str, driver: str = USER_SPACE, together: Collection[str] = ()) -> Binding:
         """Describe a port that is to get another driver, and see that it may; the driver's module is loaded.
+
+        Args:
+            pci_address: Of the port.
+            driver: That it is to get.
+            together: PCI addresses of ports that are handed to user space with it, which may be of its IOMMU group.
 
         Raises:
             ConfigError: It is not there, is no network device, or must not be taken.
@@ -188,7 +193,7 @@ class PciDrivers:
                     f"{pci_address}: {port} {reason}: it may be what this machine is reached by; name another port"
                 )
         if driver == USER_SPACE and before != driver:
-            for problem in self._isolation(pci_address, folder):
+            for problem in self._isolation(pci_address, folder, together):
                 raise Unsupported(problem)
         override = _read(folder / "driver_override")
         return Binding(
@@ -200,7 +205,7 @@ class PciDrivers:
             mtu=mtu,
         )
 
-    def _isolation(self, pci_address: str, folder: Path) -> Iterator[str]:
+    def _isolation(self, pci_address: str, folder: Path, together: Collection[str]) -> Iterator[str]:
         """Why the IOMMU does not let user space have a device."""
         group = group_of(folder)
         if group is None:
@@ -212,7 +217,7 @@ class PciDrivers:
             return
         for other in sorted((folder / "iommu_group/devices").iterdir()):
             has = driver_of(other.resolve())
-            if other.name != pci_address and has is not None and has not in _HARMLESS:
+            if other.name not in (pci_address, *together) and has is not None and has not in _HARMLESS:
                 yield (
                     f"{pci_address} shares IOMMU group {group} with {other.name}, which the driver {has} has; "
                     "they can be handed to user space together only: use another slot, or unbind that one too"

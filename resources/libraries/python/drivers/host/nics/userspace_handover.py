@@ -39,7 +39,9 @@ class HandedOver:
             Unsupported: The driver or an IOMMU is missing.
             CsitError: A driver does not release one, or does not take it.
         """
-        found = [(self._drivers.look(address, driver), driver) for address, driver in self._wanted.items()]
+        # Ports of one NIC may share an IOMMU group, which user space gets as a whole or not at all.
+        together = [address for address, driver in self._wanted.items() if driver == USER_SPACE]
+        found = [(self._drivers.look(address, driver, together), driver) for address, driver in self._wanted.items()]
         for binding, driver in found:
             self._lock.claim_binding(binding)
             self._bound.append(binding)
