@@ -15,11 +15,16 @@ from resources.libraries.python.drivers.containers.container_cleanup import Cont
 from resources.libraries.python.drivers.containers.engine import Engine
 from resources.libraries.python.drivers.host.cpu import memory
 from resources.libraries.python.drivers.host.links import namespaces
+from resources.libraries.python.drivers.host.nics import nic_driver
+from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
+from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Leftover
+from resources.libraries.python.model.plan import Nic
+from tests.unit.drivers.host.fake_pci import FakePci
 
 HOLDER = """
 import sys, time
@@ -203,6 +208,36 @@ def test_a_setting_that_a_killed_run_changed_is_put_back_by_the_next(tmp_path: P
 def test_a_setting_that_the_kernel_does_not_have_is_left_alone(tmp_path: Path) -> None:
     with MachineLock(tmp_path / "lock", kernel_settings(tmp_path)) as machine:
         assert machine.set_for_run("kernel/none", "-1") is None
+
+
+def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NIC may be unplugged or fail, or a program of a user may have it open: the others are given back."""
+    pci = FakePci(tmp_path / "sys")
+    for name in ("ice", USER_SPACE):
+        pci.add_driver(name)
+    for group, address in enumerate(("0000:3b:00.0", "0000:3b:00.1")):
+        pci.add(address, "ice", port=f"nosuch{group}", group=group)
+    monkeypatch.setattr(nic_driver, "PciDrivers", lambda: PciDrivers(pci.root, pci, within_s=0.1))
+    killed = MachineLock(tmp_path / "lock")
+    killed.__enter__()
+    killed.claim_binding(Binding(pci_address="0000:99:00.0", driver="ice", override=None))
+    HandedOver(
+        [Nic(port=f"port{number}", pci_address=f"0000:3b:00.{number}") for number in range(2)],
+        killed,
+        PciDrivers(pci.root, pci),
+    ).start()
+    killed.__exit__(None, None, None)
+    monkeypatch.setattr(pci, "users_of_group", lambda group: [] if group else ["pid 17 (vpp)"])
+    with MachineLock(tmp_path / "lock") as machine, pytest.raises(CsitError, match=r"3b:00.0 is in use by pid 17"):
+        machine.remove_leftovers()
+    assert [pci.driver(f"0000:3b:00.{number}") for number in range(2)] == [USER_SPACE, "ice"]
+    monkeypatch.setattr(pci, "users_of_group", lambda _: [])
+    with MachineLock(tmp_path / "lock") as machine:
+        assert len(machine.remove_leftovers()) == 1
+        assert machine.leftovers() == []
+    assert pci.driver("0000:3b:00.0") == "ice"
 
 
 def test_a_folder_of_files_is_removed_by_the_next_run(tmp_path: Path) -> None:

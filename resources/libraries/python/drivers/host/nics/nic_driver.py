@@ -247,12 +247,14 @@ class PciDrivers:
         """Give a port its driver back, and what the kernel had said about it.
 
         Returns:
-            One sentence; nothing where it had its driver already.
+            One sentence, also for a device that is gone; nothing where it had its driver already.
 
         Raises:
             CsitError: It is in use, or the driver does not accept it.
         """
-        folder = self._folder(binding.pci_address)
+        folder = self._path(binding.pci_address)
+        if not folder.is_dir():
+            return [f"PCI port {binding.pci_address} is not on this machine any more"]
         now = driver_of(folder)
         if now != binding.driver:
             self._wait_unused(binding.pci_address, folder)
@@ -317,10 +319,13 @@ class PciDrivers:
             raise CsitError(f"{value.strip() or 'nothing'} cannot be written to {path}: {error.strerror}") from error
 
     def _folder(self, pci_address: str) -> Path:
-        folder = self._root / "bus/pci/devices" / pci_address
+        folder = self._path(pci_address)
         if not folder.is_dir():
             raise ConfigError(f"this machine has no PCI device {pci_address}")
         return folder
+
+    def _path(self, pci_address: str) -> Path:
+        return self._root / "bus/pci/devices" / pci_address
 
 
 def _read(path: Path) -> str | None:

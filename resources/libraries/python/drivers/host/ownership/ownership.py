@@ -201,9 +201,7 @@ class MachineLock(Claims):
             self.release(declared.key, entries)
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         removed += self._remove_folders(record)
-        for binding in record.bindings:
-            removed += binding.restore()
-            self.release_binding(binding)
+        removed += self._restore_bindings(record)
         for function in record.functions:
             removed += function.restore()
             self.release_functions(function)
@@ -219,6 +217,20 @@ class MachineLock(Claims):
         self.release_namespaces(record.namespaces)
         self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
         return removed
+
+    def _restore_bindings(self, record: OwnershipRecord) -> list[str]:
+        """Give PCI ports their drivers back; one that is in use keeps no other from that."""
+        restored: list[str] = []
+        failures: list[str] = []
+        for binding in record.bindings:
+            try:
+                restored += binding.restore()
+                self.release_binding(binding)
+            except CsitError as error:
+                failures.append(str(error))
+        if failures:
+            raise CsitError("; ".join(failures))
+        return restored
 
     def _remove_folders(self, record: OwnershipRecord) -> list[str]:
         removed = []
