@@ -195,6 +195,18 @@ def test_another_processor_is_refused_but_for_simulated_results() -> None:
     )
 
 
+@pytest.mark.parametrize("change", [{"cpu_model": "Z80"}, {"cpus_online": 28}])
+def test_another_processor_of_a_second_dut_or_the_tg_is_refused(change: dict[str, Any]) -> None:
+    """A board that was replaced, or hyper-threading that was switched off, between a run and its resumption."""
+    then, now = (
+        ENVIRONMENT.model_copy(update={"nodes": {"DUT2": ENVIRONMENT.model_copy(update=each)}}) for each in ({}, change)
+    )
+    before = header().model_copy(update={"environment": then})
+    with pytest.raises(ConfigError, match=r"DUT2: the run was started on .* and cannot be resumed on"):
+        differences(before, CHOICES, now, World.LAB)
+    assert differences(before, CHOICES, then, World.LAB) == ()
+
+
 def test_changes_on_a_node_are_reported_with_its_name() -> None:
     then, now = (ENVIRONMENT.model_copy(update={"kernel": kernel, "memory_bytes": size}) for kernel, size in _TG)
     before = header().model_copy(update={"environment": ENVIRONMENT.model_copy(update={"nodes": {"TG": then}})})

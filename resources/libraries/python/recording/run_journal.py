@@ -406,11 +406,10 @@ def differences(before: RunBegun, choices: Choices, environment: Environment, wo
     """
     _refuse_other_choices(before.choices, choices)
     then, now = before.environment, environment
-    if world is not World.SIM and (then.cpu_model, then.cpus_online) != (now.cpu_model, now.cpus_online):
-        raise ConfigError(
-            f"the run was started on {then.cpu_model} with {then.cpus_online} CPUs and cannot be resumed on "
-            f"{now.cpu_model} with {now.cpus_online}"
-        )
+    if world is not World.SIM:
+        _refuse_other_processors("", then, now)
+        for node in sorted(then.nodes.keys() & now.nodes.keys()):
+            _refuse_other_processors(f"{node}: ", then.nodes[node], now.nodes[node])
     old, new = _flat(then), _flat(now)
     return tuple(
         f"{name} was {old.get(name)} at the start of the run and is {new.get(name)} now"
@@ -442,6 +441,14 @@ def _free_name(path: Path) -> Path:
     while (aside := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists():
         number += 1
     return aside
+
+
+def _refuse_other_processors(place: str, then: Environment, now: Environment) -> None:
+    if (then.cpu_model, then.cpus_online) != (now.cpu_model, now.cpus_online):
+        raise ConfigError(
+            f"{place}the run was started on {then.cpu_model} with {then.cpus_online} CPUs and cannot be resumed on "
+            f"{now.cpu_model} with {now.cpus_online}"
+        )
 
 
 def _refuse_other_choices(then: Choices, now: Choices) -> None:
