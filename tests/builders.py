@@ -1,5 +1,6 @@
 """Cells and plans on the shipped testbeds, for any test."""
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from resources.libraries.python.model.result import Environment
 from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.studies.density.planning.matrix import core_usage
 
 TOPOLOGIES = Path(__file__).parents[1] / "topologies"
 
@@ -87,3 +89,11 @@ def qualification(*points: QualifiedPoint) -> Qualification:
     return Qualification(
         key=key, measured_at="2026-11-25T12:00:00+00:00", sending="XDP live frames", trial_s=0.2, points=points
     )
+
+
+def cores_of_nfs(cell: Cell) -> int:
+    """Physical cores used by NFs alone, as the table of draft-mkonstan-nf-service-density-01 counts them.
+
+    `ceil(1.5 S N)` for NF-1c: the vSwitch is left out, shared cores are rounded up.
+    """
+    return ceil(core_usage(cell) - 1 - cell.vs_dtc)

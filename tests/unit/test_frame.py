@@ -25,10 +25,11 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.nf_size import NfSize
 from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.chains.model.spec import ChainFile
-from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft
+from resources.libraries.python.studies.density.planning.matrix import core_usage
 from resources.libraries.python.studies.interference.model.record import InterferenceFile
 from resources.libraries.python.studies.outage.model.spec import OutageFile
 from resources.libraries.python.studies.stateful.model.spec import StatefulFile
+from tests.builders import cores_of_nfs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "jenkins").glob("*.md")])
@@ -393,7 +394,7 @@ def test_tables_of_cores_are_those_of_the_planner() -> None:
     formulas: dict[str, Callable[[int, int], float]] = {
         "vSwitch-1c, NF-1c": lambda s, n: core_usage(cell(s, n, NfSize.ONE)),
         "vSwitch-1c, NF-0.5c": lambda s, n: core_usage(cell(s, n, NfSize.HALF)),
-        "NFs alone, NF-1c": lambda s, n: core_usage_draft(cell(s, n, NfSize.ONE)),
+        "NFs alone, NF-1c": lambda s, n: cores_of_nfs(cell(s, n, NfSize.ONE)),
     }
     for title, formula in formulas.items():
         table = text.split(f"**{title}**")[1].split("\n\n")[1].splitlines()

@@ -15,7 +15,8 @@ from resources.libraries.python.model.testbed.cpu import CpuLayout, layout
 from resources.libraries.python.model.testbed.settings import Sizes
 from resources.libraries.python.planning.placement.cores import allocate, demand, refusal, sized_nfs
 from resources.libraries.python.planning.placement.queue_balance import unequal
-from resources.libraries.python.studies.density.planning.matrix import core_usage, core_usage_draft
+from resources.libraries.python.studies.density.planning.matrix import core_usage
+from tests.builders import cores_of_nfs
 from tests.unit.nf_sizes import nf_sizes
 
 GRID = (1, 2, 4, 6, 8, 10)
@@ -80,7 +81,7 @@ def test_the_slides_core_usage_table_comes_out(size: str, table: dict[int, tuple
 
 def test_the_drafts_core_usage_table_comes_out() -> None:
     for rows, line in DRAFT_1C.items():
-        assert tuple(core_usage_draft(cell(rows, columns)) for columns in GRID) == line
+        assert tuple(cores_of_nfs(cell(rows, columns)) for columns in GRID) == line
 
 
 @pytest.mark.parametrize(("size", "feasible"), [("1c", FEASIBLE_1C), ("0.5c", FEASIBLE_HALF)])

@@ -6,7 +6,7 @@ import pytest
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.request.frames import frame
 from resources.libraries.python.studies.sweep.analysis.curves import BY_NAME
-from resources.libraries.python.studies.sweep.analysis.fitting import describe, fit_of
+from resources.libraries.python.studies.sweep.analysis.fitting import describe
 from resources.libraries.python.studies.sweep.analysis.profile import inconsistency, profile_of, profile_of_sweep
 from resources.libraries.python.studies.sweep.model.profile import (
     BreakPoint,
@@ -16,6 +16,7 @@ from resources.libraries.python.studies.sweep.model.profile import (
     ProfileMetric,
 )
 from resources.libraries.python.studies.sweep.model.record import Rates, Sweep, SweepPoint, SweepSpec, Vnf
+from tests.unit.studies.sweep.curve_fits import fit_of
 from tests.unit.studies.sweep.synthetic_sweeps import (
     ADVA,
     BONSAI,
@@ -64,7 +65,6 @@ def test_the_base_of_an_exponential_that_no_point_shows_is_found_to_be_next_to_n
     rates = np.linspace(0.01625, 0.86, 53)
     values = printed_function(BONSAI, ProfileMetric.DELAY)(rates)
     fit = fit_of("exponential over a base", rates.tolist(), values.tolist())
-    assert fit is not None
     assert fit.coefficients["b"] == pytest.approx(8.999, rel=0.001)
     assert fit.coefficients["c"] == pytest.approx(0.595, rel=0.001)
     assert abs(fit.coefficients["a"]) < 1e-4

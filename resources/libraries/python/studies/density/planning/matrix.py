@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
 
 from resources.libraries.python.model.core_map import CoreMap
 from resources.libraries.python.model.request.cell import Cell
@@ -124,11 +123,3 @@ def core_usage(cell: Cell) -> float:
     A half is a core shared with something else. `2 + 1.5 S N` for vSwitch-1c NF-1c, `2 + S N` for NF-0.5c.
     """
     return 1 + cell.vs_dtc + sum(count * (size.cores + 0.5) for size, count in cell.sizes())
-
-
-def core_usage_draft(cell: Cell) -> int:
-    """Physical cores used by NFs alone, as the table of draft-mkonstan-nf-service-density-01 counts them.
-
-    `ceil(1.5 S N)` for NF-1c: the vSwitch is left out, shared cores are rounded up.
-    """
-    return ceil(core_usage(cell) - 1 - cell.vs_dtc)

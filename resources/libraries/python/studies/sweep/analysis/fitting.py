@@ -58,20 +58,6 @@ def best_fit(metric: ProfileMetric, rates: Sequence[float], values: Sequence[flo
     return describe(curve, coefficients, r, y)
 
 
-def fit_of(name: str, rates: Sequence[float], values: Sequence[float]) -> Fit | None:
-    """One curve of the catalogue through points, monotonic or not.
-
-    Returns:
-        None where no member of the family comes near, or there are less than two different rates per coefficient.
-    """
-    r, y = np.asarray(rates, dtype=float), np.asarray(values, dtype=float)
-    curve = BY_NAME[name]
-    if len(np.unique(r)) < _POINTS_EACH * curve.parameters:
-        return None
-    coefficients = lay(curve, r, y, noise_weights(r, y))
-    return None if coefficients is None else describe(curve, coefficients, r, y)
-
-
 def stands_out(fit: Fit, rates: Sequence[float], values: Sequence[float], rate: float, value: float) -> bool:
     """Whether one more point is none of a function: further off than `_OUTSIDE` times its standard error.
 
