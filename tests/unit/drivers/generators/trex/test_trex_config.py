@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from resources.libraries.python.drivers.generators.trex import config
+from resources.libraries.python.drivers.generators.trex import config, driver
 from resources.libraries.python.drivers.generators.trex.config import table_of
-from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator
+from resources.libraries.python.drivers.generators.trex.driver import TrexGenerator, most_s
 from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -20,6 +20,7 @@ from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment
 from resources.libraries.python.planning.names import GENERATOR
 from resources.libraries.python.planning.plan import make_plan
+from resources.libraries.python.testbed.deployment import cell
 from tests.unit.drivers.generators.trex.stand_in import B64, StandIn, plan
 from tests.unit.planning.labs import lab
 
@@ -209,6 +210,13 @@ def test_the_first_load_asked_for_fills_the_cables(
         generator.highest_loads(Trial(load_pps=1.0, duration_s=1.0, frame=B64, purpose="maximum"))
     # two instances, both directions, 10 Gb/s
     assert loads == [pytest.approx(4 / sharing * 10e9 / 8 / wire_bytes)]
+
+
+@pytest.mark.parametrize("duration_s", [0.1, 60.0, 600.0])
+def test_a_generator_that_falls_behind_is_named_before_the_deadline_of_the_trial(duration_s: float) -> None:
+    """Else the trial of an energy or soak measurement ends as a broken system that says nothing."""
+    assert most_s(duration_s) + driver._ANSWER_S < duration_s + cell._TRIAL_S
+    assert most_s(duration_s) > duration_s * 1.04
 
 
 def test_arguments_are_quiet_and_exact(tmp_path: Path) -> None:

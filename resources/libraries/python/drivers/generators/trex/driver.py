@@ -36,13 +36,21 @@ _LOG = logging.getLogger(__name__)
 READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
-_STRETCH = 1.5
+_STRETCH = 0.5
 _STRETCH_S = 0.5
-"""Sending may take half as long again and 0.5 s: then it is clear that the load cannot be offered."""
+_MOST_STRETCH_S = 30.0
 LOOPBACK = 1
 DPDK_MB = 1024
 """Memory of TRex itself with DPDK's drivers, in huge pages."""
 SYSTEM = "system"
+
+
+def most_s(duration_s: float) -> float:
+    """Return how long sending may take: half as long again and 0.5 s, and no more than 30 s longer.
+
+    Then it is clear that the load cannot be offered. The deadline of a trial, of which sending is a part, is 90 s.
+    """
+    return duration_s + min(_STRETCH * duration_s + _STRETCH_S, _MOST_STRETCH_S)
 
 
 class TrexGenerator:
@@ -146,7 +154,7 @@ class TrexGenerator:
         order = RunTrial(
             streams=tuple(profile.streams(self._plan.flows, self._table.number, trial, traffic_profile())),
             duration_s=trial.duration_s,
-            most_s=_STRETCH * trial.duration_s + _STRETCH_S,
+            most_s=most_s(trial.duration_s),
             most_lost=most_lost,
         )
         with arrival_gaps(self._plan, self._fabric, trial) as gaps:
