@@ -6,8 +6,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from resources.libraries.python.model.base import Frozen, Inconsistency, at_most, is_asked
-from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS
-from resources.libraries.python.studies.sizing.model.spec_checks import check_load_count, check_workload
+from resources.libraries.python.model.bounds import LONGEST_TRIAL_S, MOST_REPETITIONS, MOST_SIZING_LOADS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -119,6 +118,40 @@ class WorkloadSpec(Frozen):
     @model_validator(mode="after")
     def _answers_something(self, info: ValidationInfo) -> Self:
         if is_asked(info):
-            check_load_count(self)  # before loads are listed
-        check_workload(self)
+            _check_load_count(self)  # before loads are listed
+        _check_workload(self)
         return self
+
+
+def _check_load_count(spec: WorkloadSpec) -> None:
+    """Refuse more loads than a sizing may offer.
+
+    Raises:
+        Inconsistency: With the place below the specification.
+    """
+    count = (spec.range.max - spec.range.min) / spec.increase
+    if count >= MOST_SIZING_LOADS:
+        raise Inconsistency(("increase",), f"{spec.increase:g} makes {count:.0f} loads; at most {MOST_SIZING_LOADS}")
+
+
+def _check_workload(spec: WorkloadSpec) -> None:
+    """Refuse loads and limits that cannot answer anything.
+
+    Raises:
+        Inconsistency: With the place below the specification.
+    """
+    span = spec.range.max - spec.range.min
+    if spec.increase > span > 0:
+        raise Inconsistency(
+            ("increase",), f"{spec.increase:g} is more than the range's {span:g}: one load would be offered"
+        )
+    top = spec.highest_load
+    if spec.workload is not None and spec.workload > top:
+        raise Inconsistency(
+            ("workload",), f"{spec.workload:g} {spec.unit} is above the highest load, {top:g}: no size could show it"
+        )
+    if spec.stop is not None and spec.stop.below > spec.threshold:
+        raise Inconsistency(
+            ("stop", "below"),
+            f"{spec.stop.below:g} is above the threshold {spec.threshold:g}: sizes would stop while carrying the load",
+        )
