@@ -101,6 +101,7 @@ class STLClient:
         self._duration_s = 0.0
         self._stopped_s: float | None = None
         self._ports = 2
+        self._looks = 0
 
     def connect(self) -> None:
         if self._refusals:
@@ -117,6 +118,11 @@ class STLClient:
     def set_port_attr(self, ports: list[int], promiscuous: bool) -> None:
         _note("set_port_attr", ports=ports, promiscuous=promiscuous)
 
+    def get_port_attr(self, port: int) -> dict[str, str]:
+        _note("get_port_attr", port=port)
+        self._looks += 1
+        return {"link": "DOWN" if port and self._looks <= _SCENARIO.get("looks_without_link", 0) else "UP"}
+
     def get_server_version(self) -> dict[str, str]:
         return {"version": "v3.08", "mode": "STL"}
 
@@ -124,7 +130,7 @@ class STLClient:
         rows = [
             {
                 "index": index,
-                "driver": "net_af_packet",
+                "driver": _SCENARIO.get("driver", "net_af_packet"),
                 "is_prom_supported": True,
                 "is_virtual": True,
                 "rx": {"caps": ["flow_stats", "latency"], "counters": 1023},

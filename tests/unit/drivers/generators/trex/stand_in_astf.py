@@ -65,11 +65,15 @@ class ASTFClient:
     def reset(self) -> None:
         _note("reset")
 
+    def get_port_attr(self, port: int) -> dict[str, str]:
+        _note("get_port_attr", port=port)
+        return {"link": "DOWN"}
+
     def get_server_version(self) -> dict[str, str]:
         return {"version": "v3.08", "mode": "ASTF"}
 
     def get_server_system_info(self) -> dict[str, Any]:
-        return {"ports": [{"index": index, "driver": "net_af_packet"} for index in range(2)]}
+        return {"ports": [{"index": index, "driver": _SCENARIO.get("driver", "net_af_packet")} for index in range(2)]}
 
     def load_profile(self, profile: _Record, pid_input: str) -> None:
         self._profile = profile.plain()

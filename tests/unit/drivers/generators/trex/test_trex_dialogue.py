@@ -19,7 +19,14 @@ from resources.libraries.python.drivers.generators.trex import client_process
 from resources.libraries.python.drivers.generators.trex.client import Client
 from resources.libraries.python.drivers.generators.trex.profile import checksum_of, streams
 from resources.libraries.python.drivers.generators.trex.results import trial_result
-from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
+from resources.libraries.python.drivers.generators.trex.wire import (
+    OpenedPorts,
+    OpenedServers,
+    OpenPorts,
+    OpenStateful,
+    Report,
+    RunTrial,
+)
 from resources.libraries.python.errors import CsitError, NotReady
 from resources.libraries.python.model.measurements.trial import Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame
@@ -95,6 +102,27 @@ def test_it_says_what_the_server_is(tmp_path: Path) -> None:
     # In seconds: the library's documentation says otherwise.
     assert asked[3]["sched_max_stretch"] == 0.05
     assert asked[4] == {"call": "set_port_attr", "ports": [0, 1], "promiscuous": True}
+
+
+def test_ports_of_nics_are_used_when_they_have_a_link(tmp_path: Path) -> None:
+    """Links of 25 and 100 Gb/s are negotiated for seconds: packets of the first trial would all be lost."""
+    library = StandIn(tmp_path, driver="net_ice", looks_without_link=4)
+    with running(tmp_path) as client:
+        opened(client, tmp_path)
+    assert [call["port"] for call in library.calls() if call["call"] == "get_port_attr"] == [0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_a_port_without_a_link_is_named(tmp_path: Path, stateful: bool) -> None:
+    StandIn(tmp_path, driver="net_mlx5", looks_without_link=10_000)
+    order = open_order(tmp_path).model_copy(update={"links_within_s": 0.3})
+    more = OpenStateful(directory=str(tmp_path), servers=((4500, 4501),), within_s=5.0, links_within_s=0.3)
+    ports = "0, 1" if stateful else "1"
+    with running(tmp_path) as client, pytest.raises(CsitError, match=rf"no link after 0 s on ports {ports} of 2"):
+        if stateful:
+            client.ask(more, OpenedServers, "the servers' answer", 20.0)
+        else:
+            client.ask(order, OpenedPorts, "the server's answer", 20.0)
 
 
 def test_what_a_trial_asks_of_the_library(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ LOOK_S = 0.1
 POLL_S = 0.002
 BEGIN_S = 5.0
 """A server takes 0.1 s before it opens the first connection, and more on a busy machine."""
+LINKS_POLL_S = 0.1
+AF_PACKET = "net_af_packet"
 PROFILES = 6
 STALLED_S = 0.2
 """Connections that are open when none has closed for this time have lost a packet: it is repeated after 0.5 s."""
@@ -57,6 +59,7 @@ class TrexSession:
         if able:
             # Packets come back to addresses that need not be those of the ports.
             self.client.set_port_attr(ports=able, promiscuous=True)
+        _wait_for_links(self.client, rows, order["links_within_s"])
 
     def opened(self) -> "dict[str, Any]":
         """What the server is."""
@@ -253,6 +256,7 @@ class StatefulSession:
         for client in self.clients:
             _connect(client, api.TRexError, order["within_s"])
             client.reset()
+            _wait_for_links(client, client.get_server_system_info()["ports"], order["links_within_s"])
         self.trials = 0
 
     def opened(self) -> "dict[str, Any]":
@@ -408,6 +412,23 @@ def _connect(client: Any, refusal: Any, within_s: float) -> None:  # noqa: ANN40
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+
+
+def _wait_for_links(client: Any, rows: "list[dict[str, Any]]", within_s: float) -> None:  # noqa: ANN401 - as above
+    """Wait until all ports of NICs have a link: what is sent before counts as sent, and is lost.
+
+    Ports of the kernel had theirs before the server started.
+    """
+    left = [row["index"] for row in rows if row["driver"] != AF_PACKET]
+    deadline = time.monotonic() + within_s
+    while True:
+        left = [port for port in left if client.get_port_attr(port)["link"] == "DOWN"]
+        if not left:
+            return
+        if time.monotonic() > deadline:
+            ports = ", ".join(map(str, left))
+            raise RuntimeError(f"no link after {within_s:.0f} s on ports {ports} of {len(rows)}, counted from 0")
+        time.sleep(LINKS_POLL_S)
 
 
 def _latency(group: int, row: "dict[str, Any]") -> "dict[str, Any]":

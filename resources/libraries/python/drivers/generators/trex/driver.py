@@ -17,7 +17,7 @@ from resources.libraries.python.drivers.generators.trex.registration import Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter
 from resources.libraries.python.drivers.generators.trex.results import trial_result
 from resources.libraries.python.drivers.generators.trex.server import Server
-from resources.libraries.python.drivers.generators.trex.wire import OpenedPorts, OpenPorts, Report, RunTrial
+from resources.libraries.python.drivers.generators.trex.wire import LINKS_S, OpenedPorts, OpenPorts, Report, RunTrial
 from resources.libraries.python.drivers.host.cpu.memory import require_huge_pages
 from resources.libraries.python.drivers.host.links import rtnetlink_messages
 from resources.libraries.python.drivers.host.links.fabric import Fabric
@@ -36,6 +36,8 @@ _LOG = logging.getLogger(__name__)
 READY_S = 90.0
 """3 s in software mode, longer with huge pages and many NICs, and the first time on an emulated machine about 50 s."""
 _ANSWER_S = 15.0
+OPENED_S = READY_S + LINKS_S + _ANSWER_S
+"""Time until the ports are taken into use, links included."""
 _STRETCH = 0.5
 _STRETCH_S = 0.5
 _MOST_STRETCH_S = 30.0
@@ -126,7 +128,7 @@ class TrexGenerator:
         client = self._client = Client(python, self._server.folder / "client.log", self._machine, self._server.problem)
         inside(lambda: client.start(self._clients_cpu()))
         order = OpenPorts(directory=self._settings.directory, ports=len(self._table.ports), within_s=READY_S)
-        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", READY_S + _ANSWER_S)
+        opened = self._opened = client.ask(order, OpenedPorts, "the server's answer", OPENED_S)
         if len(self._plan.flows) > opened.counters:
             drivers = ", ".join(opened.drivers)
             raise Unsupported(f"the plan has {len(self._plan.flows)} flows, TRex on {drivers} counts {opened.counters}")

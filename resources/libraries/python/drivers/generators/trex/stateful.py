@@ -13,7 +13,7 @@ from resources.libraries.python.drivers.context import DriverContext
 from resources.libraries.python.drivers.generators.connection_rates import connections_of, connections_result, highest
 from resources.libraries.python.drivers.generators.trex import config
 from resources.libraries.python.drivers.generators.trex.client import Client
-from resources.libraries.python.drivers.generators.trex.driver import DPDK_MB, LOOPBACK, READY_S
+from resources.libraries.python.drivers.generators.trex.driver import DPDK_MB, LOOPBACK, OPENED_S, READY_S
 from resources.libraries.python.drivers.generators.trex.registration import MOST_CONNECTIONS, Trex
 from resources.libraries.python.drivers.generators.trex.requirements import interpreter, missing
 from resources.libraries.python.drivers.generators.trex.server import Server
@@ -207,7 +207,7 @@ class TrexConnections:
             servers=tuple(config.tcp_ports_of(number) for number in range(len(self._servers))),
             within_s=READY_S,
         )
-        opened = self._opened = client.ask(order, OpenedServers, "the servers' answer", READY_S + _ANSWER_S)
+        opened = self._opened = client.ask(order, OpenedServers, "the servers' answer", OPENED_S)
         self._fabric.wait_for_cables(GENERATOR)
         _LOG.info("TRex %s started for TCP: %d servers, %s", opened.version, len(self._servers), self._placement)
 

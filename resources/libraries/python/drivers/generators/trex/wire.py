@@ -12,6 +12,8 @@ from resources.libraries.python.model.base import Frozen
 
 Count = Annotated[int, Field(ge=0)]
 Record = TypeVar("Record", bound=Frozen)
+LINKS_S = 30.0
+"""How long the ports of NICs may take to negotiate their links, once the server has started them."""
 
 
 class VariedField(Frozen):
@@ -53,6 +55,7 @@ class OpenPorts(Frozen):
     ports: Annotated[int, Field(ge=1)]
     within_s: float
     """For a server that does not answer yet."""
+    links_within_s: float = LINKS_S
 
 
 class OpenedPorts(Frozen):
@@ -147,6 +150,7 @@ class OpenStateful(Frozen):
     """TCP ports of each: the one where it publishes, and the one where it answers."""
     within_s: float
     """For servers that do not answer yet."""
+    links_within_s: float = LINKS_S
 
 
 class OpenedServers(Frozen):
