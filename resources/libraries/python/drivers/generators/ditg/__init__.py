@@ -8,10 +8,10 @@ Seen on D-ITG 2.8.1:
   packets per second, 30 % less at 5,000. With it a flow keeps its rate within some percent, but four on one CPU sent
   38 % of what was asked.
 - `-sa` fails ("Address family not supported"): the source address is chosen by the route.
-- ITGLog takes logs by UDP only; by TCP the receiver ends. So a log may lack packets, and counts are those of the
-  network interfaces.
+- The receiver ends when a run that it logs itself follows one that it logged on ITGLog. ITGLog is never used: it takes
+  logs by UDP only, so they may lack packets, and each run takes a second longer.
 - ICMP is sent in one-way mode only (`-m owdm`), as echo requests that the kernel at the other end answers; the
   receiver's log then mixes both, and no delay is taken from it.
 - The receiver does not stand two senders at a time (with TCP it ends), and takes a port for all of its addresses.
-- The smallest payload is 20 bytes. A run ends some 2 s after its last packet.
+- The smallest payload is 20 bytes. A run ends a second after its last packet for each of its flows.
 """

@@ -131,7 +131,7 @@ def _latency(count: FlowCount, returned: Packets) -> FlowLatency:
 
 
 def _unlogged(flows: Sequence[Flow], counts: Sequence[FlowCount], arrived: Packets) -> list[str]:
-    """Logs go by UDP, and may lack packets."""
+    """Packets that arrived and are not in the receiver's log."""
     forward = [count for flow, count in zip(flows, counts, strict=True) if flow.direction == "forward"]
     received, logged = sum(count.received for count in forward), len(arrived)
     if logged >= received * (1 - _UNLOGGED):
@@ -218,7 +218,7 @@ class DitgGenerator:
         self._version = ""
 
     def start(self) -> None:
-        """Make the ports usable by sockets, start logger and receiver.
+        """Make the ports usable by sockets, start the receiver.
 
         Raises:
             CommandFailed: The kernel refused something.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from resources.libraries.python.drivers.generators.ditg.flows import SIGNALLING, Script
+from resources.libraries.python.drivers.generators.ditg.flows import Script
 from resources.libraries.python.drivers.host.links.fabric import Fabric
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
 from resources.libraries.python.drivers.host.programs.daemons import Daemon
@@ -23,7 +23,7 @@ from resources.libraries.python.model.findings.preflight_problem import Prefligh
 from resources.libraries.python.model.testbed.nodes import TgNode
 from resources.libraries.python.planning.names import GENERATOR
 
-SENDER, RECEIVER, LOGGER, DECODER = "ITGSend", "ITGRecv", "ITGLog", "ITGDec"
+SENDER, RECEIVER, DECODER = "ITGSend", "ITGRecv", "ITGDec"
 
 
 PROGRAM = "sar"
@@ -55,7 +55,7 @@ def sent_by_second(log: str, interfaces: Collection[str]) -> tuple[float, ...]:
 
 def missing() -> Iterator[PreflightProblem]:
     """Programs that are not installed."""
-    programs = (SENDER, RECEIVER, LOGGER, DECODER, PROGRAM)
+    programs = (SENDER, RECEIVER, DECODER, PROGRAM)
     if lacking := [program for program in programs if shutil.which(program) is None]:
         yield PreflightProblem(
             f"{', '.join(lacking)} missing for the generator ditg", "install it: apt-get install d-itg sysstat"
@@ -67,16 +67,16 @@ def missing_on(_: TgNode) -> Iterator[PreflightProblem]:
     return missing()
 
 
-_PORTS = {LOGGER: 9001, RECEIVER: 9000}
+_PORT = 9000
+"""Where the receiver listens for senders."""
 _READY_S = 10.0
 _END_S = 5.0
 _LONGER_S = 20.0
-"""Runs end some 2 s after their last packet; on a busy machine later."""
+_CLOSING_S = 1.5
+"""After the last packet the sender closes its flows one after the other, each in a second; on a busy machine later."""
 _DECODE_S = 120.0
 _POLL_S = 0.02
 _QUIET_S = 0.2
-_TRANSPORT = "UDP"
-"""Of logs to ITGLog: by TCP the receiver of 2.8.1 ends."""
 _SCRIPT, _SENT, _ARRIVED = "script", "sent.log", "arrived.log"
 """Files in the generator's folder."""
 
@@ -170,7 +170,7 @@ class SenderRun:
 
 
 class DitgPrograms:
-    """Logger and receiver, from `start` to `stop`, and runs of the sender."""
+    """The receiver, from `start` to `stop`, and runs of the sender."""
 
     def __init__(self, fabric: Fabric, machine: MachineLock, cpu: int) -> None:
         """Prepare.
@@ -184,7 +184,7 @@ class DitgPrograms:
         self._machine = machine
         self._cpu = cpu
         self._folder: Path | None = None
-        self._standing: list[Daemon] = []
+        self._receiver: Daemon | None = None
 
     @property
     def folder(self) -> Path:
@@ -198,18 +198,16 @@ class DitgPrograms:
         return self._folder
 
     def start(self) -> None:
-        """Start logger and receiver.
+        """Start the receiver.
 
         Raises:
-            CsitError: One ended; the text has its last words.
-            NotReady: One does not listen in time.
+            CsitError: It ended; the text has its last words.
+            NotReady: It does not listen in time.
         """
         self._folder = self._machine.folder("ditg")
-        for program, port in _PORTS.items():
-            daemon = Daemon(program, [program], self._folder / f"{program}.log", folder=self._folder)
-            self._standing.append(daemon)
-            self._start(daemon)
-            daemon.wait_for(f"listening on port {port}", partial(self._not_listening, port), _READY_S)
+        self._receiver = Daemon(RECEIVER, [RECEIVER], self._folder / f"{RECEIVER}.log", folder=self._folder)
+        self._start(self._receiver)
+        self._receiver.wait_for(f"listening on port {_PORT}", self._not_listening, _READY_S)
 
     def run(self, script: Script, seconds: float, interfaces: Sequence[str]) -> SenderRun:
         """Run the sender to its end.
@@ -223,11 +221,12 @@ class DitgPrograms:
             CommandFailed: The sender failed; its last words are in the text.
             NotReady: It did not end in time.
         """
-        within_s = seconds + _LONGER_S
+        within_s = seconds + _LONGER_S + _CLOSING_S * len(script.lines)
         (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
         reporter = Daemon(PROGRAM, command(interfaces, round(within_s)), self.folder / "sar.log", ENVIRONMENT)
-        server = [SIGNALLING, _TRANSPORT]
-        argv = [SENDER, _SCRIPT, "-l", _SENT, "-L", *server, "-x", _ARRIVED, "-X", *server]
+        # Each end writes its own log: by a log server (`-L`, `-X`) every run takes a second longer, and packets of logs
+        # get lost.
+        argv = [SENDER, _SCRIPT, "-l", _SENT, "-x", _ARRIVED]
         sender = Daemon(SENDER, argv, self.folder / f"{SENDER}.log", folder=self.folder)
         try:
             self._start(reporter)
@@ -254,16 +253,15 @@ class DitgPrograms:
         )
 
     def problems(self) -> tuple[str, ...]:
-        """Logger and receiver that have ended."""
-        return tuple(filter(None, (daemon.problem() for daemon in self._standing)))
+        """How the receiver has ended; empty while it runs."""
+        return tuple(filter(None, (self._receiver.problem(),))) if self._receiver is not None else ()
 
     def stop(self) -> None:
-        """End logger and receiver. Safe to call at any time and more than once."""
-        standing, self._standing = self._standing[::-1], []
-        for daemon in standing:
-            daemon.request_end()
-        for daemon in standing:
-            daemon.wait_end(_END_S)
+        """End the receiver. Safe to call at any time and more than once."""
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.request_end()
+            receiver.wait_end(_END_S)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -271,8 +269,8 @@ class DitgPrograms:
     def _start(self, daemon: Daemon) -> None:
         self._fabric.run_inside(GENERATOR, partial(daemon.start, self._cpu, self._machine))
 
-    def _not_listening(self, port: int) -> str:
-        return "" if port in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener"
+    def _not_listening(self) -> str:
+        return "" if _PORT in self._fabric.run_inside(GENERATOR, tcp_ports) else "no listener"
 
     def _wait_written(self) -> None:
         """Wait until the logs do not grow any more."""
