@@ -23,7 +23,8 @@ def topology_of(lab: Lab, folder: Path) -> Path:
 
 def options(topology: Path, *more: str) -> tuple[str, ...]:
     """Of a run on it that is over soon."""
-    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=2", *more)
+    search = "SEARCH:quick,sum=1,time=10,mrr=1,mrr_trial=0.1"
+    return ("-v", f"TOPOLOGY:{topology}", "-v", "NF_SIZES:1c", "-v", search, *more)
 
 
 def state(lab: Lab) -> dict[str, dict[str, object]]:

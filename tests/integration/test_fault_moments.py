@@ -37,7 +37,7 @@ from tests.realtime import LOSS, realtime
 pytestmark = pytest.mark.root
 
 
-BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=1")
+BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=1,mrr_trial=0.1")
 
 
 @pytest.fixture(autouse=True)

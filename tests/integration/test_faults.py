@@ -35,7 +35,7 @@ from tests.realtime import LOSS, realtime
 
 pytestmark = pytest.mark.root
 
-BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=1")
+BRIEF = ("-v", "NF_SIZES:1c", "-v", "SEARCH:quick,sum=1,time=10,mrr=1,mrr_trial=0.1")
 LOCAL = (*BRIEF, "-v", "TOPOLOGY:topologies/local.yaml")
 MRR = (*LOCAL, "-v", "CELLS:1x1,2x1", "--suite", "csc-mrr")
 RT_LIMIT = Path("/proc/sys/kernel/sched_rt_runtime_us")

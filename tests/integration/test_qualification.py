@@ -30,7 +30,7 @@ _TRAFGEN = shutil.which("trafgen")
 needs_trafgen = pytest.mark.skipif(_TRAFGEN is None, reason="trafgen (netsniff-ng) is not installed")
 needs_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="a loop-back sends and receives on two CPUs")
 BRIEF = ("--brief", "--frames", "64B", "--json")
-SHORT = ("-v", "SEARCH:quick,mrr=1")
+SHORT = ("-v", "SEARCH:quick,mrr=1,mrr_trial=0.1")
 PACKETS, GAP_US = 2_000, 500
 LOW_PPS = 500.0
 

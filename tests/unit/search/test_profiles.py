@@ -87,10 +87,15 @@ def test_how_many_trials_mrr_has_is_a_setting() -> None:
     assert profile("quick,mrr=12").mrr_trials == 12
 
 
+def test_how_long_a_trial_of_mrr_takes_is_a_setting() -> None:
+    chosen = profile("quick,mrr=1,mrr_trial=0.1")
+    assert (chosen.mrr_trials, chosen.mrr_duration_s, chosen.goals) == (1, 0.1, QUICK.goals)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("csit,speed=9", "unknown setting 'speed=9'; choose from width, loss, trial, sum, time, latency, mrr"),
+        ("csit,speed=9", "unknown setting 'speed=9'; choose from width, .*, latency, mrr, mrr_trial"),
         ("csit,width=2", "'width=2' does not fit: .*less than 1"),
         ("rfc2544,trial=long", "'trial=long' does not fit: .*number"),
         ("csit,loss=0.1", "'loss=0.1' fits a profile with one goal"),

@@ -130,7 +130,12 @@ _SETTINGS = {
     "sum": ("duration_sum_s",),
 }
 """Settings after a profile's name: fields of all its goals."""
-_OF_ALL = {"time": "duration_max_s", "latency": "latency_duration_s", "mrr": "mrr_trials"}
+_OF_ALL = {
+    "time": "duration_max_s",
+    "latency": "latency_duration_s",
+    "mrr": "mrr_trials",
+    "mrr_trial": "mrr_duration_s",
+}
 """The same: fields of the profile itself."""
 
 
