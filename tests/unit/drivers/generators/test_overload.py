@@ -40,6 +40,23 @@ def test_a_system_that_collapses_to_nothing_is_searched_from_what_it_can() -> No
     assert found.search_pps == pytest.approx(4 * 400_000, rel=0.2)
 
 
+@pytest.mark.parametrize("capacity_pps", [8_000, 15_000, 20_000, 70_000, 400_000])
+def test_far_above_what_a_system_can_every_second_load_is_left_out(capacity_pps: float) -> None:
+    asked: list[float] = []
+
+    def forwarded(load_pps: float, _: float) -> float:
+        asked.append(load_pps)
+        return min(load_pps, capacity_pps)
+
+    found = highest_loads(5_120_000, capacity_pps, forwarded)
+    halved = [5_120_000 / 2**number for number in range(1, 10)]
+    best_pps = max(min(load_pps, capacity_pps) for load_pps in halved)
+    assert found.search_pps == 4 * best_pps, "as if it had been halved all the way"
+    assert set(asked) <= set(halved)
+    halvings = next(number for number, load in enumerate(halved, 1) if capacity_pps >= load / 2 or load <= 10_000)
+    assert len(asked) <= halvings // 2 + 2
+
+
 @given(st.floats(1e4, 1e8), st.floats(0, 2e8), st.floats(0.0, 2.0))
 def test_a_search_begins_above_what_the_system_can_and_not_above_what_is_offered(
     offered_pps: float, capacity_pps: float, per_pps: float
