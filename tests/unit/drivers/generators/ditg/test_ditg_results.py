@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.generators.ditg import programs
-from resources.libraries.python.drivers.generators.ditg.driver import trial_result
+from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, trial_result
 from resources.libraries.python.drivers.generators.ditg.programs import (
     Packets,
     SenderRun,
@@ -151,3 +151,22 @@ def test_icmp_has_no_delay() -> None:
 def test_bursts_are_judged_by_the_time_that_they_are_on() -> None:
     bursts = TRIAL.model_copy(update={"load_pps": 4000, "on_off_s": (1.0, 1.0)})
     assert not result(bursts).generator_limited
+
+
+@pytest.mark.parametrize(
+    ("able_pps", "asked_pps"), [(60_000, [100_000]), (150_000, [100_000, 200_000]), (9e5, [1e5, 2e5, 4e5])]
+)
+def test_the_highest_load_is_looked_for_by_asking_for_twice_as_much_until_it_is_not_sent(
+    able_pps: float, asked_pps: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def run(_: DitgGenerator, trial: Trial) -> TrialResult:
+        asked.append(trial.load_pps)
+        sent = round(min(able_pps, trial.load_pps))
+        return result(trial.model_copy(update={"duration_s": 1}), sent=sent // 2, received=sent // 2, logged=100)
+
+    monkeypatch.setattr(DitgGenerator, "run", run)
+    found = DitgGenerator.__new__(DitgGenerator).highest_loads(TRIAL)
+    assert asked == asked_pps
+    assert found.offered_pps == found.search_pps == pytest.approx(0.9 * min(able_pps, 400_000), rel=0.01)

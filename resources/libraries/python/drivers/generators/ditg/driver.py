@@ -48,7 +48,9 @@ _SIZES = "sizes"
 _LEAST_S = 0.5
 """The shortest run of a sender."""
 _MAXIMUM_S = 1.0
-_MORE_THAN_IT_CAN_PPS = 400_000.0
+_MAXIMUM_PPS, _MORE_THAN_IT_CAN_PPS = 100_000.0, 400_000.0
+"""Loads that are asked for to learn what it can send: the first one, doubled as long as it is sent, and the last one.
+Where far more arrives than the receiver takes, the sender waits for 16 s at its end: of 200,000 pps, not of these."""
 _HEADROOM = 0.9
 _MOST_FLOWS = 64
 """Maximum number of flows of a service instance: each is a thread of the sender, and one of the receiver."""
@@ -267,9 +269,13 @@ class DitgGenerator:
         return result.model_copy(update={"trial": trial, "gaps": gaps})
 
     def highest_loads(self, trial: Trial) -> HighestLoads:
-        """Rate at the ports when far more was requested for 1 s than D-ITG can send, less a tenth (aggregate pps)."""
-        glut = trial.model_copy(update={"load_pps": _MORE_THAN_IT_CAN_PPS, "duration_s": _MAXIMUM_S})
-        result = self.run(glut)
+        """Rate at the ports when more was requested for 1 s than D-ITG can send, less a tenth (aggregate pps)."""
+        load_pps = _MAXIMUM_PPS
+        while True:
+            result = self.run(trial.model_copy(update={"load_pps": load_pps, "duration_s": _MAXIMUM_S}))
+            if result.generator_limited or load_pps >= _MORE_THAN_IT_CAN_PPS:
+                break
+            load_pps *= 2
         most_pps = _HEADROOM * result.offered_pps
         return HighestLoads(offered_pps=most_pps, search_pps=most_pps)
 
