@@ -24,7 +24,7 @@ any false step in a series whose noise is no worse than assumed.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -122,37 +122,45 @@ _Split = tuple[int, int, int, float, int]
 
 def _splits(values: Sequence[float]) -> Iterator[_Split]:
     for start, end in _intervals(len(values)):
-        inside = list(values[start:end])
+        inside = values[start:end]
         count = len(inside)
-        heads, tails = _running(inside), _running(inside[::-1])
+        (ends, levels), (other_ends, other_levels) = (_parts(each) for each in (inside, inside[::-1]))
         for size in range(LEAST, count - LEAST + 1):
-            yield (
-                start,
-                start + size,
-                end,
-                _departure(heads[size - 1], tails[count - size - 1]),
-                min(size, count - size),
-            )
+            rest = count - size
+            if size <= rest:
+                yield start, start + size, end, _departure(ends[size], size, other_levels[rest], rest), size
+            else:
+                yield start, start + size, end, _departure(other_ends[rest], rest, levels[size], size), rest
 
 
-def _running(values: Sequence[float]) -> list[list[float]]:
-    """Sorted prefixes of a series: of one value, of two, and so on."""
-    heads, head = [], list[float]()
-    for value in values:
-        insort(head, value)
-        heads.append(head.copy())
-    return heads
+_Ends = tuple[float, float]
+"""What the majority of the values of a part reach or exceed, and what the majority reach or stay below."""
 
 
-def _departure(one: list[float], other: list[float]) -> float:
-    """Distance of the majority of the shorter part from the level of the longer part; both are sorted."""
-    short, long = (one, other) if len(one) <= len(other) else (other, one)
-    level, majority = _middle(long), _majority(len(short))
-    away = max(0.0, short[-majority] - level, level - short[majority - 1])
-    return away * sqrt(len(long) / (len(long) + len(short)))
+def _parts(values: Sequence[float]) -> tuple[Mapping[int, _Ends], Mapping[int, float]]:
+    """Return the ends of the shorter heads of a series and the medians of the longer ones, by number of values."""
+    ends, levels, ordered = {}, {}, list[float]()
+    for size, value in enumerate(values, 1):
+        insort(ordered, value)
+        if LEAST <= size <= len(values) / 2:
+            ends[size] = _ends(ordered)
+        if size >= len(values) / 2:
+            levels[size] = _middle(ordered)
+    return ends, levels
 
 
-def _middle(ordered: list[float]) -> float:
+def _departure(shorter: _Ends, size: int, level: float, rest: int) -> float:
+    """Distance of the majority of the shorter part, of `size` values, from the level of the longer one, of `rest`."""
+    low, high = shorter
+    return max(0.0, low - level, level - high) * sqrt(rest / (rest + size))
+
+
+def _ends(ordered: Sequence[float]) -> _Ends:
+    majority = max(LEAST, len(ordered) // 2 + 1)
+    return ordered[-majority], ordered[majority - 1]
+
+
+def _middle(ordered: Sequence[float]) -> float:
     """Median of values in order, which `statistics` would sort again."""
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
@@ -161,14 +169,9 @@ def _middle(ordered: list[float]) -> float:
 def _probabilities(splits: Sequence[_Split], scale: float) -> Array:
     departures = np.array([split[3] for split in splits])
     sizes = np.array([split[4] for split in splits])
-    away = np.array([_majority(split[4]) for split in splits])
+    away = np.maximum(LEAST, sizes // 2 + 1)
     reached = special_functions.stdtr(FREEDOM, -departures / scale)
     return np.asarray(np.minimum(1.0, 2 * special_functions.bdtrc(away - 1, sizes, reached)))
-
-
-def _majority(count: int) -> int:
-    """Number of values of a part that must be at the distance: more than half, and at least three."""
-    return max(LEAST, count // 2 + 1)
 
 
 def _intervals(count: int) -> list[tuple[int, int]]:
@@ -192,7 +195,7 @@ def _settled(values: Sequence[float], places: list[int], scale: float, alpha: fl
         places = bounds[1:-1]
         parts = [sorted(values[one:two]) for one, two in pairwise(bounds)]
         pairs = list(pairwise(parts))
-        rows = [(0, 0, 0, _departure(one, two), min(len(one), len(two))) for one, two in pairs]
+        rows = [_between(*sorted(pair, key=len)) for pair in pairs]
         probabilities = np.minimum(1.0, _probabilities(rows, scale) * len(values))
         worst = int(probabilities.argmax())
         if probabilities[worst] <= alpha:
@@ -202,6 +205,11 @@ def _settled(values: Sequence[float], places: list[int], scale: float, alpha: fl
             )
         del places[worst]
     return ()
+
+
+def _between(shorter: Sequence[float], longer: Sequence[float]) -> _Split:
+    size, rest = len(shorter), len(longer)
+    return 0, 0, 0, _departure(_ends(shorter), size, _middle(longer), rest), size
 
 
 def _best(values: Sequence[float], start: int, end: int) -> int:
