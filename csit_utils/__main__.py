@@ -1,5 +1,6 @@
 """`python -m csit_utils`."""
 
+import atexit
 import gc
 import signal
 import sys
@@ -7,6 +8,7 @@ import sys
 # Results and pages are many objects and hardly any cycles: searching for some after every 700 objects, as Python does,
 # would be 7 % of the CPU time of a report.
 gc.set_threshold(50_000)
+atexit.register(gc.freeze)  # or Python searches all objects for cycles before it ends, for a quarter of a second
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     # Until a command runs, Ctrl-C has nothing to remove, and would show the line that was being imported.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

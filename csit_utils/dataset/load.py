@@ -7,8 +7,6 @@ from typing import BinaryIO
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from csit_utils.dataset.foreign.csit import read_csit
-from csit_utils.dataset.foreign.nfvbench import read_nfvbench
 from csit_utils.dataset.inputs import Source, files_of, sources_of_file
 from csit_utils.dataset.items import (
     Characterized,
@@ -50,6 +48,9 @@ def read_foreign(content: bytes, source: str) -> Iterator[Item] | None:
         return None
     if not isinstance(data, dict):
         return None
+    from csit_utils.dataset.foreign.csit import read_csit  # noqa: PLC0415 - costs time where there is none
+    from csit_utils.dataset.foreign.nfvbench import read_nfvbench  # noqa: PLC0415 - as above
+
     # The server of NFVbench wraps the output of its command line in `result`.
     inner = data.get("result")
     if data.keys() >= _NFVBENCH:

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 from csit_utils.dataset.items import Characterized, Problem, ReadError, Status
 from csit_utils.dataset.records import parse_record
 from csit_utils.dataset.store.columns import UNREADABLE, check_columns
-from csit_utils.studies.registry import kind_of, record_kinds
 
 _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("anchor", "digest", "kind", "name", "testbed", "started_at", "label"), pa.string()),
@@ -26,6 +25,8 @@ _COLUMNS: dict[str, pa.DataType] = {
 @cache
 def _tables() -> dict[str, pa.Schema]:
     """Columns of the tables that studies declare, by table."""
+    from csit_utils.studies.registry import record_kinds  # noqa: PLC0415 - costs time where no study is in a file
+
     found = {}
     for kind in record_kinds().values():
         if (queried := kind.queried) is not None:
@@ -64,6 +65,8 @@ def write(path: Path, items: Sequence[Characterized], label: str | None) -> None
 
 
 def _rows(item: Characterized) -> dict[str, list[dict[str, object]]]:
+    from csit_utils.studies.registry import kind_of  # noqa: PLC0415 - as above
+
     kind = kind_of(item)
     queried = kind.queried
     return {
