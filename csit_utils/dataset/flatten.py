@@ -18,10 +18,11 @@ def latency_rows(dataset: Dataset) -> Iterator[LatencyRow]:
     """One row per test, load, instance and direction."""
     yield from (row for item in dataset.foreign for row in item.latency)
     for item in dataset.recorded:
+        anchor, verdict = item.anchor, " ".join(item.result.verdict.of("LATENCY"))
         for load in item.result.latency:
             for flow in load.flows:
                 yield LatencyRow(
-                    item.anchor,
+                    anchor,
                     item.result.test_name,
                     load.label,
                     load.load_pps,
@@ -37,16 +38,17 @@ def latency_rows(dataset: Dataset) -> Iterator[LatencyRow]:
                     flow.p999_ns,
                     flow.max_ns,
                     flow.histogram,
-                    " ".join(item.result.verdict.of("LATENCY")),
+                    verdict,
                 )
 
 
 def trial_rows(dataset: Dataset) -> Iterator[TrialRow]:
     """One row per test and trial."""
     for item in dataset.recorded:
+        anchor = item.anchor
         for number, done in enumerate(item.result.trials, 1):
             yield TrialRow(
-                item.anchor,
+                anchor,
                 item.result.test_name,
                 number,
                 done.trial.purpose,
@@ -87,10 +89,12 @@ def flow_rows(dataset: Dataset) -> Iterator[FlowRow]:
 def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
     """One row per test, throughput figure, instance and direction."""
     for item in dataset.recorded:
+        anchor = item.anchor
         for found in itemized(item.result):
+            verdict = " ".join(item.result.verdict.of(found.number))
             for flow in found.flows:
                 yield InstanceRow(
-                    item.anchor,
+                    anchor,
                     item.result.test_name,
                     found.number,
                     found.load_pps,
@@ -104,7 +108,7 @@ def instance_rows(dataset: Dataset) -> Iterator[InstanceRow]:
                     flow.loss_ratio,
                     flow.instance == found.worst_instance and found.worst_loss_ratio > 0,
                     found.fairness,
-                    " ".join(item.result.verdict.of(found.number)),
+                    verdict,
                 )
 
 

@@ -198,13 +198,16 @@ def write_site(
     places = {anchor: files[page.name] for page in pages for anchor in page.ids}
     places |= {anchor: f"{TESTS}/{anchor}.html" for anchor in shown.paged}
     missing = _missing(shown, places)
-    for page in pages:
-        navigation = [(files[other.name], other) for other in pages]
-        html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
-        write_whole(folder / files[page.name], html)
-    write_messages(shown, _marked_title(shown), folder, places, url)
+
+    def write_subjects() -> None:
+        navigation = [(files[page.name], page) for page in pages]
+        for page in pages:
+            html = shell(shown, [page.linked(places, missing=missing)], navigation, assets="assets/")
+            write_whole(folder / files[page.name], html)
+        write_messages(shown, _marked_title(shown), folder, places, url)
+
     navigation = [(f"../{files[page.name]}", page) for page in pages]
-    TestPages(shown, folder, places, missing, navigation).write(processes, progress)
+    TestPages(shown, folder, places, missing, navigation).write(processes, progress, write_subjects)
     return folder / "index.html"
 
 
@@ -251,17 +254,24 @@ class TestPages:
     """Tests without a page, by anchor."""
     navigation: Sequence[tuple[str, RenderedPage]]
 
-    def write(self, processes: int = 1, progress: Callable[[int, int], None] | None = None) -> None:
+    def write(
+        self,
+        processes: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> None:
         """Write all pages.
 
         Args:
             processes: The most processes; few pages are written by one.
             progress: Called with the number of written pages and the total.
+            meanwhile: Called by this process, while the others have begun.
         """
         anchors = [row.anchor for row in self.shown.rows if row.anchor in self.shown.paged]
         # The first page fills caches that the forked processes share.
         first, rest = anchors[:1], anchors[1:]
-        written = chain(map(self._one, first), shared(self._one, rest, processes if len(rest) >= _FEW else 1))
+        several = processes if len(rest) >= _FEW else 1
+        written = chain(map(self._one, first), shared(self._one, rest, several, meanwhile=meanwhile))
         for count, _ in enumerate(written, 1):
             if progress is not None:
                 progress(count, len(anchors))

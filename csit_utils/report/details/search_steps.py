@@ -66,11 +66,12 @@ def search_path(result: DensityRecord) -> SearchPath | None:
         Dot(
             round(_MARGIN + index * step, 1),
             height(load),
-            _kind(trial, ratio),
+            _kind(trial, loss_ratio, ratio),
             f"search trial {index + 1}: {rate(trial.trial.load_pps)} for {trial.trial.duration_s:g} s\n"
-            f"loss {percent(trial.loss_ratio)}",
+            f"loss {percent(loss_ratio)}",
         )
         for index, (trial, load) in enumerate(zip(trials, loads, strict=True))
+        for loss_ratio in (trial.loss_ratio,)
     )
     levels = tuple(
         LevelLine(height(math.log(found.lower_pps)), f"{found.goal.name} {rate(found.lower_pps)}")
@@ -88,9 +89,9 @@ def _apart(levels: tuple[LevelLine, ...]) -> tuple[LevelLine, ...]:
     return levels
 
 
-def _kind(trial: TrialResult, ratio: float) -> str:
-    if trial.generator_limited or trial.loss_ratio is None:
+def _kind(trial: TrialResult, loss_ratio: float | None, ratio: float) -> str:
+    if trial.generator_limited or loss_ratio is None:
         return "limited"
-    if trial.loss_ratio == 0:
+    if loss_ratio == 0:
         return "none"
-    return "some" if trial.loss_ratio <= ratio else "much"
+    return "some" if loss_ratio <= ratio else "much"
