@@ -27,6 +27,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 _DONE = (
     ("create host-interface ", re.compile(r"host-\S+")),
+    ("create interface vmxnet3 ", re.compile(r"vmxnet3-\S+")),
     ("create vhost-user ", re.compile(r"VirtualEthernet\d+/\d+/\d+")),
     ("create bridge-domain ", re.compile(r"bridge-domain \d+")),
     ("set interface default rx-mode ", re.compile(r"Default interface rx-mode set to \w+")),
