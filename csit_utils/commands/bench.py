@@ -22,23 +22,31 @@ class BenchmarkEntry:
     function: str
     quick: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of its function with `--quick`."""
+    traffic: bool = False
+    """Whether it sends packets or deploys cells on this machine, so that nothing may run beside it."""
 
 
 MEASURES = (
-    BenchmarkEntry("generator_pps", "csit_utils.bench.traffic.generator", "measure_pps", {"rounds": 1}),
-    BenchmarkEntry("generator_gap_p99", "csit_utils.bench.traffic.generator", "measure_gap_p99", {"rounds": 1}),
+    BenchmarkEntry("generator_pps", "csit_utils.bench.traffic.generator", "measure_pps", {"rounds": 1}, traffic=True),
     BenchmarkEntry(
-        "generator_rate_error", "csit_utils.bench.traffic.generator", "measure_rate_error", {"trial_s": 0.2}
+        "generator_gap_p99", "csit_utils.bench.traffic.generator", "measure_gap_p99", {"rounds": 1}, traffic=True
     ),
-    BenchmarkEntry("counting_cost", "csit_utils.bench.traffic.counting_cost", "measure", {"rounds": 1}),
-    BenchmarkEntry("receive_cost", "csit_utils.bench.traffic.receive_cost", "measure", {"rounds": 1}),
+    BenchmarkEntry(
+        "generator_rate_error",
+        "csit_utils.bench.traffic.generator",
+        "measure_rate_error",
+        {"trial_s": 0.2},
+        traffic=True,
+    ),
+    BenchmarkEntry("counting_cost", "csit_utils.bench.traffic.counting_cost", "measure", {"rounds": 1}, traffic=True),
+    BenchmarkEntry("receive_cost", "csit_utils.bench.traffic.receive_cost", "measure", {"rounds": 1}, traffic=True),
     BenchmarkEntry("search_time", "csit_utils.bench.search.search_time", "measure", {"seeds": 4}),
     BenchmarkEntry("search_matrix", "csit_utils.bench.search.matrix", "measure", {"seeds": 1}),
     BenchmarkEntry("search_priors", "csit_utils.bench.search.priors", "measure", {"seeds": 2, "others": False}),
     BenchmarkEntry("bisect", "csit_utils.bench.bisection", "measure", {"bisections": 4}),
     BenchmarkEntry("studies", "csit_utils.bench.studies.known_truth", "measure", {"studies": 1}),
-    BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}),
-    BenchmarkEntry("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}),
+    BenchmarkEntry("trial_overhead", "csit_utils.bench.overhead", "measure", {"most_s": 1.0}, traffic=True),
+    BenchmarkEntry("trial_overhead_lab", "csit_utils.bench.overhead", "measure_lab", {"most_s": 1.0}, traffic=True),
     BenchmarkEntry(
         "dataset_import",
         "csit_utils.bench.results.dataset_import",
@@ -48,8 +56,8 @@ MEASURES = (
     BenchmarkEntry(
         "report_time", "csit_utils.bench.results.report_time", "measure", {"cells": "1x1", "tests": 20, "nights": 1}
     ),
-    BenchmarkEntry("watching_cost", "csit_utils.bench.traffic.watching_cost", "measure", {"rounds": 1}),
-    BenchmarkEntry("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}),
+    BenchmarkEntry("watching_cost", "csit_utils.bench.traffic.watching_cost", "measure", {"rounds": 1}, traffic=True),
+    BenchmarkEntry("deploy_10x10", "csit_utils.bench.deploy", "measure", {"rounds": 1, "side": 3}, traffic=True),
 )
 
 
@@ -60,6 +68,14 @@ def bench(
         bool, typer.Option("--quick", help="Only check that each benchmark works; figures are rough.")
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run only this benchmark; repeatable.")] = None,
+    traffic: Annotated[
+        bool | None,
+        typer.Option(
+            "--traffic/--no-traffic",
+            help="Run only benchmarks that send packets or deploy cells, or only the others.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run benchmarks of this tool against peers.
 
@@ -77,7 +93,7 @@ def bench(
         raise ConfigError(f"no benchmark '{unknown[0]}'; choose from {', '.join(names)}")
     rows = []
     for measure in MEASURES:
-        if only and measure.name not in only:
+        if (only and measure.name not in only) or traffic not in (None, measure.traffic):
             continue
         row = _run(measure, quick)
         rows.append(row)

@@ -4,6 +4,7 @@ import csv
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -223,6 +224,28 @@ def test_bench_does_less_when_only_its_working_is_asked_for_and_says_so(monkeypa
     assert [row["ours"] for row in quick] == [2.0e6, 1.0]
     assert [row.get("quick") for row in (*whole, *quick)] == [None, None, True, True]
     assert "quick, rough" in invoked("bench", "--quick").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [((), ["fine", "rounds"]), (("--traffic",), ["rounds"]), (("--no-traffic",), ["fine"])],
+)
+def test_bench_runs_what_sends_packets_and_what_does_not_apart(
+    options: tuple[str, ...], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _measures(monkeypatch, fine, rounds)
+    known = {row.name: row for row in bench.MEASURES}
+    monkeypatch.setattr(bench, "MEASURES", (known["fine"], replace(known["rounds"], traffic=True)))
+    shown = invoked("bench", "--json", *options).stdout
+    assert [json.loads(line)["name"] for line in shown.splitlines()] == expected
+
+
+def test_benchmarks_that_may_send_packets_are_declared_so() -> None:
+    """The others run beside tests."""
+    for measure in bench.MEASURES:
+        source = inspect.getsource(importlib.import_module(measure.module))
+        live = re.search(r"python\.(drivers\.(?!sim\b)|testbed\.worlds\.(?!simulated))", source)
+        assert measure.traffic == bool(live), measure.name
 
 
 def test_every_measure_takes_what_makes_it_quick() -> None:
