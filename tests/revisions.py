@@ -68,7 +68,7 @@ _NOISE = {
     re.compile(r'("git_dirty": )(true|false)'): r"\1DIRTY",
     re.compile(r"-[0-9a-f]{8}(?=\.html)"): "-DIGEST",
     re.compile(r"(?<![.\w])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b"): "DIGEST",
-    re.compile(r'(?<=[-"])\d{8}(?=["\s-])'): "DIGEST",  # one of eight digits without a letter
+    re.compile(r'(?<=[-"])\d{8}(?=["\s,-])'): "DIGEST",  # one of eight digits without a letter
     re.compile(r"((?:Deployed in|removed in|Deployment:|Removal:) )[\d.]+ \S?s\b"): r"\1DURATION",
 }
 """What differs in every run, and the word in its place."""
