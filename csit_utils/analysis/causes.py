@@ -125,7 +125,10 @@ def causes(rows: Iterable[TestRow]) -> list[Cause]:
             groups.setdefault((kind_of(row), abstracted(row.message)), []).append(row)
     found = []
     for (kind, sentence), own in groups.items():
-        own.sort(key=lambda row: row.started_at or "", reverse=True)
-        found.append(Cause(kind, sentence, tuple(own)))
+        # The last one first, also of tests that began in the same millisecond, as those do that are skipped at once.
+        timed = sorted(
+            (row for row in reversed(own) if row.started_at), key=lambda row: str(row.started_at), reverse=True
+        )
+        found.append(Cause(kind, sentence, (*timed, *(row for row in own if not row.started_at))))
     order = list(CauseKind)
     return sorted(found, key=lambda cause: (order.index(cause.kind), -len(cause.tests), cause.sentence))

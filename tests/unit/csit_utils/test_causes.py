@@ -53,6 +53,13 @@ def test_a_cause_has_its_count_and_times() -> None:
     assert second.sentence == "hung"
 
 
+def test_the_last_test_comes_first_and_those_that_were_not_started_come_last_in_their_order() -> None:
+    times = {"a": None, "b": "2026-11-02", "c": "2026-11-02", "d": "2026-11-01", "e": "2026-11-03", "f": None}
+    rows = [failed("no", anchor=name, started_at=time) for name, time in times.items()]
+    (found,) = causes(rows)
+    assert "".join(row.anchor for row in found.tests) == "ecbdaf"
+
+
 def test_the_worst_comes_first() -> None:
     rows = [
         failed("needs VPP", status="SKIP"),
