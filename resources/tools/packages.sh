@@ -187,14 +187,20 @@ if [ -n "$services" ] && [ ! -e "$policy" ]; then # Debian starts services when 
     printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
+update() { # once for these sources, unless an installation has failed since
+    # shellcheck disable=SC2086 # lists of words
+    [ "$lists" = "of $parts" ] || { apt-get -q $parts -o Acquire::Retries=3 update >>"$log" 2>&1 && lists="of $parts"; }
+}
 install() { # PACKAGE...: from the machine's own sources, and from those of $parts
     say "installing with apt-get, for $purpose: $*"
     # shellcheck disable=SC2086 # lists of words
     for pause in $pauses; do # apt waits for dpkg's lock by itself, not for that of the lists
-        if apt-get -q $parts -o Acquire::Retries=3 update >"$log" 2>&1 &&
+        : >"$log"
+        if update &&
             apt-get -qy $parts -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install --no-install-recommends "$@" >>"$log" 2>&1; then
             return
         fi
+        lists=
         [ "$pause" -eq 0 ] || { say "apt-get did not succeed; again in $pause s" && sleep "$pause"; }
     done
     cat "$log" >&2
@@ -202,7 +208,7 @@ install() { # PACKAGE...: from the machine's own sources, and from those of $par
     return 1
 }
 
-parts= pauses='5 20 0'
+parts= lists= pauses='5 20 0'
 # shellcheck disable=SC2086 # a list of words
 if [ -n "$missing" ]; then install $missing || exit 1; fi
 if [ -n "$backports" ]; then # for this time only: the machine's sources stay as they are
