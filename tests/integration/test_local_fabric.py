@@ -53,6 +53,23 @@ def test_packets_pass_in_their_instance_only(machine: MachineLock, service_type:
             assert counters == InterfaceCounters(FRAMES, FRAMES, 0, 0)
 
 
+def test_programs_see_the_ports_of_their_namespace_in_sysfs_where_they_need_it(machine: MachineLock) -> None:
+    """VPP's rdma driver finds the PCI device of a port there."""
+
+    def shown() -> set[str]:
+        return set(subprocess.run(["ls", "/sys/class/net"], capture_output=True, text=True, check=True).stdout.split())
+
+    here = shown()
+    plan = plan_of("local", "CSC", 1, 1)
+    ports = {port.interface for port in plan.ports(VSWITCH)}
+    with deployed(plan, machine) as (fabric, _, _):
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8")
+        assert fabric.run_inside(VSWITCH, shown, sysfs=True) >= ports
+        assert fabric.run_inside(VSWITCH, shown) == here
+        assert shown() == here
+        assert Path("/proc/self/mounts").read_text(encoding="utf-8") == mounts
+
+
 @realtime(LOSS)
 def test_data_threads_work_where_they_were_planned(machine: MachineLock) -> None:
     plan = plan_of("local", "CSC", 1, 2)

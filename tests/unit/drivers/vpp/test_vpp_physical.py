@@ -1,12 +1,18 @@
 """VPP's driver for a physical port, by its attachment, its kind and the plugins of the installation."""
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from resources.libraries.python.drivers.vpp.configuration import making
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.vpp.configuration import HugePageChoice, making
+from resources.libraries.python.drivers.vpp.installation import Site
 from resources.libraries.python.drivers.vpp.interfaces import InterfaceKind, interfaces_of
-from resources.libraries.python.drivers.vpp.member import plugins_for
+from resources.libraries.python.drivers.vpp.member import VppMember, plugins_for
 from resources.libraries.python.drivers.vpp.registration import Vpp
 from resources.libraries.python.drivers.vswitches.vpp.driver import kind_of
 from resources.libraries.python.errors import Unsupported
@@ -80,3 +86,22 @@ def test_its_commands(kind: InterfaceKind, expected: str) -> None:
     assert expected in making(interfaces, 1518)
     assert "af_packet" not in plugins_for(interfaces, Vpp())
     assert "acl" in plugins_for(interfaces, Vpp(acl_rules=2))
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(InterfaceKind.RDMA, True), (InterfaceKind.DPDK, False)])
+def test_a_vpp_with_a_port_beside_the_kernel_sees_it_in_sysfs(
+    kind: InterfaceKind, expected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There its rdma driver looks for the port's PCI device (`rdma_create_if` of `src/plugins/rdma/device.c`)."""
+    seen: list[tuple[str, bool]] = []
+
+    def run_inside(owner: str, work: Callable[[], None], *, sysfs: bool = False) -> None:
+        del work
+        seen.append((owner, sysfs))
+
+    plan = make_plan(lab(1), Cell(service_type=ServiceType.CSC, nf_chains=1, nf_nodes=1), {})
+    monkeypatch.setattr(Site, "folder", tmp_path)
+    site = Site(plan, cast(Fabric, SimpleNamespace(run_inside=run_inside)), MachineLock(), Vpp(), 1518)
+    interfaces = interfaces_of(plan, "vswitch", tmp_path, lambda _: kind)
+    VppMember(site, "vswitch", "VPP of the vSwitch", interfaces).start(HugePageChoice("2m", ""), ())
+    assert seen == [("vswitch", expected)]

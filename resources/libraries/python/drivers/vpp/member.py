@@ -109,7 +109,9 @@ class VppMember:
 
         self._pages = pages
         self._instance = VppInstance(self._what, startup, site.machine, argv, entry)
-        self._instance.start(partial(site.fabric.run_inside, self.owner))
+        # VPP's rdma driver looks for the PCI device of a port of the kernel there.
+        sysfs = any(each.kind is InterfaceKind.RDMA for each in self.interfaces)
+        self._instance.start(partial(site.fabric.run_inside, self.owner, sysfs=sysfs))
 
     @property
     def instance(self) -> VppInstance:

@@ -347,9 +347,9 @@ class Fabric:
     def _cpus(self, owner: str) -> Sequence[int]:
         return self._plan.cores.cpus(owner)
 
-    def run_inside(self, owner: str, work: Callable[[], Result]) -> Result:
-        """Do work inside an owner's namespace, in a thread that ends with it. Sockets opened there stay there."""
-        return namespaces.run_inside(self._namespace(owner).name, work)
+    def run_inside(self, owner: str, work: Callable[[], Result], *, sysfs: bool = False) -> Result:
+        """Do work inside an owner's namespace, in a thread that ends with it, as `namespaces.run_inside`."""
+        return namespaces.run_inside(self._namespace(owner).name, work, sysfs=sysfs)
 
     def run_inside_each(self, owners: Sequence[str], work: Callable[[], Result]) -> dict[str, Result]:
         """As `run_inside`, in several owners' namespaces one after the other, by one thread."""

@@ -13,8 +13,10 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import (
     MS_BIND,
     MS_REC,
     MS_SHARED,
+    SYSFS,
     aside,
     mount,
+    own_mounts,
     setns,
     unmount,
     unshare,
@@ -121,13 +123,26 @@ def inode(name: str) -> int | None:
         return None
 
 
-def run_inside(name: str, work: Callable[[], Result]) -> Result:
+def run_inside(name: str, work: Callable[[], Result], *, sysfs: bool = False) -> Result:
     """Do work inside a namespace, in a thread that ends with it. Sockets opened there stay in the namespace.
+
+    Args:
+        name: Of the namespace.
+        work: What to do.
+        sysfs: Whether programs that it starts see the namespace's ports in /sys, as `ip netns exec` has it, and not
+            those of this process. What is mounted below /sys is not there then, such as control groups.
 
     Raises:
         CsitError: There is no such namespace, or it cannot be entered.
+        Unsupported: Nothing can be mounted here.
     """
-    return run_inside_each([name], work)[0]
+
+    def with_sysfs() -> Result:
+        own_mounts()  # gone with the last of those programs
+        mount("sysfs", SYSFS, "sysfs", 0)
+        return work()
+
+    return run_inside_each([name], with_sysfs if sysfs else work)[0]
 
 
 def run_inside_each(names: Sequence[str], work: Callable[[], Result]) -> list[Result]:
