@@ -16,7 +16,7 @@ from csit_utils.dataset.rows import HopRow, InstanceRow, LatencyRow, TestRow, Th
 from resources.libraries.python.model.result import Environment
 from resources.libraries.python.recording.packed_record import digest_of
 
-_Row = TypeVar("_Row", InstanceRow, LatencyRow, HopRow | ThreadRow)
+_Row = TypeVar("_Row", InstanceRow, LatencyRow, InstanceRow | LatencyRow, HopRow | ThreadRow)
 
 
 class Contents(Protocol):
@@ -54,6 +54,9 @@ class Contents(Protocol):
 
     def latency(self, anchors: Collection[str] | None = None) -> Iterable[LatencyRow]:
         """Latency by load, instance and direction; without anchors the histograms are left out."""
+
+    def by_instance(self, anchors: Collection[str] | None = None) -> Iterable[InstanceRow | LatencyRow]:
+        """Rows of `instances` and of `latency`; each record is read once."""
 
     def losses(self, anchors: Collection[str] | None = None) -> Iterable[HopRow | ThreadRow]:
         """Losses by hop, and time of data threads."""
@@ -110,6 +113,10 @@ class InMemory:
     def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
         """Latency by load, instance and direction."""
         return _of(latency_rows(self._dataset), anchors)
+
+    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
+        """Throughput and latency by instance and direction."""
+        return chain(self.instances(anchors), self.latency(anchors))
 
     def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
         """Losses by hop, and time of data threads."""
@@ -171,6 +178,10 @@ class JoinedContents:
     def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
         """Latency by load, instance and direction."""
         return self._own(lambda each: each.latency(anchors))
+
+    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
+        """Throughput and latency by instance and direction."""
+        return self._own(lambda each: each.by_instance(anchors))
 
     def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
         """Losses by hop, and time of data threads."""

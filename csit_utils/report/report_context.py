@@ -9,7 +9,7 @@ from csit_utils.analysis.trends.trend import Trend, trends
 from csit_utils.dataset.contents import Contents
 from csit_utils.dataset.papers import Paper
 from csit_utils.dataset.reference import WORLD as PUBLISHED
-from csit_utils.dataset.rows import OWN, TestRow
+from csit_utils.dataset.rows import OWN, InstanceRow, LatencyRow, TestRow
 from csit_utils.report.characterizations import views
 from csit_utils.report.study import View
 from csit_utils.report.trends.event_view import Changed, changed
@@ -91,9 +91,10 @@ class ReportContents:
 
     @cached_property
     def evidence(self) -> AnswerEvidence:
-        """Counts by instance, and latency, of the latest tests, for answers."""
-        anchors = self.latest_anchors
-        instances, latency = self.contents.instances(anchors), self.contents.latency(anchors)
+        """Counts by instance, and latency, of the latest tests, for answers; with histograms unless these are all."""
+        found = list(self.contents.by_instance(self.latest_anchors))
+        instances = (row for row in found if isinstance(row, InstanceRow))
+        latency = (row for row in found if isinstance(row, LatencyRow))
         return evidence(self.latest, instances, latency, self.contents.refused)
 
     @cached_property

@@ -54,6 +54,8 @@ _TYPES: dict[str, TypeAdapter[Any]] = {
     "trials": TypeAdapter(tuple[TrialResult, ...], config=ON_FIRST_USE),
 }
 """Keys of a record that rows of latency, instances, hops and threads need."""
+_OF_INSTANCES = ("itemized", "trials", "ndr", "pdr", "soak", "mrr", "orr")
+_OF_LATENCY = ("latency",)
 _NO_KEYS: dict[str, Any] = {}
 _BLANK = DensityRecord.model_construct(**_NO_KEYS)
 """A record with defaults only: a copy takes a tenth of the time to make one."""
@@ -174,16 +176,21 @@ class Stored:
 
     def instances(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow]:
         """Throughput by instance and direction."""
-        return self._rows(instance_rows, ("itemized", "trials", "ndr", "pdr", "soak", "mrr", "orr"), anchors)
+        return self._rows(instance_rows, _OF_INSTANCES, anchors)
 
     def latency(self, anchors: Collection[str] | None = None) -> Iterator[LatencyRow]:
         """Latency by load, instance and direction; without anchors the histograms are left out."""
-        for row in self._rows(latency_rows, ("latency",), anchors):
-            yield row if anchors is not None else replace(row, histogram=None)
-        for _, _, kind, text in self._details(anchors):
-            if kind == columns.ROWS:
-                for one in msgspec.json.decode(text, type=_ForeignRows).latency:
-                    yield one if anchors is not None else replace(one, histogram=None)
+        return self._rows(_latency_rows(anchors), _OF_LATENCY, anchors)
+
+    def by_instance(self, anchors: Collection[str] | None = None) -> Iterator[InstanceRow | LatencyRow]:
+        """Throughput and latency by instance and direction."""
+        latency = _latency_rows(anchors)
+
+        def rows(dataset: Dataset) -> Iterator[InstanceRow | LatencyRow]:
+            yield from instance_rows(dataset)
+            yield from latency(dataset)
+
+        return self._rows(rows, (*_OF_INSTANCES, *_OF_LATENCY), anchors)
 
     def losses(self, anchors: Collection[str] | None = None) -> Iterator[HopRow | ThreadRow]:
         """Losses by hop, and time of data threads."""
@@ -217,7 +224,7 @@ class Stored:
             if kind == columns.RECORD:
                 yield self._recorded(row, text)
             else:
-                yield ImportedTest(row, msgspec.json.decode(text, type=_ForeignRows).latency)
+                yield _imported(row, text)
         for row in bare.values():
             tags = tuple(row.tags.split())
             status = Status(row.status)
@@ -234,6 +241,8 @@ class Stored:
             if kind == columns.RECORD:
                 partial = _Partial(_partial(text, row, keys), row.anchor)
                 yield from rows(Dataset(recorded=[partial]))  # type: ignore[list-item] # has what rows are made of
+            elif kind == columns.ROWS and set(_OF_LATENCY) <= set(keys):
+                yield from rows(Dataset(foreign=[_imported(row, text)]))
 
     def _details(self, anchors: Collection[str] | None) -> Iterator[tuple[Part, TestRow, str, str]]:
         """Part, row, kind and text of the details of tests."""
@@ -278,6 +287,17 @@ _Group = tuple[list[str], pa.ChunkedArray, pa.ChunkedArray]
 
 class _ForeignRows(msgspec.Struct):
     latency: tuple[LatencyRow, ...] = ()
+
+
+def _imported(row: TestRow, text: str) -> ImportedTest:
+    return ImportedTest(row, msgspec.json.decode(text, type=_ForeignRows).latency)
+
+
+def _latency_rows(anchors: Collection[str] | None) -> Callable[[Dataset], Iterator[LatencyRow]]:
+    """Function that returns rows of latency, without histograms unless some tests are asked for."""
+    if anchors is not None:
+        return latency_rows
+    return lambda dataset: (replace(row, histogram=None) for row in latency_rows(dataset))
 
 
 @dataclass(frozen=True)

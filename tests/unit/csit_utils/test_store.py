@@ -85,6 +85,8 @@ def test_it_says_what_its_files_say(output: Path, tmp_path: Path) -> None:
     anchors = {row.anchor for row in memory.tests if row.recorded}
     assert list(stored.latency(anchors)) == list(memory.latency(anchors))
     assert list(stored.instances()) == list(memory.instances())
+    assert set(stored.by_instance(anchors)) == {*memory.instances(anchors), *memory.latency(anchors)}
+    assert set(stored.by_instance()) == {*stored.instances(), *stored.latency()}
     for kind in (HopRow, ThreadRow):
         assert [row for row in stored.losses() if type(row) is kind] == [
             row for row in memory.losses() if type(row) is kind

@@ -58,7 +58,9 @@ def _build(shown: ReportContents) -> Mapping[str, object] | None:
     return {"blocks": blocks, "figures": figures}
 
 
-def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> dict[str, list[LatencyRow]]:
+def _with_histograms(shown: ReportContents, own: Sequence[SeriesLayout]) -> Mapping[str, Sequence[LatencyRow]]:
+    if shown.latest_anchors is not None:
+        return shown.evidence.latencies
     anchors = {test.anchor for layout in own for _, test in layout.found()}
     rows: dict[str, list[LatencyRow]] = {}
     for row in shown.contents.latency(anchors):
