@@ -2,12 +2,16 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, nodes
+from jinja2.bccache import Bucket
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
@@ -82,6 +86,28 @@ class _HtmlEnvironment(Environment):
     written = staticmethod(_written)
 
 
+class CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, kept as Python keeps compiled modules; they are made again where they cannot be.
+
+    Args:
+        folder: Where they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder), "%s.template")
+        self._compiler = f"{version('jinja2')} {Path(__file__).read_text(encoding='utf-8')}"
+
+    def get_source_checksum(self, source: str) -> str:
+        """Return a digest of a template and of what compiles it."""
+        return super().get_source_checksum(f"{self._compiler}{source}")
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+
 def html_templates() -> Environment:
     """Return the environment of HTML templates: values are escaped, missing ones are errors."""
     made = _HtmlEnvironment(
@@ -92,6 +118,7 @@ def html_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        bytecode_cache=CompiledTemplates(Path(__file__).with_name("__pycache__")),
     )
     made.policies["json.dumps_function"] = visible_dumps
     return made
