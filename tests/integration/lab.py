@@ -204,11 +204,13 @@ class Lab:
             "known_hosts": str(self.known_hosts), **changes,
         }  # fmt: skip
 
-    def topology(self, folder: Path, **changes: Any) -> Path:
+    def topology(self, folder: Path, *, numa: bool = True, **changes: Any) -> Path:
         """Write the topology file of this lab.
 
         Args:
             folder: Where to write `lab.yaml`.
+            numa: Whether it has the NUMA nodes of ports. Without them a run starts an agent on each node, only to read
+                them, before those that it works with.
             changes: Parts of the file that shall be other, merged into it, such as
                 `nodes={"DUT1": {"containers": "testpmd"}}`; None takes a key away.
         """
@@ -217,6 +219,7 @@ class Lab:
             for name, port in ends:
                 ports[name][f"port{port}"] = {
                     "link": link, "device": f"cab{port}", "mac_address": self._mac(name, port), "driver": "veth",
+                    **({"numa_node": 0} if numa else {}),
                 }  # fmt: skip
         nodes = {
             name: {

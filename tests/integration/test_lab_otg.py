@@ -61,7 +61,7 @@ def topology(lab: Lab, folder: Path, server: OtgServer, **changes: Any) -> Path:
     otg = {"location": server.url, "ca_file": str(server.log.with_name("cert.pem")), "ports": PORTS}
     tg = {
         "access": None, "cpus": None, "generator": {"driver": "otg"}, "otg": otg | changes.pop("otg", {}),
-        "interfaces": {port: {"device": None, "driver": None} for port in PORTS},
+        "interfaces": {port: {"device": None, "driver": None, "numa_node": None} for port in PORTS},
     }  # fmt: skip
     return lab.topology(folder, nodes={"TG": tg}, **changes)
 
