@@ -60,7 +60,7 @@ def test_the_sip_service_is_sized_with_real_calls(tmp_path: Path) -> None:
     workload = json.loads((SPECS / "sip-service" / "reg-dereg.json").read_text(encoding="utf-8"))
     deployment["resources"]["vcpus"] = 0.2
     # The smallest size carries the lowest load also on a machine that is not its own, and no size the highest.
-    workload |= {"range": {"min": 30, "max": 630}, "increase": 300, "duration_s": 3}
+    workload |= {"range": {"min": 30, "max": 630}, "increase": 300, "duration_s": 2}
     path = suite(tmp_path, "sip-service", {"deployment.json": deployment, "reg-dereg.json": workload})
     done = run_robot(tmp_path / "out", *LOCAL, "-t", "SIP Service", sources=[path])
     assert done.returncode == 0, done.stdout + done.stderr
