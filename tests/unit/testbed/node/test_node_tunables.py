@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from resources.libraries.python.drivers.generators.trex.registration import HUGE_FILES
+from resources.libraries.python.drivers.host.nics.nic_driver import ParentFunction
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.testbed.maintenance.cleanup import MachineLeftovers
+from resources.libraries.python.testbed.node.facts import Leftovers
 from resources.libraries.python.testbed.node.sent import leftovers, tunables
 from tests.unit.testbed.node.machine_trees import tree
 
@@ -47,6 +52,19 @@ class Machine:
     def prepared(self) -> Any:
         places = dict.fromkeys(("record", "runtimes", "namespaces"), str(self.root / "none"))
         return leftovers.answer({**places, "prepared": str(self.directory / "prepared.json")})["prepared"]
+
+
+def test_all_that_is_on_the_record_of_a_killed_run_is_a_leftover(tmp_path: Path) -> None:
+    """Else a cleanup says that there is nothing, and leaves it there."""
+    killed = MachineLock(tmp_path)
+    killed.__enter__()
+    killed.claim_functions(ParentFunction(pci_address="0000:3b:00.0"))
+    killed.claim(HUGE_FILES, "csit")
+    killed.__exit__(None, None, None)
+    asked = {"record": str(tmp_path), **dict.fromkeys(("runtimes", "namespaces", "prepared"), str(tmp_path / "none"))}
+    found = Leftovers.model_validate(leftovers.answer(asked))
+    assert found.lines() == ("functions: pci_address 0000:3b:00.0", "huge files: csit")
+    assert not MachineLeftovers("DUT1", found, ()).clean
 
 
 @pytest.fixture

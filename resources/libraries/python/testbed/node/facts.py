@@ -203,6 +203,8 @@ class Leftovers(Frozen):
     """With the values they had before."""
     ports: tuple[str, ...]
     bindings: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Anything else on the record, such as virtual functions and files of huge pages."""
     unclaimed: tuple[str, ...]
     """Namespaces that are named like ours and are on no record."""
     runtimes: tuple[StoredRuntime, ...]
@@ -219,6 +221,7 @@ class Leftovers(Frozen):
             *(f"tracing instance {each}" for each in self.traces),
             *(f"port in use: {each}" for each in self.ports),
             *(f"driver of a port: {each}" for each in self.bindings),
+            *self.others,
             *(f"setting {name}, which was {value}" for name, value in self.settings.items()),
         )
 

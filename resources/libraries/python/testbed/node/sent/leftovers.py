@@ -12,6 +12,13 @@ RECORD = "/run/csit-density"
 """Where the lock of the machine is, and the record of what a run has made."""
 RUNTIMES = "/var/tmp/csit-density"  # noqa: S108 - only looked at
 NAMESPACES = "/run/netns"
+_SEPARATE = frozenset(
+    {
+        *("owner", "user", "since", "namespaces", "workers", "groups", "containers", "folders", "traces", "settings"),
+        *("ports", "bindings"),
+    }
+)
+"""Keys of the record that have one in the answer."""
 PREPARED = "/var/lib/csit-density/prepared.json"
 """Settings of the machine before it was prepared, from `tunables`."""
 
@@ -43,6 +50,13 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
         "settings": record.get("settings", {}),
         "ports": [_words(each) for each in record.get("ports", ())],
         "bindings": [_words(each) for each in record.get("bindings", ())],
+        # Such as virtual functions of ports, and what packages of drivers declare.
+        "others": [
+            f"{key.replace('_', ' ')}: {_words(each)}"
+            for key, entries in record.items()
+            if key not in _SEPARATE and isinstance(entries, list)
+            for each in entries
+        ],
         "unclaimed": sorted(name for name in named - set(claimed) if name.startswith("csit-")),
         "runtimes": _runtimes(Path(arguments.get("runtimes", RUNTIMES))),
         "prepared": _prepared(Path(arguments.get("prepared", PREPARED))),
