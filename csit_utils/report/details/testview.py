@@ -34,7 +34,7 @@ def bursts_text(found: BackToBack | None) -> str:
         return ""
     text = bursts_in_words(found)
     return (
-        f"{text[0].upper()}{text[1:]} ({found.implied_buffer_s * 1e6:.0f} us implied); {len(found.frames)} "
+        f"{text[0].upper()}{text[1:]} ({found.implied_buffer_s * 1e6:.0f} µs implied); {len(found.frames)} "
         f"repetitions from {min(found.frames)} to {max(found.frames)} frames, {found.trials} bursts."
     )
 

@@ -316,10 +316,10 @@ EXPLANATIONS = (
         "How often, and for how long, idle data CPUs are interrupted.",
         "Interruptions per second, share of the time, and the longest interruption, for each CPU that plans may use.",
         "Before a run, a thread with real-time priority reads the clock on each of these CPUs for 0.9 s "
-        "(`-v NOISE_FLOOR:5` for longer, 0 for not at all). A gap of 2 us or more between two readings is an "
+        "(`-v NOISE_FLOOR:5` for longer, 0 for not at all). A gap of 2 µs or more between two readings is an "
         "interruption, as in `oslat` of rt-tests. Interrupts, preemptions, steal time and, where they can be read, "
         "System Management Interrupts in the same period are listed beside it.",
-        "A receive queue of 256 frames that gets 1 Mpps overflows in 256 us: interruptions limit NDR whatever NF "
+        "A receive queue of 256 frames that gets 1 Mpps overflows in 256 µs: interruptions limit NDR whatever NF "
         "or vSwitch is measured, and that limit is reported before the search. Interruptions that occur less than once "
         "a second are mostly missed. Receive queues may be longer than 256 frames; a rate well above the limit is "
         "therefore not attributed to the host.",

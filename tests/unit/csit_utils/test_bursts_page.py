@@ -6,7 +6,7 @@ from tests.unit.csit_utils.measured_extras import BURSTS
 
 def test_the_sentence_has_the_mean_the_range_and_both_times() -> None:
     assert bursts_text(BURSTS) == (
-        "Back-to-back: 310 ± 10 frames of each flow at 1.00 Mpps, a buffer of 465 us (620 us implied); "
+        "Back-to-back: 310 ± 10 frames of each flow at 1.00 Mpps, a buffer of 465 µs (620 µs implied); "
         "3 repetitions from 300 to 320 frames, 45 bursts."
     )
     assert bursts_text(BURSTS.model_copy(update={"endless": True})).startswith("Back-to-back: at least 310 ")

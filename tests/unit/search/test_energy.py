@@ -207,7 +207,7 @@ def test_a_node_without_a_meter_is_named_and_the_rest_is_measured() -> None:
     found, _ = measured(metered=False)
     assert found.watts("PDR90") is None and found.joules_per_packet("PDR90") is None
     said = energy_in_words(found)
-    assert said[-1] == "DUT1: no counters" and said[-2] == "PDR90 power unknown, 1.50 data CPUs busy, p99 36.0 us"
+    assert said[-1] == "DUT1: no counters" and said[-2] == "PDR90 power unknown, 1.50 data CPUs busy, p99 36.0 µs"
 
 
 def test_energy_of_two_systems_under_test_needs_both_meters() -> None:

@@ -94,7 +94,7 @@ def test_a_generator_that_always_loses_something_says_nothing_about_a_goal_witho
 def test_a_pause_that_fills_a_receive_queue_is_marked() -> None:
     late = {"gap_p50_ns": 20e3, "gap_p999_ns": 820e3}
     (found,) = here(**late).of_goals([result("NDR", 0.6e6, 0.7e6), result("PDR", 0.6e6, 0.7e6)])
-    assert "comes 800 us late" in found.text and "at 700 kpps, 280 frames of a flow follow at once" in found.text
+    assert "comes 800 µs late" in found.text and "at 700 kpps, 280 frames of a flow follow at once" in found.text
     assert not here(**late).of_goals([result("NDR", 0.55e6, 0.6e6)]), "240 frames fit"
 
 
@@ -129,7 +129,7 @@ def test_a_latency_below_the_floor_is_marked() -> None:
 
     assert not here().of_latency([at(9_000)], "LATENCY")
     (found,) = here().of_latency([at(9_000), at(2_000)], "LATENCY")
-    assert found.text.startswith("PDR0: 2.0 us of instance 1 reverse is below 8.0 us")
+    assert found.text.startswith("PDR0: 2.0 µs of instance 1 reverse is below 8.0 µs")
 
 
 def test_it_is_one_line() -> None:
@@ -287,7 +287,7 @@ def test_a_generator_above_the_capacity_is_not(tmp_path: Path) -> None:
 
 def test_pauses_of_the_generator_are_named(tmp_path: Path) -> None:
     _, draft = measured(tmp_path, pause_us=400.0)
-    assert "one of 1000 frames of the generator comes 380 us late" in " ".join(draft.verdict.evidence_of("NDR"))
+    assert "one of 1000 frames of the generator comes 380 µs late" in " ".join(draft.verdict.evidence_of("NDR"))
 
 
 def test_a_simulated_generator_without_limits_is_not_looped_back(tmp_path: Path) -> None:

@@ -130,5 +130,5 @@ def bursts_in_words(found: BackToBack) -> str:
     spread = "" if found.stdev_frames is None else f" ± {found.stdev_frames:,.0f}"
     return (
         f"back-to-back: {more}{found.mean_frames:,.0f}{spread} frames of each flow at {rate(found.offered_pps)}, a "
-        f"buffer of {found.corrected_buffer_s * 1e6:.0f} us"
+        f"buffer of {found.corrected_buffer_s * 1e6:.0f} µs"
     )

@@ -208,8 +208,8 @@ def energy_in_words(found: Energy) -> tuple[str, ...]:
     for row in found.loads:
         power, each = found.watts(row.label), found.joules_per_packet(row.label)
         parts = [f"{power[0]:.2f} ± {power[1]:.2g} W" if power else "power unknown"]
-        parts += [f"{each[0] * 1e6:.3g} uJ/packet"] if each else []
+        parts += [f"{each[0] * 1e6:.3g} µJ/packet"] if each else []
         parts += [f"{row.busy_cpus:.2f} data CPUs busy"] if row.busy_cpus is not None else []
-        parts += [f"p99 {row.p99_ns / 1000:.1f} us"] if row.p99_ns is not None else []
+        parts += [f"p99 {row.p99_ns / 1000:.1f} µs"] if row.p99_ns is not None else []
         lines.append(f"{row.label} {', '.join(parts)}")
     return (*lines, *(f"{node}: {why}" for node, why in found.unmetered.items()))

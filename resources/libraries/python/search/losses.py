@@ -187,4 +187,4 @@ def _time(seconds: float) -> str:
     for factor, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= factor:
             return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    return f"{seconds / 1e-6:.3g} µs"

@@ -308,7 +308,7 @@ def _lost(noise: CpuNoise, rate_pps: float, queue_frames: int) -> float:
 
 def micros(value_ns: float) -> str:
     """A time with its unit."""
-    return f"{value_ns / 1e6:.2f} ms" if value_ns >= 1e6 else f"{value_ns / 1e3:.1f} us"
+    return f"{value_ns / 1e6:.2f} ms" if value_ns >= 1e6 else f"{value_ns / 1e3:.1f} µs"
 
 
 def longest(noise: CpuNoise) -> str:

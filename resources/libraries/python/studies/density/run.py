@@ -495,4 +495,4 @@ def _rate_in_words(name: str, found: ReceiveRate | None) -> tuple[str, ...]:
 
 def _worst_p99(row: LatencyAtLoad) -> str:
     worst = max((flow.p99_ns for flow in row.flows if flow.p99_ns is not None), default=None)
-    return f"{row.label} p99 {'unknown' if worst is None else f'{worst / 1000:.1f} us'}"
+    return f"{row.label} p99 {'unknown' if worst is None else f'{worst / 1000:.1f} µs'}"
