@@ -50,18 +50,16 @@ def keywords(draw: st.DrawFn, depth: int = 2) -> str:
 
 @st.composite
 def written_tests(draw: st.DrawFn) -> str:
+    opening = draw(st.sampled_from(["<msg level='INFO'>", '<msg time="2026-11-20T10:00:00" level="INFO">']))
     logged = [
-        f"<msg level='INFO'>{escape(RESULT_MARKER + record)}</msg>"
-        for record in draw(st.lists(RECORDS, max_size=2))
-        if record
+        f"{opening}{escape(RESULT_MARKER + record)}</msg>" for record in draw(st.lists(RECORDS, max_size=2)) if record
     ]
     teardown = f'<kw name="Close Test" type="TEARDOWN">{"".join(logged)}{_status("PASS", "")}</kw>'
     tags = "".join(f"<tag>{escape(tag)}</tag>" for tag in draw(st.lists(WORDS.filter(bool), max_size=2)))
     body = "\n".join([*draw(st.lists(keywords(), max_size=2)), teardown])
-    return (
-        f'<test id="s1-t1" name={quoteattr(draw(NAMES))} line="3">\n{body}\n<doc>x</doc>\n{tags}\n'
-        f"{_status(draw(STATUSES), draw(WORDS))}\n</test>\n"
-    )
+    ended = _status(draw(STATUSES), draw(WORDS))
+    line, ended = draw(st.sampled_from([(' line="3"', ended), ("", ended.replace(" start=", " starttime="))]))
+    return f'<test id="s1-t1" name={quoteattr(draw(NAMES))}{line}>\n{body}\n<doc>x</doc>\n{tags}\n{ended}\n</test>\n'
 
 
 @st.composite

@@ -74,4 +74,5 @@ def _take(test: _Test, element: "Element", above: list[str]) -> None:
         known = element.get("status") in ("PASS", "FAIL")
         test.status = Status(element.get("status", "")) if known else Status.SKIP
         test.message = text.strip()
-        test.started_at = datetime.fromisoformat(element.get("start", "")).isoformat(timespec="milliseconds")
+        started = element.get("start") or element.get("starttime", "")
+        test.started_at = datetime.fromisoformat(started).isoformat(timespec="milliseconds")
