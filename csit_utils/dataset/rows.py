@@ -111,7 +111,7 @@ def _drivers(by_role: Mapping[str, str]) -> str:
 
 
 def _by_load(sentences: Mapping[str, str]) -> str | None:
-    return "; ".join(f"{load}: {sentence}" for load, sentence in sentences.items()) or None
+    return "; ".join([f"{load}: {sentence}" for load, sentence in sentences.items()]) if sentences else None
 
 
 def _watts(label: str) -> Callable[[Any], float | None]:

@@ -15,7 +15,7 @@ import msgspec
 from pydantic import BaseModel
 
 from csit_utils.dataset.items import ReadError, RecordedTest, Unrecorded
-from csit_utils.dataset.rows import PLACES, TestRow
+from csit_utils.dataset.rows import DEFAULTS, PLACES, TestRow
 from resources.libraries.python.model.record import SCHEMA_VERSION
 from resources.libraries.python.model.request.cell import ServiceType, TestType
 from resources.libraries.python.model.result import Finding, MeasurementRequest, Verdict, VerdictKind, l1_bps, l2_bps
@@ -336,7 +336,10 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
             absent = (None,) * len(columns)
             every = zip(*[absent if part is None else values(part) for part in parts], strict=True)
             for names, column in zip(columns, every, strict=True):
-                found |= {name: _converted(name, column) for name in names}
+                if column.count(None) == len(rows):
+                    found |= {name: column for name in names if DEFAULTS.get(name) is not None}
+                else:
+                    found |= {name: _converted(name, column) for name in names}
     found["oversubscribed"] = [
         planned or _OVERSUBSCRIBED in head.verdict.kinds
         for planned, head in zip(found["oversubscribed"], heads, strict=True)
@@ -347,18 +350,20 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
             None if prior is None else refuted
             for prior, refuted in zip(priors, found["search_prior_refuted"], strict=True)
         ]
+    asked = [row.asked for row in rows]
     verdicts = [_verdicts(head.verdict.kinds, head.verdict.findings) for head in heads]
     found["latency_verdict"] = [
         about["LATENCY"] if head.counted.loads else "" for about, head in zip(verdicts, heads, strict=True)
     ]
     for name, rate, verdict, l1, l2, per_core in _RATES:
+        figures = [*map(attrgetter(name), heads)]
+        if figures.count(None) == len(rows):
+            continue
+        number = name.upper()
+        found[verdict] = [
+            "" if figure is None else about[number] for figure, about in zip(figures, verdicts, strict=True)
+        ]
         if (rates := found.get(rate)) is not None:
-            number = name.upper()
-            found[verdict] = [
-                "" if figure is None else about[number]
-                for figure, about in zip(map(attrgetter(name), heads), verdicts, strict=True)
-            ]
-            asked = [row.asked for row in rows]
             found[l1] = [pps and pps * of.l1_bits for pps, of in zip(rates, asked, strict=True)]
             found[l2] = [pps and pps * of.l2_bits for pps, of in zip(rates, asked, strict=True)]
             found[per_core] = [pps and pps / of.data_cores for pps, of in zip(rates, asked, strict=True)]
@@ -367,7 +372,7 @@ def columns_of(rows: Sequence[HeadRow]) -> dict[str, Column]:
 
 def _converted(column: str, values: Column) -> Column:
     convert = PLACES[column].convert
-    if convert is None or values.count(None) == len(values):
+    if convert is None:
         return values
     return [None if value is None else convert(value) for value in values]
 

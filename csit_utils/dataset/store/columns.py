@@ -71,7 +71,10 @@ class WaitingRows:
         self._constants = constants
         self._defaults = {**DEFAULTS, "run": run}
         self._rows: list[HeadRow | TestRow] = []
-        self._values: dict[str, list[Any]] = {name: [] for name in TEST_TYPES if name not in constants}
+        self._count = 0
+        """Number of rows in `_values`."""
+        self._values: dict[str, list[Any]] = {}
+        """Without columns that have the default of `TestRow` in all rows."""
 
     def add(self, row: HeadRow | TestRow) -> None:
         """Add a row."""
@@ -83,22 +86,25 @@ class WaitingRows:
         for kind, same in groupby(self._rows, type):
             rows: list[Any] = list(same)
             made = columns_of(rows) if kind is HeadRow else {name: map(attrgetter(name), rows) for name in TEST_TYPES}
+            for name in made.keys() - self._values.keys():
+                self._values[name] = [self._defaults.get(name)] * self._count
             for name, values in self._values.items():
                 values.extend(made[name] if name in made else (self._defaults[name],) * len(rows))
+            self._count += len(rows)
         self._rows.clear()
 
     def table(self) -> pa.Table | None:
         """Return all rows as columns, in their order, and forget them; None without any."""
         self._make_columns()
-        count = len(self._values["anchor"])
+        count, self._count = self._count, 0
+        same = {**self._defaults, **self._constants}
         arrays = [
-            pa.array(self._values[name], kind)
-            if name in self._values
-            else pa.repeat(pa.scalar(self._constants[name], kind), count)
+            pa.repeat(pa.scalar(same[name], kind), count)
+            if name in self._constants or name not in self._values
+            else pa.array(self._values[name], kind)
             for name, kind in TEST_TYPES.items()
         ]
-        for values in self._values.values():
-            values.clear()
+        self._values.clear()
         return pa.table(arrays, schema=TESTS) if count else None
 
 

@@ -43,7 +43,8 @@ class WaitingDetails:
 
     def __init__(self) -> None:
         # Memory is allocated on first write, so a table of few records is small.
-        self._texts = bytearray(GROUP_BYTES + GROUP_BYTES // 4)
+        # A slice of a bytearray itself would copy bytes twice on assignment.
+        self._texts = memoryview(bytearray(GROUP_BYTES + GROUP_BYTES // 4))
         self._ends = [0]
         self._names: list[tuple[str, str, str]] = []
 
@@ -63,8 +64,8 @@ class WaitingDetails:
         begin, end = self.size_bytes, self.size_bytes + len(raw)
         if end > len(self._texts):
             # A new buffer, because Arrow may still refer to the previous one.
-            larger = bytearray(2 * end)
-            larger[:begin] = memoryview(self._texts)[:begin]
+            larger = memoryview(bytearray(2 * end))
+            larger[:begin] = self._texts[:begin]
             self._texts = larger
         self._texts[begin:end] = raw
         self._ends.append(end)
@@ -74,7 +75,7 @@ class WaitingDetails:
         """Return buffered details as columns, valid until the next change; None without any."""
         if not self._names:
             return None
-        texts = pa.py_buffer(memoryview(self._texts)[: self.size_bytes])
+        texts = pa.py_buffer(self._texts[: self.size_bytes])
         ends = pa.py_buffer(np.array(self._ends, dtype=np.int32))
         arrays = [pa.array(column, pa.string()) for column in zip(*self._names, strict=True)]
         return pa.table(
