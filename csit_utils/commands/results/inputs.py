@@ -24,6 +24,7 @@ from resources.libraries.python.model.bounds import quoted
 
 if TYPE_CHECKING:
     from csit_utils.dataset.store.batch import FileImport
+    from csit_utils.dataset.store.stored_contents import Stored
 
 _MOST_REASONS = 2
 _MOST_PRINTED = 50
@@ -101,15 +102,22 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
     convert_without_pandas()
     with _temporary_folder() as folder:
         layout = Layout.make(folder / "dataset", temporary=True)
+        imported: list[FileImport] = []
         try:
             with layout.writing(lambda: None):
-                imported = list(shown_imports(import_all(layout, files, None, os.cpu_count() or 1, meanwhile)))
+                for each in shown_imports(import_all(layout, files, None, os.cpu_count() or 1, meanwhile)):
+                    imported.append(each)
+                    if each.made is not None:  # its rows are read while other processes have work, not after them
+                        _temporary(layout).read_ahead(each.made)
             whole = any(each.tests for each in imported) and not any(each.problems for each in imported)
             # A dataset takes record files in a folder as one run.
             whole = whole and not any(each.files for each in layout.imports())
         except (OSError, CsitError):  # such as a full disk
             whole = False
-        yield [*filter(is_dataset, inputs), layout.folder] if whole else inputs
+        try:
+            yield [*filter(is_dataset, inputs), layout.folder] if whole else inputs
+        finally:
+            _TEMPORARY.pop(layout.folder, None)
 
 
 _PREFIX = "csit-report-"
@@ -173,12 +181,22 @@ def from_contents(
     return work(contents_of(inputs, characterizations=True))
 
 
+_TEMPORARY: dict[Path, "Stored"] = {}
+"""Contents of temporary datasets by folder, whose rows have been read while they were made."""
+
+
+def _temporary(layout: Layout) -> "Stored":
+    from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as in _stored
+
+    return _TEMPORARY.setdefault(layout.folder, Stored(layout))
+
+
 def _stored(path: Path) -> Contents:
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - pyarrow costs time, and files do not need it
     from csit_utils.dataset.store.stored_contents import Stored  # noqa: PLC0415 - as above
 
     convert_without_pandas()
-    return Stored(Layout(path))
+    return _TEMPORARY.get(path) or Stored(Layout(path))
 
 
 def read(inputs: list[Path]) -> Dataset:

@@ -194,6 +194,8 @@ class FileImport:
     problems: tuple[str, ...]
     files: int = 1
     """More than 1 for record files, which are imported by folder."""
+    made: Import | None = None
+    """What an output.xml became now."""
 
 
 _Staged = FileImport | tuple[str, Import | str]
@@ -298,7 +300,7 @@ def _committed(layout: Layout, staged: Iterator[_Staged]) -> Iterator[FileImport
 
 def _commit(layout: Layout, name: str, made: Import) -> FileImport:
     layout.commit(made)
-    return FileImport(name, made.tests, False, made.problems)
+    return FileImport(name, made.tests, False, made.problems, made=made)
 
 
 @dataclass

@@ -75,8 +75,14 @@ class Stored:
         self._layout = layout
         self._damaged: list[Problem] = []
         """Files of the dataset that were found damaged, and are left out."""
+        self._ahead: dict[Part, Sequence[TestRow]] = {}
+        """Rows that have been read ahead."""
         self._near: dict[str, tuple[str, str]] = {}
         """Kind and text of details in the row groups last read: the next record is often in one of them."""
+
+    def read_ahead(self, made: Import) -> None:
+        """Read the rows of an import that has been committed, while others are under way."""
+        self._ahead |= {part: self._rows_of(made, part) for part in made.parts}
 
     @cached_property
     def _imports(self) -> Sequence[Import]:
@@ -92,7 +98,8 @@ class Stored:
         parts: dict[str, Part] = {}
         for each in self._imports:
             for part in each.parts:
-                for row in self._rows_of(each, part):
+                read = self._ahead.pop(part, None)
+                for row in self._rows_of(each, part) if read is None else read:
                     if row.anchor not in rows:
                         rows[row.anchor], parts[row.anchor] = row, part
         # Stable sort: tests of a file without times keep their order.
