@@ -45,6 +45,7 @@ _adding = Lock()
 _values: dict[str, None] = {}
 
 
+@lru_cache(maxsize=4096)  # the same variables are looked at in every test
 def is_secret_name(name: str) -> bool:
     """Whether the value of a variable with this name is a secret: `TOKEN`, `LAB_PASSWORD`, `api key`."""
     plain = re.sub(r"[\s_.-]", "", name).upper()

@@ -99,23 +99,19 @@ class Deployment:
     def affinity(self) -> tuple[Affinity, ...]:
         """Planned and real placement of the data thread of every receive queue of the system under test."""
         actual = {**self.parts.switch.affinity(), **self.parts.functions.affinity()}
-        rows = []
-        for link in self.plan.links:
-            for port in (link.a, link.b):
-                if port.interface not in actual:
-                    continue
-                cpus = self.plan.cores.cpus(port.owner)
-                rows += [
-                    Affinity(
-                        owner=port.owner,
-                        interface=port.interface,
-                        queue=queue,
-                        planned_cpu=cpus[thread],
-                        actual_cpus=tuple(sorted(actual.get(name, ()))),
-                    )
-                    for queue, (name, thread) in enumerate(zip(port.queue_names, port.queues, strict=True))
-                ]
-        return tuple(rows)
+        ports = [port for link in self.plan.links for port in (link.a, link.b) if port.interface in actual]
+        cpus = {owner: self.plan.cores.cpus(owner) for owner in {port.owner for port in ports}}
+        return tuple(
+            Affinity(
+                owner=port.owner,
+                interface=port.interface,
+                queue=queue,
+                planned_cpu=cpus[port.owner][thread],
+                actual_cpus=tuple(sorted(actual.get(name, ()))),
+            )
+            for port in ports
+            for queue, (name, thread) in enumerate(zip(port.queue_names, port.queues, strict=True))
+        )
 
 
 def _first(error: BaseException) -> BaseException:
