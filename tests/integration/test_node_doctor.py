@@ -83,7 +83,7 @@ class TestLab:
         # Their CPUs are those of this machine: what disturbs them, and by how much, is not of the lab.
         noise = of(findings, "noise")
         assert sorted(each.place for each in noise) == ["nodes.DUT1", "nodes.TG"]
-        assert all("observed without" not in each.what and re.search(r"\d (us|ms|s)\b", each.what) for each in noise), (
+        assert all("observed without" not in each.what and re.search(r"\d (µs|ms|s)\b", each.what) for each in noise), (
             noise
         )
 
