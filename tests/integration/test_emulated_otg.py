@@ -98,7 +98,7 @@ def test_instances_of_two_vlans_are_counted_by_a_server_behind_pci_nics(emulated
             "CELLS:2x1",
             "NF_SIZES:1c",
             "FRAMES:64B",
-            "SEARCH:quick,mrr=2",
+            "SEARCH:quick,mrr=1",
             "NOISE_FLOOR:0.1",
         )
         options = [word for each in words for word in ("-v", each)]

@@ -17,7 +17,7 @@ name: emulated
 kind: linux_nat
 instances: [1]
 frame: 64B
-search: quick,width=0.5,trial=0.5,sum=1,time=90
+search: quick,width=0.5,trial=0.5,sum=0.5,time=90
 tear_downs: 1
 connections: 300
 capacity: false
