@@ -10,6 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from resources.libraries.python.testbed.connection.local import LocalConnection
+from resources.libraries.python.testbed.node.reservation import Claim, ReservableNode, acquire
 from resources.libraries.python.testbed.node.sent import leases
 from resources.libraries.python.testbed.node.sent.leases import Now, decide
 
@@ -262,3 +264,22 @@ def test_a_full_disk_leaves_the_reservation_as_it_is_until_it_runs_out(
     assert (tmp_path / "reservation.json").read_text(encoding="utf-8") == whole
     assert not leases.answer(claim("bob", directory=str(tmp_path)))["won"]
     assert leases.answer({**asked, "do": "renew"})["held"]
+
+
+class _Direct(ReservableNode):
+    """A node that is asked without a connection; DUT2 ends the command just after it was reserved."""
+
+    def ask(self, do: str, **asked: object) -> dict[str, object]:
+        answer = leases.answer({"do": do, "directory": self.directory, **asked})
+        if do == "acquire" and str(self.directory).endswith("DUT2"):
+            raise SystemExit(143)
+        return answer
+
+
+def test_a_signal_amid_a_reservation_leaves_no_node_reserved(tmp_path: Path) -> None:
+    """A pipeline that is aborted while it reserves has no token yet: nothing could give the nodes back for hours."""
+    here = LocalConnection()
+    nodes = {name: _Direct(here, directory=str(tmp_path / name)) for name in ("DUT1", "DUT2", "TG")}
+    with pytest.raises(SystemExit):
+        acquire(nodes, Claim(testbed="lab", reason="nightly", lease_s=46_800.0, heartbeat=False))
+    assert {name: node.ask("status")["holder"] for name, node in nodes.items()} == dict.fromkeys(nodes)

@@ -9,7 +9,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,25 +126,26 @@ def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...
         CsitError: One cannot be asked.
     """
     lines = []
-    # Everybody goes in the same order, so of two that want the same nodes one has the first and goes on.
-    names = sorted(nodes)
-    for place, name in enumerate(names):
-        try:
-            answer = nodes[name].ask("acquire", **claim.words())
+    with ExitStack() as taken:
+        # Everybody goes in the same order, so of two that want the same nodes one has the first and goes on.
+        for name, node in sorted(nodes.items()):
+            # Before it is asked: its answer may be lost on the way, and a signal may end the command.
+            taken.callback(_give_up, node, claim)
+            answer = node.ask("acquire", **claim.words())
             if not answer["won"] and _has_ended(holder := Holder.model_validate(answer["holder"]), claim):
                 ended = [holder.owner, holder.pid, holder.since]
-                answer = nodes[name].ask("acquire", ended=ended, **claim.words())
+                answer = node.ask("acquire", ended=ended, **claim.words())
             if not answer["won"]:
                 raise InUse(f"{name} is reserved by {Holder.model_validate(answer['holder'])}")
-        except CsitError:
-            # This one as well: its answer may have been lost on the way.
-            for taken in names[: place + 1]:
-                with suppress(CsitError):
-                    nodes[taken].ask("release", token=claim.token, owner=claim.owner)
-            raise
-        if answer["took_over"]:
-            lines.append(f"{name} is taken over from {Holder.model_validate(answer['took_over'])}")
+            if answer["took_over"]:
+                lines.append(f"{name} is taken over from {Holder.model_validate(answer['took_over'])}")
+        taken.pop_all()
     return tuple(lines)
+
+
+def _give_up(node: ReservableNode, claim: Claim) -> None:
+    with suppress(CsitError):
+        node.ask("release", token=claim.token, owner=claim.owner)
 
 
 def _has_ended(holder: Holder, claim: Claim) -> bool:
