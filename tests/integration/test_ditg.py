@@ -44,10 +44,11 @@ def with_ditg() -> Topology:
 
 
 @contextmanager
-def running(*kinds: NfKind) -> Iterator[Deployment]:
+def running(*kinds: NfKind, sources: int = 1) -> Iterator[Deployment]:
+    """Deploy two services. A trial lasts a second longer for each of the `sources` of each."""
     before, others = network_state(), processes("ITG")
     topology, asked = with_ditg(), cell("CSP", 2, max(1, len(kinds)), kinds)
-    plan = make_plan(topology, asked, discover(), sources=2)
+    plan = make_plan(topology, asked, discover(), sources=sources)
     with prepared(topology, asked, plan) as parts, Deployment(plan, parts) as deployment:
         yield deployment
     assert processes("ITG") == others
@@ -79,7 +80,7 @@ def test_flows_of_each_protocol_pass_two_services_and_are_counted_and_timed() ->
 @pytest.mark.skipif(bool(list(nft_missing())), reason="; ".join(map(str, nft_missing())))
 def test_answers_come_back_through_a_nat() -> None:
     """The receiver sees other addresses than the sender has, and the routers behind know where these are."""
-    with running(NfKind("linux_nat"), NfKind("linux_router")) as deployment:
+    with running(NfKind("linux_nat"), NfKind("linux_router"), sources=2) as deployment:
         trial = Trial(load_pps=LOAD_PPS, duration_s=1, frame=frame("512B"), protocol=Protocol.UDP, purpose="sweep")
         result = deployment.parts.generator.run(trial)
         assert result.received >= 0.99 * result.sent, result
