@@ -37,13 +37,12 @@ def _visible(value: object) -> object:
 
 def _written(value: object) -> str:
     """Return a value of a page as HTML: `escape(_visible(value))` with less effort for what most values are."""
-    kind = type(value)
-    if kind is str:
+    if type(value) is str:
         if _special(value) is None and redacted(value) is value:
             return value
-    elif kind is Markup:
+    elif type(value) is Markup:
         return value
-    elif kind is int or kind is float:
+    elif type(value) is int or type(value) is float:
         return str(value)
     return escape(_visible(value))
 
