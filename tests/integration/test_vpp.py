@@ -219,8 +219,8 @@ def test_replies_longer_than_a_read_are_whole() -> None:
 
 def test_without_it_one_sentence_says_what_to_fix(tmp_path: Path) -> None:
     found = world_of(topology(prefix=str(tmp_path))).problems()
-    assert any(f"VPP is not at nodes.<DUT>.vpp.prefix: there is no program {tmp_path}/bin/vpp; install it" in text
-               for text in found)  # fmt: skip
+    assert any(f"VPP is not at nodes.<DUT>.vpp.prefix: there is no program {tmp_path}/bin/vpp; install it" in str(each)
+               for each in found)  # fmt: skip
     with pytest.raises(Unsupported, match="VPP is not at"):
         world_of(topology(prefix=str(tmp_path))).open()
 
