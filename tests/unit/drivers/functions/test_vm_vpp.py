@@ -26,6 +26,7 @@ from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.plan import Medium, Plan
 from resources.libraries.python.model.request.cell import Cell, ServiceType
+from resources.libraries.python.model.request.function import Limits
 from resources.libraries.python.model.request.kinds import NfKind
 from resources.libraries.python.model.testbed.cpu import layout
 from resources.libraries.python.model.testbed.nodes import DutNode
@@ -139,12 +140,32 @@ def base_image(place: Path) -> Image:
     return Image(place)
 
 
-def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
-    prefix, cache = tmp_path / "vpp", tmp_path / "cache"
+def installed_vpp(prefix: Path) -> Path:
+    """Install another program as VPP; return its path."""
     (prefix / "bin").mkdir(parents=True)
     program = prefix / "bin" / "vpp"
     program.write_bytes(Path("/bin/true").resolve().read_bytes())
     program.chmod(0o755)
+    return program
+
+
+def test_a_vpp_too_large_for_its_guest_is_refused_before_it_boots(tmp_path: Path) -> None:
+    prefix = tmp_path / "vpp"
+    installed_vpp(prefix)
+    base, plan = base_image(tmp_path / "base"), vpp_guests_plan()
+    node = DutNode.model_validate({**NODE.model_dump(), "vpp": {"prefix": str(prefix)}})
+    assert VppInside(plan, node).initramfs("nf-1-1", base, tmp_path / "cache").exists()
+    small = plan.functions[0].model_copy(update={"limits": Limits(memory_mib=568 + 50)})
+    inside = VppInside(plan.model_copy(update={"functions": (small,)}), node)
+    with pytest.raises(
+        Unsupported, match=rf"^nf-1-1: a guest with the VPP of {prefix} needs (\d+) MB .* has 50 MB: .* vm.memory_mb"
+    ):
+        inside.initramfs("nf-1-1", base, tmp_path / "cache")
+
+
+def test_a_guests_archive_is_made_once_for_each_vpp(tmp_path: Path) -> None:
+    prefix, cache = tmp_path / "vpp", tmp_path / "cache"
+    program = installed_vpp(prefix)
     base = base_image(tmp_path / "base")
     first = initramfs(base, prefix, cache)
     content = first.read_bytes()

@@ -49,6 +49,10 @@ TCP = 5002
 """Where VPP takes commands in the guest: its busybox can connect by TCP only."""
 
 
+_SYSTEM_MB = 48
+"""Memory of a guest's kernel when it unpacks its initial file system."""
+
+
 def initramfs(base: Image, prefix: Path, cache: Path) -> Path:
     """An archive with the guests' image and VPP, made once for each VPP; the last one only is kept.
 
@@ -168,11 +172,20 @@ class VppInside:
         """The guests' image and this machine's VPP.
 
         Raises:
-            Unsupported: Libraries of VPP cannot be found.
+            Unsupported: Libraries of VPP cannot be found, or a guest has no room for them.
             CsitError: It cannot be made.
         """
-        del name
-        return initramfs(base, Path(self._settings.prefix), cache)
+        archive = initramfs(base, Path(self._settings.prefix), cache)
+        memory_mb = self._plan.function(name).limits.memory_mib or self._memory_mb
+        room_mb = memory_mb - 2 * self._hugepages
+        needed_mb = 2 * (archive.stat().st_size >> 20) + _SYSTEM_MB  # packed and unpacked at the same time
+        if needed_mb > room_mb:
+            raise Unsupported(
+                f"{name}: a guest with the VPP of {self._settings.prefix} needs {needed_mb} MB besides its huge pages "
+                f"to boot, and has {room_mb} MB: remove debugging symbols from VPP's libraries (strip --strip-debug), "
+                f"or give guests {needed_mb - room_mb} MB more by vm.memory_mb or memory_mib"
+            )
+        return archive
 
     def cpus(self, name: str) -> tuple[int, ...]:
         """First that of VPP's main thread, then those of its workers."""
