@@ -18,13 +18,16 @@ from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.nics import nic_driver
 from resources.libraries.python.drivers.host.nics.nic_driver import USER_SPACE, Binding, PciDrivers
 from resources.libraries.python.drivers.host.nics.userspace_handover import HandedOver
+from resources.libraries.python.drivers.host.ownership import ownership
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.drivers.host.ownership.ownership_record import read_record
 from resources.libraries.python.drivers.host.ownership.processes import process
 from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Leftover
 from resources.libraries.python.model.plan import Nic
 from tests.unit.drivers.host.fake_pci import FakePci
+from tests.unit.drivers.host.test_host_adoption import GONE
 
 HOLDER = """
 import sys, time
@@ -223,21 +226,54 @@ def test_ports_of_a_killed_run_are_given_back_although_one_is_gone_and_one_in_us
     killed = MachineLock(tmp_path / "lock")
     killed.__enter__()
     killed.claim_binding(Binding(pci_address="0000:99:00.0", driver="ice", override=None))
+    killed.claim_namespaces(["csit-left"])
+    killed.claim_ports([GONE])
+    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
     HandedOver(
         [Nic(port=f"port{number}", pci_address=f"0000:3b:00.{number}") for number in range(2)],
         killed,
         PciDrivers(pci.root, pci),
     ).start()
     killed.__exit__(None, None, None)
+    namespaces.DIRECTORY.mkdir()
+    namespaces.path_of("csit-left").touch()
     monkeypatch.setattr(pci, "users_of_group", lambda group: [] if group else ["pid 17 (vpp)"])
     with MachineLock(tmp_path / "lock") as machine, pytest.raises(CsitError, match=r"3b:00.0 is in use by pid 17"):
         machine.remove_leftovers()
     assert [pci.driver(f"0000:3b:00.{number}") for number in range(2)] == [USER_SPACE, "ice"]
+    left = read_record(tmp_path / "lock" / "owner.json")
+    assert left is not None
+    assert [binding.pci_address for binding in left.bindings] == ["0000:3b:00.0"]
+    assert (left.namespaces, left.ports, list(namespaces.DIRECTORY.iterdir())) == ({}, (), [])
     monkeypatch.setattr(pci, "users_of_group", lambda _: [])
     with MachineLock(tmp_path / "lock") as machine:
         assert len(machine.remove_leftovers()) == 1
         assert machine.leftovers() == []
     assert pci.driver("0000:3b:00.0") == "ice"
+
+
+def test_the_namespace_of_a_port_that_cannot_be_given_back_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state is restored from there by the next run: else the kernel moves it to the machine's first one."""
+
+    def refuse(_: object) -> list[str]:
+        raise CsitError("another port is called eth1 now")
+
+    monkeypatch.setattr(namespaces, "remove", lambda name: namespaces.path_of(name).unlink())
+    monkeypatch.setattr(ownership, "give_back", refuse)
+    with MachineLock(tmp_path / "lock") as machine:
+        machine.claim_namespaces([GONE.inside, "csit-left"])
+        machine.claim_ports([GONE])
+        namespaces.DIRECTORY.mkdir()
+        for name in (GONE.inside, "csit-left"):
+            namespaces.path_of(name).touch()
+        with pytest.raises(CsitError, match="another port is called eth1 now"):
+            machine.remove_claimed()
+        assert [path.name for path in namespaces.DIRECTORY.iterdir()] == [GONE.inside]
+        monkeypatch.setattr(ownership, "give_back", lambda _: [])
+        assert machine.remove_claimed() == [f"removed network namespace {GONE.inside}"]
+        assert machine.leftovers() == []
 
 
 def test_a_folder_of_files_is_removed_by_the_next_run(tmp_path: Path) -> None:

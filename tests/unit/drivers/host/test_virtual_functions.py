@@ -18,7 +18,7 @@ from resources.libraries.python.drivers.host.nics.virtual_functions import (
     set_function,
 )
 from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
-from resources.libraries.python.errors import ConfigError, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.plan import Nic
 from resources.libraries.python.model.request.cell import Cell, ServiceType
 from resources.libraries.python.model.testbed.attachment import Attachment
@@ -90,6 +90,20 @@ def test_those_of_a_killed_run_are_removed(pci: SriovPci, tmp_path: Path) -> Non
         (left,) = lock._inherited.functions if lock._inherited else ()
         assert left.restore(pci.root, pci) == [f"removed virtual functions of PCI port {PARENT}"]
         assert left.restore(pci.root, pci) == []
+
+
+def test_one_that_a_program_has_open_is_named_as_its_removal_would_not_return(pci: SriovPci, tmp_path: Path) -> None:
+    with MachineLock(tmp_path / "lock") as lock:
+        functions = VirtualFunctions([(NIC, MAC)], lock, pci.root, pci, Recorded())
+        functions.start()
+        pci.users = ["pid 17 (vpp)"]
+        HandedOver([NIC], lock, PciDrivers(pci.root, pci, 0.2)).start()
+        with pytest.raises(CsitError, match=rf"pid 17 \(vpp\) of 2 has {FUNCTION} open"):
+            functions.stop()
+        assert (pci.parent / "sriov_numvfs").read_text() == "1"
+        pci.users = []
+        functions.stop()
+        assert (pci.parent / "sriov_numvfs").read_text() == "0"
 
 
 def test_foreign_functions_are_left_alone(pci: SriovPci, tmp_path: Path) -> None:

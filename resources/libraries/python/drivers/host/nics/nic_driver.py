@@ -346,13 +346,19 @@ class ParentFunction(Frozen):
         """Remove its virtual functions; say so where there were some.
 
         Raises:
-            CsitError: The kernel refused.
+            CsitError: One is in use, or the kernel refused.
         """
-        path = root / "bus/pci/devices" / self.pci_address / "sriov_numvfs"
+        around = around or Surroundings()
+        folder = root / "bus/pci/devices" / self.pci_address
         try:
-            if int(path.read_text(encoding="ascii")) == 0:
+            if int((folder / "sriov_numvfs").read_text(encoding="ascii")) == 0:
                 return []
-            (around or Surroundings()).write(path, "0")
+            # The kernel does not return from the removal before the last user has gone.
+            for function in sorted(folder.glob("virtfn*")):
+                group = group_of(function.resolve()) if driver_of(function.resolve()) == USER_SPACE else None
+                if group is not None and (users := around.users_of_group(group)):
+                    raise CsitError(f"{self} cannot be removed: {', '.join(users)} has {function.resolve().name} open")
+            around.write(folder / "sriov_numvfs", "0")
         except FileNotFoundError:
             return []
         except OSError as error:

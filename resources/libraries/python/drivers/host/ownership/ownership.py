@@ -9,8 +9,10 @@ import fcntl
 import logging
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +22,8 @@ from resources.libraries.python.drivers.host.cgroups.cgroup_tree import end_and_
 from resources.libraries.python.drivers.host.links import namespaces
 from resources.libraries.python.drivers.host.links.netlink import GONE, Netlink
 from resources.libraries.python.drivers.host.links.rtnetlink_messages import delete_ports
-from resources.libraries.python.drivers.host.nics.nic_adoption import give_back
+from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back
+from resources.libraries.python.drivers.host.nics.nic_driver import Binding, ParentFunction
 from resources.libraries.python.drivers.host.ownership.ownership_record import Claims, OwnershipRecord, read_record
 from resources.libraries.python.drivers.host.ownership.processes import process, user
 from resources.libraries.python.errors import CsitError, InUse
@@ -190,7 +193,11 @@ class MachineLock(Claims):
         return removed
 
     def _remove(self, record: OwnershipRecord) -> list[str]:
-        """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was."""
+        """Kill the workers of a record, put ports back, remove namespaces, take all off the record; say what it was.
+
+        Raises:
+            CsitError: Something could not be removed; all else from PCI ports on was.
+        """
         commands = {each: each.command_now() for each in record.workers}
         removed = [f"killed worker process {each.pid} ({text})" for each, text in commands.items() if each.kill()]
         removed += end_and_remove(record.groups)
@@ -201,36 +208,50 @@ class MachineLock(Claims):
             self.release(declared.key, entries)
         shutil.rmtree(self._directory / "run", ignore_errors=True)
         removed += self._remove_folders(record)
-        removed += self._restore_bindings(record)
-        for function in record.functions:
-            removed += function.restore()
-            self.release_functions(function)
-        # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
-        removed += give_back(record.ports)
-        self.release_ports(record.ports)
-        for name in [name for name, inode in record.namespaces.items() if _is_ours(name, inode)]:
+        failures: list[str] = []
+        steps = (
+            *(partial(self._restore_binding, binding) for binding in record.bindings),
+            *(partial(self._restore_functions, function) for function in record.functions),
+            # Before their namespaces: a physical port that is in one then ends up in the machine's first one.
+            partial(self._give_back, record.ports),
+            *(partial(self._remove_namespace, name, inode) for name, inode in record.namespaces.items()),
+        )
+        for step in steps:
+            try:
+                removed += step()
+            except CsitError as error:  # what is in use keeps nothing else from being removed
+                failures.append(str(error))
+        self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
+        if failures:
+            raise CsitError("; ".join(failures))
+        return removed
+
+    def _restore_binding(self, binding: Binding) -> list[str]:
+        restored = binding.restore()
+        self.release_binding(binding)
+        return restored
+
+    def _restore_functions(self, function: ParentFunction) -> list[str]:
+        removed = function.restore()
+        self.release_functions(function)
+        return removed
+
+    def _give_back(self, ports: Sequence[AdoptedPort]) -> list[str]:
+        returned = give_back(ports)
+        self.release_ports(ports)
+        return returned
+
+    def _remove_namespace(self, name: str, inode: int | None) -> list[str]:
+        if any(port.inside == name for port in self._held().ports):
+            return []  # a port could not be given back: its state is restored from there
+        ours = _is_ours(name, inode)
+        if ours:
             # The name of a namespace that was not finished, or that was removed since, cannot be entered.
             with suppress(CsitError):
                 namespaces.run_inside(name, _delete_ports)
             namespaces.remove(name)
-            removed.append(f"removed network namespace {name}")
-        self.release_namespaces(record.namespaces)
-        self._change(workers=tuple(each for each in self._held().workers if each not in record.workers))
-        return removed
-
-    def _restore_bindings(self, record: OwnershipRecord) -> list[str]:
-        """Give PCI ports their drivers back; one that is in use keeps no other from that."""
-        restored: list[str] = []
-        failures: list[str] = []
-        for binding in record.bindings:
-            try:
-                restored += binding.restore()
-                self.release_binding(binding)
-            except CsitError as error:
-                failures.append(str(error))
-        if failures:
-            raise CsitError("; ".join(failures))
-        return restored
+        self.release_namespaces([name])
+        return [f"removed network namespace {name}"] if ours else []
 
     def _remove_folders(self, record: OwnershipRecord) -> list[str]:
         removed = []
