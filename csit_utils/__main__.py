@@ -6,7 +6,8 @@ import signal
 import sys
 
 # Results and pages are many objects and hardly any cycles: searching for some after every 700 objects, as Python does,
-# would be 7 % of the CPU time of a report.
+# would be 7 % of the CPU time of a report. Runs start here too: what they hold is closed where its block ends, never by
+# the search for cycles.
 gc.set_threshold(50_000)
 atexit.register(gc.freeze)  # or Python searches all objects for cycles before it ends, for a quarter of a second
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

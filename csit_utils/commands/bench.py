@@ -91,10 +91,14 @@ def bench(
     unknown = [name for name in only or () if name not in names]
     if unknown:
         raise ConfigError(f"no benchmark '{unknown[0]}'; choose from {', '.join(names)}")
+    chosen = [row for row in MEASURES if (not only or row.name in only) and traffic in (None, row.traffic)]
+    if not chosen:
+        raise ConfigError(
+            f"no benchmark is left: {', '.join(only or ())} {'sends no' if traffic else 'sends'} packets; leave out "
+            f"--{'' if traffic else 'no-'}traffic"
+        )
     rows = []
-    for measure in MEASURES:
-        if (only and measure.name not in only) or traffic not in (None, measure.traffic):
-            continue
+    for measure in chosen:
         row = _run(measure, quick)
         rows.append(row)
         if as_json:

@@ -105,6 +105,8 @@ class CompiledTemplates(FileSystemBytecodeCache):
         if not sys.dont_write_bytecode:
             with suppress(OSError):
                 super().dump_bytecode(bucket)
+                # Jinja makes it readable for one user only, and all others would compile again.
+                Path(self._get_cache_filename(bucket)).chmod(0o644)
 
 
 def html_templates() -> Environment:

@@ -37,6 +37,7 @@ the cell of the next attempt is removed."""
 @realtime(LOSS)
 def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated, tmp_path: Path) -> None:
     before = {name: state(emulated, name) for name in emulated.nodes}
+    receiving = {name: receive_threads(emulated, name) for name in emulated.nodes}
     topology = emulated.write_topology(
         tmp_path,
         discriminator="vlan",
@@ -94,9 +95,13 @@ def test_instances_share_cables_by_vlan_also_when_parts_break(emulated: Emulated
         assert emulated.shell(name, "ip link show type vlan") == ""
         # They outlive this run, and runs of other tests on other ports. With names of their use, no later run with
         # other names would find them.
-        threads = emulated.shell(name, "cat /proc/[0-9]*/comm | grep ^napi/").split()
-        ports = {thread.partition("-")[0] for thread in threads}
-        assert {"napi/enp65s0", "napi/enp66s0"} <= ports <= {f"napi/{port}" for port in was}
+        own, threads = {"napi/enp65s0", "napi/enp66s0"}, receive_threads(emulated, name)
+        assert own <= threads <= own | receiving[name] <= {f"napi/{port}" for port in was}
+
+
+def receive_threads(emulated: Emulated, node: str) -> set[str]:
+    """Names of the threads that receive, each for a port of the node."""
+    return {each.partition("-")[0] for each in emulated.shell(node, "cat /proc/[0-9]*/comm").split() if "napi/" in each}
 
 
 def state(emulated: Emulated, node: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Cost of watching: throughput of an overloaded NF with and without probes, in short alternating blocks.
 
-In a block, watching is 20 times as frequent as in a study: one tracer window, two readings of the sampler, and call
-stacks at 2,980 Hz. The cost is proportional to their number, so a study has a twentieth of the cost of a block, and of
-the noise of this machine. Blocks are short because the speed of a machine varies less between moments than between
-seconds. A tracer window has a random position within its period, and a block is one period long, so that it has one
-window on average.
+In a block, watching is 20 times as frequent as in a study: one tracer window, two or three readings of the sampler, and
+call stacks at 2,980 Hz. The cost is proportional to their number, so a study has a twentieth of the cost of a block,
+and of the noise of this machine. Blocks are short because the speed of a machine varies less between moments than
+between seconds. A tracer window has a random position within its period, and a block is one period long, so that it has
+one window on average.
 
 A round has two blocks without watching, and one each with the sampler, with the tracer, with both and with call stacks,
 in random order.

@@ -262,3 +262,5 @@ def test_bench_fails_when_a_measure_fails(monkeypatch: pytest.MonkeyPatch) -> No
     only = invoked("bench", "--only", "fine")
     assert only.exit_code == 0
     assert isinstance(invoked("bench", "--only", "none").exception, CsitError)
+    nothing = invoked("bench", "--only", "fine", "--traffic").exception
+    assert isinstance(nothing, CsitError) and "fine sends no packets; leave out --traffic" in str(nothing)

@@ -88,6 +88,8 @@ def test_a_template_is_compiled_once_until_it_changes(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     assert [rendered("a {{ x }}", tmp_path) for _ in range(2)] == ["a &lt;"] * 2
     assert compiled == ["page"]
+    (kept,) = tmp_path.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o644, "other users can read it too"
     assert rendered("b {{ x }}", tmp_path) == "b &lt;"
     assert compiled == ["page"] * 2
     assert [rendered("b {{ x }}", tmp_path / "missing") for _ in range(2)] == ["b &lt;"] * 2

@@ -32,7 +32,7 @@ def outage(
     """Preview an outage study: events, trials and time.
 
     Deploys and measures nothing: ./csit robot does. Events that a driver does not support, or that the
-    plan leaves no CPU for, are listed with the reason.
+    plan leaves no CPU for, are listed with the reason. A service that does not fit the testbed is an error.
 
     \b
     Events and time:

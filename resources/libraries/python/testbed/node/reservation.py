@@ -127,7 +127,7 @@ def acquire(nodes: Mapping[str, ReservableNode], claim: Claim) -> tuple[str, ...
     """
     lines = []
     with ExitStack() as taken:
-        # Everybody goes in the same order, so of two that want the same nodes one has the first and goes on.
+        # All commands use the same order, so of two that want the same nodes one has the first and goes on.
         for name, node in sorted(nodes.items()):
             # Before it is asked: its answer may be lost on the way, and a signal may end the command.
             taken.callback(_give_up, node, claim)

@@ -65,7 +65,7 @@ def answer(arguments: dict[str, Any]) -> dict[str, Any]:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with (directory / "prepared.lock").open("w") as lock:
-            os.fchmod(lock.fileno(), 0o600)  # who can open it can hold it
+            os.fchmod(lock.fileno(), 0o600)  # a process that can open it can hold it
             fcntl.flock(lock, fcntl.LOCK_EX)
             return (_apply if arguments["do"] == "apply" else _restore)(root, directory, arguments)
     except (OSError, ValueError, KeyError) as error:
