@@ -11,12 +11,7 @@ from resources.libraries.python.drivers.host.links.netlink import Netlink
 from resources.libraries.python.drivers.host.nics import nic_adoption
 from resources.libraries.python.drivers.host.nics.nic_adoption import AdoptedPort, give_back, take
 from resources.libraries.python.errors import CommandFailed, CsitError, SystemBroken
-
-GONE = AdoptedPort(
-    interface="csg1p1", inside="csit-generator", device="nosuchport", home=1, bus="", mac="02:00:00:00:00:01", mtu=1500,
-    up=True, promiscuous=False, gro=True, tso=True, lro=False, threaded=None, rx_queues=None, tx_queues=None,
-    combined_queues=None,
-)  # fmt: skip
+from tests.unit.drivers.host.adopted_ports import GONE
 
 
 def test_a_port_that_went_away_is_a_broken_system_and_no_defect() -> None:

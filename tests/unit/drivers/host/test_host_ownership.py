@@ -26,8 +26,8 @@ from resources.libraries.python.drivers.probes.tracer import tracefs
 from resources.libraries.python.errors import CsitError
 from resources.libraries.python.model.driver import Leftover
 from resources.libraries.python.model.plan import Nic
+from tests.unit.drivers.host.adopted_ports import GONE
 from tests.unit.drivers.host.fake_pci import FakePci
-from tests.unit.drivers.host.test_host_adoption import GONE
 
 HOLDER = """
 import sys, time
