@@ -35,7 +35,7 @@ class RecordedTest:
     status: Status
     message: str
     named_digest: str | None = None
-    """Digest of the whole record according to the packed one; None if the whole record was read."""
+    """Digest of the whole record as first written, see `read_record`; None if the record was not read from JSON."""
 
     @cached_property
     def digest(self) -> str:

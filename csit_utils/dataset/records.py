@@ -14,7 +14,7 @@ def parse_record(text: str | bytes, where: str) -> tuple[Record, str | None]:
         where: File and test, for errors.
 
     Returns:
-        The record, and its digest if the JSON has it.
+        The record, and its digest as `read_record` returns it.
 
     Raises:
         ReadError: Not a record, or one of an unsupported schema version.

@@ -105,7 +105,7 @@ def _detail(row: HeadRow, text: str | bytes) -> Detail:
 
 
 def _whole(item: RecordedTest) -> tuple[HeadRow, Detail]:
-    text = pack(item.result)
+    text = pack(item.result, item.digest)
     row = head_row(packed_head(text), item.status, item.message)
     return row, _detail(row, text)
 

@@ -82,7 +82,7 @@ def read(path: Path) -> Iterator[Characterized | Problem]:
     Raises:
         ReadError: The file is damaged.
     """
-    wanted = {"name", "status", "message", "source", "record", "label"}
+    wanted = {"name", "status", "message", "source", "digest", "record", "label"}
     try:
         with pq.ParquetFile(path) as file:
             there = wanted.intersection(file.schema_arrow.names)  # earlier versions wrote no label
@@ -96,4 +96,5 @@ def read(path: Path) -> Iterator[Characterized | Problem]:
         except ReadError as error:
             yield Problem(row["source"], str(error))
             continue
-        yield Characterized(record, row["source"], Status(row["status"]), row["message"], row.get("label"))
+        status = Status(row["status"])
+        yield Characterized(record, row["source"], status, row["message"], row.get("label"), row["digest"])

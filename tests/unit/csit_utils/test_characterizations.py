@@ -1,5 +1,8 @@
 """Characterizations beside density tests: read, counted once, and in nobody's way."""
 
+import hashlib
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,12 @@ from csit_utils.dataset.store.batch import FileImport, import_all
 from csit_utils.dataset.store.layout import Layout
 from csit_utils.dataset.store.stored_contents import Stored
 from resources.libraries.python.model.request.cell import ServiceType
+from resources.libraries.python.recording.marker import RESULT_MARKER
+from resources.libraries.python.recording.packed_record import pack
 from resources.libraries.python.recording.writer import write_record
 from tests.unit.csit_utils.builders import result
 from tests.unit.csit_utils.robot_output import write_output_xml
+from tests.unit.csit_utils.study_records import interfered
 from tests.unit.recording.characterizations import characterization
 
 
@@ -47,3 +53,38 @@ def test_a_dataset_keeps_them_apart_as_well(run: Path, tmp_path: Path) -> None:
     stored = Stored(layout)
     assert [row.test_type for row in stored.tests] == ["NDRPDR"]
     assert {item.record.test_name for item in stored.characterizations} == {"firewall", "nat"}
+
+
+@pytest.mark.parametrize("formatted", [str, lambda text: json.dumps(json.loads(text), indent=2) + "\n"])
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_record_counts_once_whose_keys_were_renamed_since_it_was_written(
+    tmp_path: Path, formatted: Callable[[str], str], imported: bool
+) -> None:
+    made = interfered()
+    written = made.model_dump_json().replace('"measurements":', '"meetings":')
+    digest = hashlib.sha256(written.encode()).hexdigest()
+    (tmp_path / "interference.json").write_text(formatted(written), encoding="utf-8")
+    (tmp_path / "output.xml").write_text(
+        f'<robot><suite id="s1" name="S"><test id="s1-t1" name="{made.test_name}"><kw name="Log"><msg>{RESULT_MARKER}'
+        f'{pack(made, digest)}</msg></kw><status status="PASS"/></test><status status="PASS"/></suite></robot>',
+        encoding="utf-8",
+    )
+    items = load([tmp_path]).characterizations
+    if imported:
+        layout = Layout.make(tmp_path / "dataset")
+        with layout.writing(lambda: None):
+            list(import_all(layout, [tmp_path / "output.xml", tmp_path / "interference.json"], None))
+        items = Stored(layout).characterizations
+    assert [item.anchor for item in items] == [f"interference-{digest[:12]}"]
+
+
+def test_a_density_record_has_one_anchor_though_keys_were_added_since_it_was_written(tmp_path: Path) -> None:
+    written = result(ServiceType.CSC, 1, 1).model_dump_json().replace('"warnings":[],', "")
+    path = tmp_path / "density.json"
+    path.write_text(written, encoding="utf-8")
+    layout = Layout.make(tmp_path / "dataset")
+    with layout.writing(lambda: None):
+        list(import_all(layout, [path], None))
+    (item,) = load([path]).recorded
+    assert item.digest == hashlib.sha256(written.encode()).hexdigest()
+    assert [row.anchor for row in Stored(layout).tests] == [item.anchor]

@@ -98,9 +98,14 @@ def _real_cores(plan: Plan | None) -> float | None:
     return float(plan.cores.cores_needed - sum(thread.owner == GENERATOR for thread in plan.cores.on(None)))
 
 
-def pack(record: Record) -> str:
-    """Return one JSON object on one line: the light keys, `counted` and `packed`."""
-    digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()
+def pack(record: Record, digest: str | None = None) -> str:
+    """Return one JSON object on one line: the light keys, `counted` and `packed`.
+
+    Args:
+        record: The record.
+        digest: Of its JSON as first written, where that is known.
+    """
+    digest = digest or hashlib.sha256(record.model_dump_json().encode()).hexdigest()
     packed = zlib.compress(record.model_dump_json(include=set(packed_keys(type(record)))).encode(), 6)
     return f'{light(record, digest)[:-1]},"packed":"{base64.b64encode(packed).decode()}"}}'
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Annotated, Any, Union
 
 from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
 
 from resources.libraries.python.model.base import error_text
 from resources.libraries.python.model.bounds import MOST_KEYS, quoted
@@ -41,7 +42,8 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
     """Read the JSON of a record of any study and version, whole or with packed keys.
 
     Returns:
-        The record, and its digest if the JSON has it: that of the record as first written.
+        The record, and its digest as first written: the one that a packed record names, or that of a plain one, however
+        it is formatted. None for packed records of versions that named none.
 
     Raises:
         NotARecord: It is none, or one that this version cannot read.
@@ -50,11 +52,17 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
         whole, digest = unpacked(text)
         _refuse_wide(whole)
         if (study := _study_in(whole)) in RECORDS:
-            return RECORDS[study].model_validate_json(whole), digest
-        data = json.loads(whole)
-        if not isinstance(data, dict) or not is_earlier(data):
-            raise NotARecord(_unknown(data))
-        record = record_of(data)
+            record, is_plain = RECORDS[study].model_validate_json(whole), whole is text
+        else:
+            data = json.loads(whole)
+            if not isinstance(data, dict) or not is_earlier(data):
+                raise NotARecord(_unknown(data))
+            record = record_of(data)
+            # Records of other studies were packed without a digest then: both forms are compared in today's form.
+            is_plain = isinstance(record, DensityRecord)
+        if digest is None and is_plain:
+            # Not of the record as this version writes it, which has keys that were added or renamed since.
+            digest = hashlib.sha256(to_json(from_json(text))).hexdigest()
     except NotARecord:
         raise
     except ValidationError as error:
@@ -63,8 +71,6 @@ def read_record(text: str | bytes) -> tuple[Record, str | None]:
         raise NotARecord(f"the record is unreadable: {error}") from error
     except (ValueError, RecursionError) as error:
         raise NotARecord(f"the record is not valid JSON: {error}") from error
-    if digest is None and isinstance(record, DensityRecord):
-        digest = hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
     return record, digest
 
 
