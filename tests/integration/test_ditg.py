@@ -93,7 +93,7 @@ def test_answers_come_back_through_a_nat() -> None:
 def test_a_plan_with_the_many_addresses_of_a_density_test_is_refused() -> None:
     topology, asked = with_ditg(), cell("CSP", 1, 1)
     with (
-        pytest.raises(Unsupported, match="at most 64 for a service instance, and the plan has"),
+        pytest.raises(Unsupported, match="at most 64 in all, and the plan has"),
         prepared(topology, asked),
     ):
         pass

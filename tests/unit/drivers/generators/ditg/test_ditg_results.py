@@ -1,10 +1,12 @@
 """What D-ITG and the activity reporter leave behind, and the result that is made of it."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 from resources.libraries.python.drivers.generators.ditg import programs
-from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, trial_result
+from resources.libraries.python.drivers.generators.ditg.driver import DitgGenerator, most_runs, trial_result
 from resources.libraries.python.drivers.generators.ditg.programs import (
     Packets,
     SenderRun,
@@ -15,9 +17,13 @@ from resources.libraries.python.drivers.generators.ditg.programs import (
     packets,
 )
 from resources.libraries.python.drivers.generators.ditg.watch import PortReading
+from resources.libraries.python.drivers.host.links.fabric import Fabric
+from resources.libraries.python.drivers.host.ownership.ownership import MachineLock
+from resources.libraries.python.errors import Unsupported
 from resources.libraries.python.model.measurements.counters import InterfaceCounters
 from resources.libraries.python.model.measurements.trial import Protocol, Trial, TrialResult
 from resources.libraries.python.model.request.cell import Frame, FramePart
+from resources.libraries.python.testbed.deployment import cell
 from tests.unit.drivers.generators.trex.stand_in import plan
 
 B512 = Frame(name="512B", parts=(FramePart(frame_bytes=512),))
@@ -153,6 +159,44 @@ def test_bursts_are_judged_by_the_time_that_they_are_on() -> None:
     assert not result(bursts).generator_limited
 
 
+def generator(rows: int, flows: int) -> DitgGenerator:
+    """A generator that is not started, for so many service instances with so many flows each."""
+    made = plan("CSP", rows, 1)
+    rated = made.model_copy(update={"flows": tuple(flow.model_copy(update={"sources": flows}) for flow in made.flows)})
+    return DitgGenerator(rated, cast(Fabric, None), cast(MachineLock, None))
+
+
+@pytest.mark.parametrize("flows", [1, 17, 18, 26, 27, 64])
+def test_runs_end_before_the_deadline_of_their_trial(flows: int) -> None:
+    """Else the trial ends as a broken system. A flow is closed in a second, and a busy machine is somewhat later."""
+    for duration_s in (0.5, 600.0):
+        assert duration_s + 1.2 * flows < programs.most_s(duration_s, flows) < duration_s + cell._TRIAL_S - 2
+    assert most_runs(flows) * (1 + 1.2 * flows) < cell._TRIAL_S - 2
+
+
+def test_flows_of_all_instances_are_as_many_as_can_be_closed_in_time() -> None:
+    generator(rows=2, flows=32)
+    with pytest.raises(Unsupported, match=r"^D-ITG closes .*: at most 64 in all, and the plan has 66$"):
+        generator(rows=2, flows=33)
+
+
+@pytest.mark.parametrize(("flows", "runs"), [(17, 3), (18, 2), (26, 2), (27, 1), (64, 1)])
+def test_the_highest_load_is_looked_for_as_long_as_there_is_time(
+    flows: int, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def run(_: DitgGenerator, trial: Trial) -> TrialResult:
+        asked.append(trial.load_pps)
+        sent = round(trial.load_pps) // 2
+        return result(trial.model_copy(update={"duration_s": 1}), sent=sent, received=sent, logged=100)
+
+    monkeypatch.setattr(DitgGenerator, "run", run)
+    found = generator(1, flows).highest_loads(TRIAL)
+    assert asked == [100_000 * 2**number for number in range(runs)]
+    assert found.offered_pps == pytest.approx(0.9 * asked[-1], rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("able_pps", "asked_pps"), [(60_000, [100_000]), (150_000, [100_000, 200_000]), (9e5, [1e5, 2e5, 4e5])]
 )
@@ -167,6 +211,6 @@ def test_the_highest_load_is_looked_for_by_asking_for_twice_as_much_until_it_is_
         return result(trial.model_copy(update={"duration_s": 1}), sent=sent // 2, received=sent // 2, logged=100)
 
     monkeypatch.setattr(DitgGenerator, "run", run)
-    found = DitgGenerator.__new__(DitgGenerator).highest_loads(TRIAL)
+    found = generator(rows=1, flows=1).highest_loads(TRIAL)
     assert asked == asked_pps
     assert found.offered_pps == found.search_pps == pytest.approx(0.9 * min(able_pps, 400_000), rel=0.01)

@@ -72,8 +72,10 @@ _PORT = 9000
 _READY_S = 10.0
 _END_S = 5.0
 _LONGER_S = 20.0
-_CLOSING_S = 1.5
+CLOSING_S = 1.5
 """After the last packet the sender closes its flows one after the other, each in a second; on a busy machine later."""
+MOST_LONGER_S = 80.0
+"""The deadline of a trial, of which a run is a part, is 90 s after its last packet."""
 _DECODE_S = 120.0
 _POLL_S = 0.02
 _QUIET_S = 0.2
@@ -157,6 +159,11 @@ def mean_one_way_ns(returned: Packets, edges_s: Sequence[float]) -> tuple[float 
     )
 
 
+def most_s(seconds: float, flows: int) -> float:
+    """Return how long a run may take that sends for so many seconds: it ends before the deadline of its trial."""
+    return seconds + min(_LONGER_S + CLOSING_S * flows, MOST_LONGER_S)
+
+
 @dataclass(frozen=True, slots=True)
 class SenderRun:
     """Result of a run of the sender."""
@@ -221,7 +228,7 @@ class DitgPrograms:
             CommandFailed: The sender failed; its last words are in the text.
             NotReady: It did not end in time.
         """
-        within_s = seconds + _LONGER_S + _CLOSING_S * len(script.lines)
+        within_s = most_s(seconds, len(script.lines))
         (self.folder / _SCRIPT).write_text(script.text, encoding="ascii")
         reporter = Daemon(PROGRAM, command(interfaces, round(within_s)), self.folder / "sar.log", ENVIRONMENT)
         # Each end writes its own log: by a log server (`-L`, `-X`) every run takes a second longer, and packets of logs
