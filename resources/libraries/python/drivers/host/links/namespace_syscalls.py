@@ -106,6 +106,26 @@ def own_mounts() -> None:
         raise Unsupported(f"a mount namespace cannot be made here: {error.strerror}") from error
 
 
+def mount_sysfs(name: str) -> bool:
+    """Mount the sysfs of the calling thread's network namespace at the usual place; return whether that was needed.
+
+    To be called after `own_mounts`.
+
+    Args:
+        name: Of the namespace, for error messages.
+
+    Raises:
+        Unsupported: It cannot be mounted.
+    """
+    try:
+        mount("sysfs", SYSFS, "sysfs", 0)
+    except OSError as error:
+        if error.errno == errno.EBUSY:  # it is the one that is there
+            return False
+        raise Unsupported(f"sysfs cannot be mounted for {name}: {error.strerror}") from error
+    return True
+
+
 @contextmanager
 def sysfs_of(namespace: int, name: str) -> Iterator[Path]:
     """Enter a network namespace, with its sysfs at the usual place. To be called after `own_mounts`.
@@ -118,17 +138,12 @@ def sysfs_of(namespace: int, name: str) -> Iterator[Path]:
         Unsupported: It cannot be mounted.
     """
     setns(namespace, CLONE_NEWNET)
-    try:
-        mount("sysfs", SYSFS, "sysfs", 0)
-    except OSError as error:
-        if error.errno == errno.EBUSY:  # it is the one that is there
-            yield SYSFS
-            return
-        raise Unsupported(f"sysfs cannot be mounted for {name}: {error.strerror}") from error
+    mounted = mount_sysfs(name)
     try:
         yield SYSFS
     finally:
-        unmount(SYSFS)
+        if mounted:
+            unmount(SYSFS)
 
 
 def threaded(root: Path, interface: str) -> str | None:

@@ -13,9 +13,9 @@ from resources.libraries.python.drivers.host.links.namespace_syscalls import (
     MS_BIND,
     MS_REC,
     MS_SHARED,
-    SYSFS,
     aside,
     mount,
+    mount_sysfs,
     own_mounts,
     setns,
     unmount,
@@ -139,7 +139,7 @@ def run_inside(name: str, work: Callable[[], Result], *, sysfs: bool = False) ->
 
     def with_sysfs() -> Result:
         own_mounts()  # gone with the last of those programs
-        mount("sysfs", SYSFS, "sysfs", 0)
+        mount_sysfs(name)
         return work()
 
     return run_inside_each([name], with_sysfs if sysfs else work)[0]
