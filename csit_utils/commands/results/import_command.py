@@ -35,26 +35,25 @@ def import_(
     ./csit import /archive/2026-11.zip --into history
     ./csit report history -o site
     """  # noqa: D301 - \b keeps the lines of the examples apart
-    from csit_utils.dataset.store.batch import FileImport, import_all  # noqa: PLC0415 - pyarrow costs time of every --help
+    from csit_utils.dataset.store.batch import import_all  # noqa: PLC0415 - pyarrow costs time of every --help
     from csit_utils.dataset.store.columns import convert_without_pandas  # noqa: PLC0415 - as above
     from csit_utils.dataset.store.layout import Layout  # noqa: PLC0415 - as above
 
     convert_without_pandas()
     layout = Layout.make(into)
-    done: list[FileImport] = []
+    tests, files, problems = 0, {True: 0, False: 0}, list[str]()
     with layout.writing(lambda: typer.echo(f"{into}: waiting for another import to finish", err=True)):
         for outcome in shown_imports(import_all(layout, inputs, label, processes or os.cpu_count() or 1)):
-            done.append(outcome)
-    fresh = [outcome for outcome in done if not outcome.known]
-    problems = [text for outcome in done for text in outcome.problems]
+            files[outcome.known] += outcome.files
+            tests += 0 if outcome.known else outcome.tests
+            problems += outcome.problems
     print_problems([message(text) for text in problems])
-    added, known = (sum(each.files for each in done if each.known is known) for known in (False, True))
-    tests = sum(outcome.tests for outcome in fresh)
+    added, known = files[False], files[True]
     if as_json:
         figures = {"dataset": str(into), "files": added + known, "known": known, "tests": tests, "problems": problems}
         typer.echo(json.dumps(figures))
     else:
-        files, kept = (f"{number} file{'s' * (number != 1)}" for number in (added, known))
-        print_sentence(f"{into}: {tests} test{'s' * (tests != 1)} of {files} added; {kept} already there")
+        new, old = (f"{number} file{'s' * (number != 1)}" for number in (added, known))
+        print_sentence(f"{into}: {tests} test{'s' * (tests != 1)} of {new} added; {old} already there")
     if problems:
         raise typer.Exit(1)

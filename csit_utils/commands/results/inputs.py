@@ -102,16 +102,15 @@ def quickly_read(inputs: list[Path], meanwhile: Callable[[], object] | None = No
     convert_without_pandas()
     with _temporary_folder() as folder:
         layout = Layout.make(folder / "dataset", temporary=True)
-        imported: list[FileImport] = []
+        has_tests = has_problems = False
         try:
             with layout.writing(lambda: None):
                 for each in shown_imports(import_all(layout, files, None, os.cpu_count() or 1, meanwhile)):
-                    imported.append(each)
+                    has_tests, has_problems = has_tests or each.tests > 0, has_problems or bool(each.problems)
                     if each.made is not None:  # its rows are read while other processes have work, not after them
                         _temporary(layout).read_ahead(each.made)
-            whole = any(each.tests for each in imported) and not any(each.problems for each in imported)
             # A dataset takes record files in a folder as one run.
-            whole = whole and not any(each.files for each in layout.imports())
+            whole = has_tests and not has_problems and not any(each.files for each in layout.imports())
         except (OSError, CsitError):  # such as a full disk
             whole = False
         try:

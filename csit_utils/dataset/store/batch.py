@@ -195,7 +195,7 @@ class FileImport:
     files: int = 1
     """More than 1 for record files, which are imported by folder."""
     made: Import | None = None
-    """What an output.xml became now."""
+    """What an output.xml became now. It has JSON of environments and refusals: read it, and do not collect outcomes."""
 
 
 _Staged = FileImport | tuple[str, Import | str]

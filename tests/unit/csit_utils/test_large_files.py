@@ -4,7 +4,8 @@ import io
 import multiprocessing
 import os
 import sys
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,28 @@ def test_judgements_of_large_files_are_those_of_small_ones(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert _csit(*argv) == small
     assert list(tmp_path.iterdir()) == [tmp_path / "output.xml"], "temporary datasets are removed"
+
+
+@pytest.mark.parametrize("command", ["import {} --into {}/dataset", "show {}"])
+def test_outcomes_of_files_are_not_kept_until_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    output = _written(tmp_path / "output.xml", list(map(pack, _RESULTS)))
+    outcomes: list[weakref.ref[batch.FileImport]] = []
+    kept: list[int] = []
+
+    def import_all(*_: object) -> Iterator[batch.FileImport]:
+        for number in range(5):
+            kept.append(sum(each() is not None for each in outcomes))
+            outcome = batch.FileImport(f"{number}.xml", 1, False, ())
+            outcomes.append(weakref.ref(outcome))
+            yield outcome
+            del outcome
+
+    monkeypatch.setattr(batch, "import_all", import_all)
+    monkeypatch.setattr(inputs, "LARGE_BYTES", 0)
+    _csit(*command.format(output, tmp_path).split())
+    assert len(kept) == 5 and max(kept) == 1, "the one that is being counted"
 
 
 def test_folders_of_killed_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
