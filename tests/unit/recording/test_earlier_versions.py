@@ -10,7 +10,8 @@ import pytest
 from csit_utils.dataset import load
 from csit_utils.dataset.items import Characterized, RecordedTest, Refusal
 from resources.libraries.python.recording.packed_record import pack
-from resources.libraries.python.recording.records import RECORDS, read_record
+from resources.libraries.python.recording.records import RECORDS, read_record, records_schema
+from tests.unit.csit_utils.study_records import interfered
 
 FOLDER = Path(__file__).with_name("version_2_0")
 STUDY_OF = {
@@ -57,3 +58,13 @@ def test_cells_that_a_suite_refused_are_read() -> None:
     items = load.items(io.BytesIO(text), "output.xml")
     cells = {(item.refused.cell.locator, item.refused.cell.size_name) for item in items if isinstance(item, Refusal)}
     assert cells == {("9R9C", "0.5c"), ("9R9C", "1c")}
+
+
+def test_a_renamed_key_is_read_under_both_names_and_written_under_the_new_one() -> None:
+    made = interfered()
+    written = made.model_dump_json()
+    earlier = written.replace('"measurements":', '"meetings":')
+    assert earlier != written
+    assert read_record(earlier)[0] == made
+    assert read_record(earlier)[0].model_dump_json() == written
+    assert "meetings" not in json.dumps(records_schema("interference"))
