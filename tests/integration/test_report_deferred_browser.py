@@ -63,7 +63,7 @@ def test_a_page_opens_without_the_rest_and_says_how_much_there_is(idle: Browser,
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "action",
     [
         "document.querySelector('#list th button.sort').click()",
         "document.querySelector('#results .saves button').click()",
@@ -71,10 +71,10 @@ def test_a_page_opens_without_the_rest_and_says_how_much_there_is(idle: Browser,
         "dispatchEvent(new KeyboardEvent('keydown', { key: 'f', ctrlKey: true }))",
     ],
 )
-def test_sorting_saving_printing_and_searching_use_all_rows(idle: Browser, page: Path, wish: str) -> None:
+def test_sorting_saving_printing_and_searching_use_all_rows(idle: Browser, page: Path, action: str) -> None:
     idle.open(page)
     idle.value("csit.save = () => {}")
-    idle.value(wish)
+    idle.value(action)
     assert idle.value(ROWS) == 130
 
 

@@ -157,8 +157,8 @@ def test_rows_of_studies_are_asked_for_without_reading_records(tmp_path: Path) -
     ]
     assert ask("statistics", "select count(*) from rows") == [(len(study.statistics),)]
     beside = "select avg(throughput_pps) from rows where target = 'monitor' and against = 'balancer' and not guaranteed"
-    met = [one.throughput_pps for one in found.measurements if (one.target, one.against) == ("monitor", ("balancer",))]
-    assert ask("interference_measurements", beside) == [(pytest.approx(sum(met[:5]) / 5),)]
+    pps = [one.throughput_pps for one in found.measurements if (one.target, one.against) == ("monitor", ("balancer",))]
+    assert ask("interference_measurements", beside) == [(pytest.approx(sum(pps[:5]) / 5),)]
     mean = next(row.mean for row in found.matrix if (row.target, row.against) == ("monitor", ("balancer",)))
     asked = "select normalized from rows where target = 'monitor' and against = 'balancer' and not guaranteed"
     assert ask("interference_matrix", asked) == [(mean,)]

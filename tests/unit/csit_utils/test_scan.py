@@ -158,7 +158,7 @@ def test_a_test_cut_behind_its_status_keeps_it_and_its_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "started"),
+    ("times", "started"),
     [
         ('start="2026-11-20T10:00:00.123456" elapsed="1.5"', "2026-11-20T10:00:00.123"),
         ('starttime="20261120 10:00:00.123" endtime="20261120 10:00:01.000"', "2026-11-20T10:00:00.123"),
@@ -168,9 +168,9 @@ def test_a_test_cut_behind_its_status_keeps_it_and_its_message() -> None:
         ("", None),
     ],
 )
-def test_a_test_without_a_record_has_its_start_time(told: str, started: str | None) -> None:
+def test_a_test_without_a_record_has_its_start_time(times: str, started: str | None) -> None:
     keyword = '<kw name="k"><status status="FAIL" start="2026-11-20T11:00:00"/></kw>'
-    test = f'<test id="t" name="n">{keyword}<status status="FAIL" {told}>bad</status></test>'
+    test = f'<test id="t" name="n">{keyword}<status status="FAIL" {times}>bad</status></test>'
     found, problems = _scanned(_file(f'<suite id="s1" name="S">{test}</suite>'))
     assert (found, problems) == ([ScannedTest("S.n", "n", (), Status.FAIL, "bad", None, started)], [])
 

@@ -70,7 +70,7 @@ def test_a_record_of_version_1_is_read_as_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "error"),
     [
         ({"chain": {"members": []}}, r"statistics: Value error, 0\.chain\.members: Tuple should have at least 1 item"),
         ({"colour": "red"}, r"statistics: Value error, 0\.colour: Extra inputs are not permitted"),
@@ -78,8 +78,8 @@ def test_a_record_of_version_1_is_read_as_before() -> None:
         ({"features": 3}, r"statistics: Value error, 0\.features: Input should be a valid tuple"),
     ],
 )
-def test_errors_in_a_group_are_reported_with_their_place(damage: dict[str, object], told: str) -> None:
+def test_errors_in_a_group_are_reported_with_their_place(damage: dict[str, object], error: str) -> None:
     data = json.loads(RECORD.model_dump_json())
     data["chain_study"]["statistics"][0] |= damage
-    with pytest.raises(ReadError, match=rf"x: the record is not valid: chain_study\.{told}"):
+    with pytest.raises(ReadError, match=rf"x: the record is not valid: chain_study\.{error}"):
         parse_record(json.dumps(data), "x")

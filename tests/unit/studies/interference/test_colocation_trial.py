@@ -17,7 +17,7 @@ from resources.libraries.python.model.measurements.trial import (
     TrialResult,
 )
 from resources.libraries.python.model.request.kinds import NfKind
-from resources.libraries.python.studies.interference.colocation_server import met, missing
+from resources.libraries.python.studies.interference.colocation_server import measurement_of, missing
 from resources.libraries.python.studies.interference.model.record import ColocationMeasurement
 from resources.libraries.python.studies.interference.planning import PlannedMeasurement
 from resources.libraries.python.testbed.deployment.cell import CellUnderTest
@@ -96,7 +96,7 @@ def meet(
     cell = SimpleNamespace(
         deployment=SimpleNamespace(plan=PLAN, parts=parts), measure=measure, problems=lambda: problems
     )
-    return met(cast(CellUnderTest, cell), TURN, spec_of("A", "B"), 2000.0, Protocol.UDP)
+    return measurement_of(cast(CellUnderTest, cell), TURN, spec_of("A", "B"), 2000.0, Protocol.UDP)
 
 
 def test_the_load_is_offered_to_each_both_ways_as_datagrams() -> None:

@@ -45,7 +45,7 @@ class _TargetUse:
     cost: Cost = field(default_factory=Cost)
 
 
-def met(
+def measurement_of(
     cell: CellUnderTest,
     turn: PlannedMeasurement,
     spec: InterferenceSpec,

@@ -21,7 +21,12 @@ from resources.libraries.python.quantities import rate
 from resources.libraries.python.recording.draft import Draft, utc_now
 from resources.libraries.python.recording.run_journal import digest_of
 from resources.libraries.python.studies.interference.analysis.study import advised, analyse
-from resources.libraries.python.studies.interference.colocation_server import LEAST_PPS, SharedServer, met, missing
+from resources.libraries.python.studies.interference.colocation_server import (
+    LEAST_PPS,
+    SharedServer,
+    measurement_of,
+    missing,
+)
 from resources.libraries.python.studies.interference.journal import (
     CompletedMeasurement,
     InterferenceJournal,
@@ -295,7 +300,7 @@ class InterferenceTest:
             return CompletedMeasurement(
                 at=utc_now(),
                 plan=self._plan_digest(turn),
-                measurement=met(cell, turn, self.spec, load_pps, self._protocol),
+                measurement=measurement_of(cell, turn, self.spec, load_pps, self._protocol),
                 facts=cell.deployment.facts(),
                 missing=missing(cell),
             )

@@ -26,7 +26,7 @@ def normalized(measurements: Iterable[ColocationMeasurement]) -> tuple[Normalize
         measurements: Of one load and frame, all with a guarantee or all without one.
 
     Returns:
-        In the order in which they first met. A target that let nothing through alone has none.
+        In the order of their first measurements. A target that let nothing through alone has none.
     """
     values: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(list)
     for measurement in measurements:

@@ -151,7 +151,7 @@ class ColocationMeasurement(Frozen):
 
     target: str
     against: tuple[str, ...]
-    """Those beside it, its own name where it met another of its kind; empty when it was alone."""
+    """Those co-located with it, its own name where another of its kind is; empty when it was alone."""
     repetition: int
     turn: int
     """Its place in the order of all measurements, from 0."""
@@ -205,7 +205,7 @@ class Advice(Frozen):
 
 
 class Interference(Frozen):
-    """Part of a record: network functions that met each other."""
+    """Payload of the record: co-located network functions."""
 
     spec: InterferenceSpec
     measurements: tuple[ColocationMeasurement, ...] = Field(validation_alias=AliasChoices("measurements", "meetings"))
