@@ -94,6 +94,18 @@ def test_every_packet_of_an_nf_is_in_its_graph(machine: MachineLock) -> None:
     assert tracer.facts()["events"].startswith("traced are containers and processes by ")
 
 
+def test_the_first_seconds_have_a_window_however_long_the_period_is(own: MachineLock) -> None:
+    tracer = KernelTracer(lambda: {"nf": [os.getpid()]}, own, period_s=60.0)
+    tracer.start()
+    try:
+        end = time.monotonic() + 3.0  # the process that opens windows may come late
+        while time.monotonic() < end:
+            time.sleep(0.001)
+    finally:
+        (graph,) = tracer.stop()
+    assert 0.01 < graph.traced_s < 0.1 and graph.events > 0
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[MachineLock]:
     """A lock that is not the machine's: for what nobody else on it could notice."""

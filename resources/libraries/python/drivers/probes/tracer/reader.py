@@ -46,13 +46,15 @@ _STEP_S = 0.1
 """Windows longer than this are reported piece by piece, so that recorded events can be read meanwhile."""
 _PRIORITY = 2
 """Above the data threads, which have 1: a window that ends late costs more than planned."""
+_FIRST_WITHIN_S = 2.0
+"""The first window is within the shortest run of a study, which would often have none in a longer period."""
 
 
 class Windows:
     """A process of its own that opens and closes windows, because its moments must not wait for a reader's."""
 
     def __init__(self, instance: TraceInstance, events: Sequence[str], window_s: float, period_s: float) -> None:
-        """Start, and wait until it would end with us; the first window opens within the first period.
+        """Start, and wait until it would end with us; the first window is within the first period and two seconds.
 
         Args:
             instance: Made, with nothing enabled.
@@ -108,11 +110,11 @@ class _ReadPacer:
     def run(self, window_s: float, period_s: float) -> None:
         chance = random.SystemRandom()
         self._instance.enable(self._seldom, True)
-        begin = time.monotonic()
-        while not self._stopped_by(begin + chance.uniform(0.0, max(0.0, period_s - window_s))):
+        begin, within_s = time.monotonic(), min(period_s, _FIRST_WITHIN_S)
+        while not self._stopped_by(begin + chance.uniform(0.0, max(0.0, within_s - window_s))):
             if self._window(None if window_s >= period_s else window_s):
                 return
-            begin = max(begin + period_s, time.monotonic())
+            begin, within_s = max(begin + period_s, time.monotonic()), period_s
 
     def _window(self, length_s: float | None) -> bool:
         """Record; return whether that was stopped."""
