@@ -125,6 +125,45 @@ def test_a_driver_declares_events_where_it_has_steps_for_them(driver: FunctionDr
     assert issubclass(made, Disturbed) == bool(driver.events) or driver.name in IN_KERNEL
 
 
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+def test_a_part_that_is_stopped_calls_its_event_off_first(
+    driver: FunctionDriver | VSwitchDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restart that is still to come, or goes on, would start a program again that was removed meanwhile."""
+
+    class FirstStepError(Exception):
+        pass
+
+    def first(_: Disturbed) -> None:
+        raise FirstStepError
+
+    assert driver.factory is not None
+    made = get_type_hints(driver_registry.load(driver.factory))["return"]
+    if not issubclass(made, Disturbed):
+        pytest.skip("it has no events")
+    monkeypatch.setattr(Disturbed, "call_off", first)
+    with pytest.raises(FirstStepError):
+        made.__new__(made).stop()  # type: ignore[attr-defined] # of a part
+
+
+def test_an_event_that_is_called_off_does_not_begin() -> None:
+    part, begin_s = Part(), time.monotonic()
+    part.disturb(coming(after_s=30.0))
+    part.call_off()
+    assert time.monotonic() - begin_s < 20.0
+    assert (part.said, part.disturbed()) == (["before"], ())
+    part.call_off()
+
+
+def test_an_event_under_way_that_is_called_off_ends_at_once() -> None:
+    part, begin_s = Part(), time.monotonic()
+    part.disturb(Disturbance(targets=("nf-1-1",), event=PartEvent.PAUSE, after_s=0.01, hold_s=30.0))
+    wait_until("the pause", lambda: "" if "begin" in part.said else "not yet", 5.0)
+    part.call_off()
+    assert time.monotonic() - begin_s < 20.0
+    assert part.said == ["before", "begin", "end"], "a program that was stopped goes on"
+
+
 def test_what_cannot_happen_is_refused_at_once() -> None:
     with pytest.raises(Unsupported, match=r"^reload is not possible for nf-1-1 with its driver$"):
         Part().disturb(coming(PartEvent.RELOAD))

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.libraries.python.drivers.sim.drivers import SimFunctions
 from resources.libraries.python.drivers.sim.outage import Interruption, served
 from resources.libraries.python.drivers.vpp.registration import Vpp
-from resources.libraries.python.errors import ConfigError, CsitError, NotReady, Unsupported
+from resources.libraries.python.errors import ConfigError, CsitError, Unsupported
 from resources.libraries.python.model.load import load_topology
 from resources.libraries.python.model.measurements.trial import Direction, FlowCount, Trial, TrialResult
 from resources.libraries.python.model.request.frames import frame
@@ -20,9 +19,8 @@ from resources.libraries.python.model.testbed.topology import Topology
 from resources.libraries.python.studies.outage.analysis.tables import outage_tables
 from resources.libraries.python.studies.outage.model.record import Effect, Outage
 from resources.libraries.python.studies.outage.model.spec import CONTROL, OutageSpec, load_outage
-from resources.libraries.python.studies.outage.planning import immovable, refusals, schedule, starved
+from resources.libraries.python.studies.outage.planning import immovable, refusals, starved
 from resources.libraries.python.studies.outage.run import OutageJournal, OutageTest, OutageTurnEnded, was_offered
-from resources.libraries.python.testbed.deployment.cell import CellUnderTest
 from resources.libraries.python.testbed.worlds.simulated_testbed import SimulatedTestbed
 from tests.builders import cpus, plan_of
 
@@ -249,27 +247,6 @@ def test_what_a_driver_cannot_do_is_refused_once_and_the_others_are_measured(tmp
     only = SPEC[: SPEC.index("events:")] + "events: [{event: move, target: vswitch}]\n"
     with pytest.raises(Unsupported, match=r"^move is not possible for vswitch: sim supports kill, restart$"):
         study_of(tmp_path, only).plan()
-
-
-def test_the_event_of_a_trial_that_fails_is_over_before_the_service_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A restart that is still to come, or goes on, would start a program again that was removed meanwhile."""
-    order: list[str] = []
-
-    def fail(*_: object) -> TrialResult:
-        raise NotReady("the generator", 15.0, "nothing")
-
-    monkeypatch.setattr(CellUnderTest, "measure", fail)
-    monkeypatch.setattr(SimFunctions, "disturbed", lambda _: order.append("the event is over") or ())
-    monkeypatch.setattr(SimFunctions, "stop", lambda _: order.append("removed"))
-    study = study_of(tmp_path)
-    study.plan()
-    restart = next(turn for turn in schedule(study.spec, {}) if turn.strike and turn.strike.name == "restart nf-2-1")
-    with pytest.raises(NotReady):
-        study._measure(restart, study.rate())
-    study.remove()
-    assert order == ["the event is over", "removed"]
 
 
 @pytest.mark.parametrize("rules", [0, 100])

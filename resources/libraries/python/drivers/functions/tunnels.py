@@ -325,6 +325,7 @@ class Tunnels(NamespaceFunctions):
 
     def stop(self) -> None:
         """End all of them; their devices and keys go with them. Safe to call at any time and more than once."""
+        self.call_off()
         self._before = {}
         with ExitStack() as stack:
             for companions in self._companions:

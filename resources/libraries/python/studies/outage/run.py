@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -330,14 +329,7 @@ class OutageTest:
             except Unsupported as error:
                 self._refused[strike.name] = str(error)
                 raise
-        try:
-            result = cell.measure(trial)
-        except Exception:
-            # The event comes all the same: a program must not be started again after it was removed.
-            if part is not None:
-                with suppress(CsitError):
-                    part.disturbed()
-            raise
+        result = cell.measure(trial)
         happened = self._happened(part, strike)
         if not was_offered(result):
             raise CsitError(f"the load was not offered: {result.note}")

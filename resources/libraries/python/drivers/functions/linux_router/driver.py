@@ -43,7 +43,8 @@ class LinuxRouters(NamespaceFunctions):
         return {}
 
     def stop(self) -> None:
-        """Nothing to do: addresses, neighbours and routes end with their namespaces, which `Fabric.stop` removes."""
+        """Call off an event: addresses, neighbours and routes end with the namespace, which `Fabric.stop` removes."""
+        self.call_off()
 
 
 def make(_: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> LinuxRouters:

@@ -234,6 +234,7 @@ class Monitors(ProgramFunctions):
                 yield f"{passed} packets passed {_watched(function)}, and {self._program.name} was given {seen} of them"
 
     def stop(self) -> None:
+        self.call_off()
         self._sockets = {}
         self._stack.close()
         self._companions.stop()

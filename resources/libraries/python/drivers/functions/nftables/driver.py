@@ -135,7 +135,8 @@ class NftablesRouters(NamespaceFunctions):
                 yield f"{owner} received {received:,} packets, and only {looked_up:,} went through its rules"
 
     def stop(self) -> None:
-        """Nothing to do: rules and routes end with their namespaces, which `Fabric.stop` removes."""
+        """Call off an event: rules and routes end with their namespaces, which `Fabric.stop` removes."""
+        self.call_off()
 
 
 def make(node: DutNode, context: DriverContext, row: Sequence[NfPlan]) -> NftablesRouters:

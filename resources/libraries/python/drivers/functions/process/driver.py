@@ -113,6 +113,7 @@ class UserPrograms(ProgramFunctions):
         Raises:
             CsitError: A command to stop one failed; all have been ended all the same.
         """
+        self.call_off()
         failures = list(self._asked_to_stop())
         self._companions.stop()
         if failures:

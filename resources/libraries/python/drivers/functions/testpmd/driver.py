@@ -261,6 +261,7 @@ class Testpmds(Disturbed):
         return (*ended, *self._fabric.problems(self._owners))
 
     def stop(self) -> None:
+        self.call_off()
         daemons, self._daemons = self._daemons, {}
         self._lcores = {}
         for daemon in daemons.values():

@@ -323,6 +323,7 @@ class VirtualMachines(Disturbed):
 
     def stop(self) -> None:
         """End all guests: taps, rules and consoles go with them."""
+        self.call_off()
         guests, self._guests = self._guests, {}
         self._inside.stop()
         for guest in guests.values():

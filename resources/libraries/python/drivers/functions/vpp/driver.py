@@ -207,6 +207,7 @@ class VppRouters(Disturbed):
             return (str(error),)
 
     def stop(self) -> None:
+        self.call_off()
         members, self._members = self._members, {}
         self._end(list(members.values()))
 

@@ -1,6 +1,7 @@
 """Events at a given time while traffic runs: kill, restart, pause, add, reload, move."""
 
 import ctypes
+import logging
 import os
 import signal
 import time
@@ -10,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 from resources.libraries.python.drivers.host.cpu.thread_scheduling import go_first
 from resources.libraries.python.errors import CsitError, NotReady, Unsupported
 from resources.libraries.python.model.measurements.disturbance import Disturbance, EventOccurrence, PartEvent
 
 _libc = ctypes.CDLL(None)
+_log = logging.getLogger(__name__)
 _WITHIN_S = 40.0
 """For an event, on top of the time before it; less than callers in another process wait."""
 _SHORT = (PartEvent.KILL, PartEvent.RESTART, PartEvent.PAUSE)
@@ -70,6 +72,15 @@ class Disturbed(ABC):
         event, self._event = self._event, None
         return () if event is None else (event.result(),)
 
+    def call_off(self) -> None:
+        """Withdraw an event that has not begun, and wait for one that has: the first step of `DeploymentPart.stop`.
+
+        Else a program would be started again after it was removed.
+        """
+        event, self._event = self._event, None
+        if event is not None:
+            event.call_off()
+
 
 class _Timer:
     """One event in a thread of its own: it begins at all targets before it ends at any."""
@@ -81,20 +92,22 @@ class _Timer:
         self._due = time.monotonic() + coming.after_s
         self._happened: EventOccurrence | None = None
         self._error: Exception | None = None
+        self._called_off = Event()
         self._thread = Thread(target=self._run, name=f"{coming.event} {self._target}", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             go_first(_PRIORITY)
-            time.sleep(max(0.0, self._due - time.monotonic()))
+            if self._called_off.wait(max(0.0, self._due - time.monotonic())):
+                return
             if self._coming.event not in _SHORT:
                 _go_as_all()
             began_ns = time.time_ns()
             for each in self._steps:
                 each.begin()
             if self._coming.event is PartEvent.PAUSE:
-                time.sleep(self._coming.hold_s)
+                self._called_off.wait(self._coming.hold_s)
             else:
                 _go_as_all()
             for each in self._steps:
@@ -103,6 +116,13 @@ class _Timer:
             self._happened = EventOccurrence(began_ns=began_ns, ended_ns=time.time_ns(), what=self._what)
         except Exception as error:  # a boundary: the thread that asks for the result raises it
             self._error = error
+
+    def call_off(self) -> None:
+        """Let it not begin, or end soon."""
+        self._called_off.set()
+        self._thread.join(_WITHIN_S)
+        if self._thread.is_alive():
+            _log.warning("%s of %s does not end", self._coming.event, self._target)
 
     def result(self) -> EventOccurrence:
         """Wait for the event.

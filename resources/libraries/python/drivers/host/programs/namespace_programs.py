@@ -191,4 +191,5 @@ class ProgramFunctions(NamespaceFunctions):
 
     def stop(self) -> None:
         """End all programs. Safe to call at any time and more than once."""
+        self.call_off()
         self._companions.stop()

@@ -398,6 +398,7 @@ class OpenVSwitch(Disturbed):
 
     def stop(self) -> None:
         """End the daemons and remove what they wrote. Safe to call at any time and more than once."""
+        self.call_off()
         if self._daemons is not None:
             if self._kind is KERNEL and not self._daemons.problems():
                 with suppress(CsitError):  # the kernel removes its datapath with the namespace in any case

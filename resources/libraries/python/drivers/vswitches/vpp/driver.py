@@ -229,6 +229,7 @@ class VppSwitch(Disturbed):
             return (str(error),)
 
     def stop(self) -> None:
+        self.call_off()
         member, self._member = self._member, None
         if member is not None:
             self._end(member)
